@@ -1,0 +1,62 @@
+# The same commands locally and in CI. Every target but `clean` and `lock` makes .venv first.
+
+PYTHON ?= python3
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test check bench soak docs requirements lock clean
+
+setup: $(STAMP)
+
+# A no-op while the lock files and pyproject.toml are older than the stamp.
+$(STAMP): requirements.lock requirements-dev.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "holdfast needs Python 3.11 or newer; hint: make setup PYTHON=python3.12"; rm -rf $(VENV); exit 1; }
+	@{ command -v uv >/dev/null 2>&1 \
+	    && uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.lock; } \
+	  || $(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
+	  --no-deps --no-build-isolation --editable .
+	@sh tools/parts.sh
+	@touch $@
+
+demo: setup
+	@$(BIN)/python tools/demo.py
+
+test: setup
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+soak: setup
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m soak tests
+
+check: setup
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python tools/docs.py --check
+	@$(BIN)/python tools/requirements.py --quiet
+
+bench: setup
+	@$(BIN)/python bench/run.py
+
+docs: setup
+	@$(BIN)/python tools/docs.py
+
+requirements: setup
+	@$(BIN)/python tools/requirements.py
+
+# Needs uv and the network. Commit both files; they hold names, versions and hashes only.
+LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --custom-compile-command "make lock" --extra all pyproject.toml
+lock:
+	@$(LOCK) --output-file requirements.lock
+	@$(LOCK) --group dev --output-file requirements-dev.lock
+
+clean:
+	@rm -rf $(VENV) .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist docs/_site holdfast-demo
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

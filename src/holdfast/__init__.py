@@ -1,0 +1,22 @@
+"""Holdfast: Make for agent work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.model.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from holdfast.api import Plan, Result, load, run
+
+__all__ = ["Plan", "Result", "__version__", "load", "run"]
+
+
+def __getattr__(name: str) -> object:
+    """Load the Python API on first use, so that the command starts fast."""
+    if name in {"Plan", "Result", "load", "run"}:
+        from holdfast import api  # noqa: PLC0415 - keeps `import holdfast` cheap
+
+        return getattr(api, name)
+    message = f"module 'holdfast' has no attribute {name!r}"
+    raise AttributeError(message)

@@ -1,0 +1,191 @@
+"""The Python API: load a plan, or build one from functions, and run it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from holdfast import wire
+from holdfast.core.state import State
+from holdfast.core.views import run_json
+from holdfast.engine.runs import start_run
+from holdfast.errors import UsageError
+from holdfast.formats.planfile import load_plan
+from holdfast.model import plan as model
+from holdfast.model.artifact import Artifact, Status
+from holdfast.model.digest import Json
+from holdfast.model.event import Drift, Options
+from holdfast.model.plan import Guard, Need, Step, StepId
+
+Function = Callable[..., object]
+
+
+@dataclass(slots=True)
+class Plan:
+    """A plan in the making: steps are added, then it is run. `load` gives one from a file."""
+
+    name: str
+    root: str = "."
+    steps: dict[StepId, Step] = field(default_factory=dict)
+    functions: dict[StepId, Function] = field(default_factory=dict)
+    limits: model.Limits = field(default_factory=model.Limits)
+    project: str = ""
+
+    def step(
+        self,
+        name: str,
+        function: Function,
+        *,
+        needs: Iterable[str] = (),
+        values: Mapping[str, Json] | None = None,
+        guards: Iterable[Guard] = (),
+        inline: bool = False,
+        retries: int = 0,
+    ) -> None:
+        """Add a step that is a function; with `inline` it runs in this process and cannot be killed.
+
+        A parameter named like a need gets that step's artifact, one named in `values` its value.
+        """
+        step_id = StepId(name)
+        if step_id in self.steps:
+            raise UsageError(f"the plan has a step '{name}' already")
+        target = f"{function.__module__}:{function.__qualname__}"
+        if not inline and ("<" in target or function.__module__ == "__main__"):
+            raise UsageError(f"'{target}' cannot be imported by a child process", hint="say inline=True")
+        self.steps[step_id] = Step(
+            id=step_id,
+            uses="python",
+            run=(target,),
+            needs=tuple(Need(StepId(need)) for need in needs),
+            values=dict(values or {}),
+            guards=tuple(guards),
+            retries=retries,
+        )
+        if inline:
+            self.functions[step_id] = function
+
+    def add(self, step: Step) -> None:
+        """Add a step that was made by hand."""
+        self.steps[step.id] = step
+
+    def build(self) -> model.Plan:
+        """The immutable plan."""
+        return model.Plan(self.name, dict(self.steps), limits=self.limits, project=self.project)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A run that ended or rests: its state, and the artifacts of its steps."""
+
+    state: State
+    location: str
+
+    @property
+    def status(self) -> str:
+        """How the run ended: completed, failed, waiting, paused, limit."""
+        return str(self.state.status)
+
+    def __getitem__(self, step: str) -> bytes:
+        """The content of a step's artifact."""
+        digest = self.state.steps[StepId(step)].digest
+        if digest is None:
+            raise KeyError(step)
+        store = wire.open_store(self.location, readonly=True)
+        try:
+            return store.get(digest)
+        finally:
+            store.close()
+
+    def json(self) -> dict[str, Json]:
+        """The run as `holdfast run --json` prints it."""
+        return run_json(self.state, file=None, now=wire.now_ms())
+
+
+def load(path: str, *, plan_id: str | None = None) -> Plan:
+    """Read a plan file."""
+    loaded = load_plan(path, name=plan_id)
+    made = loaded.plan
+    return Plan(made.name, loaded.root, dict(made.steps), {}, made.limits, made.project)
+
+
+def run(
+    plan: Plan,
+    *,
+    store: str | None = None,
+    jobs: int = 0,
+    force: bool = False,
+    force_steps: Iterable[str] = (),
+    cutoff: bool = False,
+    on_drift: Drift = "adopt",
+) -> Result:
+    """Run a plan to its end or rest; what stands in the store is reused."""
+    built = plan.build()
+    root = os.path.abspath(plan.root)
+    location = wire.store_location(root, store)
+    options = Options(
+        force=force,
+        force_steps=tuple(StepId(name) for name in force_steps),
+        cutoff=cutoff,
+        on_drift=on_drift,
+    )
+    opened = wire.open_store(location, create=True)
+    try:
+        wishes = wire.Wishes(parallel=jobs, functions=plan.functions)
+        world = wire.world_for(built, root, location, opened, wishes)
+        state = wire.drive(lambda: start_run(world, built, built.name, options), world=world)
+    finally:
+        opened.close()
+    return Result(state, location)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A predicate over artifacts; combine with `&`, `|` and `~`."""
+
+    test: Callable[[Artifact], bool]
+
+    def __and__(self, other: Where) -> Where:
+        """Both."""
+        return Where(lambda row: self.test(row) and other.test(row))
+
+    def __or__(self, other: Where) -> Where:
+        """Either."""
+        return Where(lambda row: self.test(row) or other.test(row))
+
+    def __invert__(self) -> Where:
+        """Not."""
+        return Where(lambda row: not self.test(row))
+
+
+def where(
+    *, status: Status | None = None, step: str | None = None, line: str | None = None, source: str | None = None
+) -> Where:
+    """Artifacts of this status, step, line and source; what is not said does not matter."""
+    wanted = {"status": status, "step": step, "line": line, "source": source}
+    asked = {name: value for name, value in wanted.items() if value is not None}
+    return Where(lambda row: all(getattr(row, name) == value for name, value in asked.items()))
+
+
+def artifacts(
+    location: str,
+    matching: Where | None = None,
+    *,
+    order_by: str = "number",
+    limit: int | None = None,
+    offset: int = 0,
+) -> list[Artifact]:
+    """Artifacts of a store that match; `order_by` a field, with a leading `-` from the largest."""
+    store = wire.open_store(location, readonly=True)
+    try:
+        rows = [row for row in store.artifacts() if matching is None or matching.test(row)]
+    finally:
+        store.close()
+    name = order_by.removeprefix("-")
+    if name not in Artifact.__dataclass_fields__:
+        raise UsageError(f"artifacts have no field '{name}'")
+    rows.sort(key=lambda row: getattr(row, name), reverse=order_by.startswith("-"))
+    return rows[offset : None if limit is None else offset + limit]
+
+
+__all__ = ["Plan", "Result", "Where", "artifacts", "load", "run", "where"]

@@ -1,0 +1,156 @@
+"""amend: a person's own version in the place of an artifact."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import sys
+import tempfile
+
+import click
+
+from holdfast import wire
+from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
+from holdfast.cli.say import out, out_json
+from holdfast.core.views import amended_row
+from holdfast.engine.hold import line_journal
+from holdfast.engine.outputs import Outputs
+from holdfast.errors import ConflictError, HoldfastError, UsageError
+from holdfast.model.artifact import Artifact, Form, tree_entries
+from holdfast.model.digest import Digest, digest_bytes
+from holdfast.model.event import StepAmended
+from holdfast.model.plan import Plan, RunId, Step
+from holdfast.ports import Append, Batch, Candidate, File, Job, Outcome, Store
+
+
+class Refused(HoldfastError):
+    """A guard refused a person's version."""
+
+    code = "guard_rejected"
+
+
+@click.command(epilog="\b\nExample:\n  holdfast amend summary better.txt --because 'the source was wrong'\n  holdfast amend build            # take what lies at its output paths")
+@click.argument("step")
+@click.argument("file", required=False)
+@click.option("--because", default="", metavar="TEXT", help="Why; kept with the decision.")
+@file_option
+@place_options
+@json_option
+def amend(
+    step: str, file: str | None, because: str, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+) -> int:
+    """Put your own version in the place of a step's artifact. Its guards must pass.
+
+    FILE is the new content, '-' reads stdin; without FILE what lies at the step's output paths counts.
+    """
+    where = place(plan, store, plan_id)
+    loaded = where.load()
+    found = loaded.plan.steps[known_step(loaded.plan, step)]
+    with_store = where.open()
+    try:
+        event = _amend(where, loaded.plan, found, with_store, file, because)
+    finally:
+        with_store.close()
+    if as_json:
+        out_json(
+            {"schema": "holdfast.amend/1", "step": event.step, "digest": event.digest, "config_ref": event.config_ref, "verified": event.verified}
+        )
+    else:
+        out(f"{event.step}: your version {event.digest[:12]} stands; steps that read it will run again")
+        out("next: holdfast plan    holdfast run")
+    return 0
+
+
+def _amend(where: Place, plan: Plan, step: Step, store: Store, file: str | None, because: str) -> StepAmended:
+    newest = store.newest(plan.project, plan.name, step.id)
+    if newest is None:
+        raise UsageError(f"'{step.id}' has no accepted artifact to amend", hint="holdfast run")
+    digest, form, candidate = _content(where, step, store, file)
+    outcome = _judge(where, plan, step, candidate)
+    if outcome.ended != "accepted":
+        guard = outcome.verdict.guard if outcome.verdict else outcome.code
+        raise Refused(f"guard '{guard}' refuses this version of '{step.id}': {outcome.feedback}")
+    latest, seq = _latest(store, plan)
+    event = StepAmended(
+        step=step.id,
+        config_ref=newest.config_ref,
+        input_ref=newest.input_ref,
+        own_ref=newest.own_ref,
+        digest=digest,
+        form=form,
+        verified=outcome.verified,
+        by=getpass.getuser(),
+        because=store.put(because.encode()) if because else None,
+        replaces=newest.digest,
+        after_run=latest,
+        after_seq=seq,
+    )
+    _append(store, plan, event)
+    return event
+
+
+def _latest(store: Store, plan: Plan) -> tuple[RunId, int]:
+    rows = [row for row in store.runs(plan.name) if row.project == plan.project]
+    run = rows[-1].run if rows else RunId("")
+    return run, store.last(f"run:{run}")
+
+
+def _append(store: Store, plan: Plan, event: StepAmended) -> None:
+    journal = line_journal(plan.project, plan.name)
+    while True:
+        at, last = wire.now_ms(), store.last(journal)
+        row: Artifact = amended_row(event, plan.project, plan.name, at)
+        try:
+            store.commit(Batch([Append(journal, last, [(at, event)])], [row]))
+        except ConflictError:
+            if store.last(journal) == last:
+                raise
+            continue
+        return
+
+
+def _content(where: Place, step: Step, store: Store, file: str | None) -> tuple[Digest, Form, Candidate]:
+    """Store the new content and return it as the guards see it."""
+    if file is not None:
+        content = sys.stdin.buffer.read() if file == "-" else _read(file)
+        return store.put(content), "bytes", Candidate("bytes", content)
+    if not step.produces:
+        raise UsageError(f"'{step.id}' writes no files; name a FILE with the new content")
+    kept = Outputs(where.root, "", store).keep(step)
+    for digest, content in kept.blobs:
+        store.put(content)
+        assert digest == digest_bytes(content)
+    if len(step.produces) == 1 and [e.path for e in kept.entries] == [step.produces[0]]:
+        entry = kept.entries[0]
+        form: Form = "program" if entry.executable else "bytes"
+        return entry.digest, form, Candidate(form, store.get(entry.digest))
+    if not kept.entries:
+        raise UsageError(f"nothing lies at the output paths of '{step.id}'")
+    entries = tree_entries(store.get(kept.digest))
+    files = tuple(File(e.path, store.get(e.digest), e.executable) for e in entries)
+    return kept.digest, "tree", Candidate("tree", files=files)
+
+
+def _read(file: str) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read()
+    except OSError as error:
+        raise UsageError(f"cannot read '{file}': {error.strerror}") from error
+
+
+def _judge(where: Place, plan: Plan, step: Step, candidate: Candidate) -> Outcome:
+    executor = wire.executor_for(plan)
+
+    async def main(room: str) -> Outcome:
+        os.makedirs(os.path.join(room, "home"))
+        os.makedirs(os.path.join(room, "tmp"))
+        job = Job(step, 0, where.root, where.root, room, f"amend/{step.id}/0")
+        try:
+            return await executor.judge(job, candidate)
+        finally:
+            await executor.close()
+
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as room:
+        return asyncio.run(main(room))

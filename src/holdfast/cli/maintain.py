@@ -1,0 +1,68 @@
+"""verify and rebuild: is the store whole, and can its index be made again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from holdfast.cli.place import file_option, json_option, place, place_options
+from holdfast.cli.say import out, out_json, talk
+from holdfast.engine.audit import audit, rebuilt_index
+from holdfast.model.digest import Json
+
+
+@click.command(epilog="\b\nExample:\n  holdfast verify --json")
+@click.option("--all", "everything", is_flag=True, help="Everything (the default).")
+@file_option
+@place_options
+@json_option
+def verify(plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool, everything: bool) -> int:
+    """Check the whole store: pages, chain, digests, states, index. Exit 9 if anything is wrong."""
+    del everything
+    where = place(plan, store, plan_id)
+    with_store = where.open(readonly=True)
+    try:
+        found = audit(with_store)
+    finally:
+        with_store.close()
+    if as_json:
+        problems: list[Json] = list(found.problems)
+        out_json(
+            {
+                "schema": "holdfast.verify/1",
+                "ok": not found.problems,
+                "bits": found.bits,
+                "problems": problems,
+                "runs": found.runs,
+                "events": found.events,
+                "blobs": found.blobs,
+            }
+        )
+    else:
+        for problem in found.problems:
+            talk(problem)
+        out(f"{found.runs} runs, {found.events} events, {found.blobs} blobs: {len(found.problems) or 'no'} problems")
+    return 9 if found.problems else 0
+
+
+@click.command(epilog="\b\nExample:\n  holdfast rebuild")
+@file_option
+@place_options
+@json_option
+def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool) -> int:
+    """Make the index of artifacts again from the journals."""
+    where = place(plan, store, plan_id)
+    with_store = where.open()
+    try:
+        rows = rebuilt_index(with_store)
+        before = [replace(row, number=0) for row in with_store.artifacts()]
+        with_store.replace_artifacts(rows)
+        changed = before != rows
+    finally:
+        with_store.close()
+    if as_json:
+        out_json({"schema": "holdfast.rebuild/1", "artifacts": len(rows), "changed": changed})
+    else:
+        out(f"{len(rows)} artifacts indexed, " + ("the index was different" if changed else "as before"))
+    return 0

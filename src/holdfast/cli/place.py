@@ -1,0 +1,117 @@
+"""Where a command works: which plan, which project directory, which store, which run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import click
+
+from holdfast import wire
+from holdfast.errors import UsageError
+from holdfast.formats.planfile import Loaded, load_plan
+from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.ports import RunRow, Store
+
+PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
+SUFFIXES = (".yaml", ".yml", ".json")
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A plan file if there is one, the project directory, and the store."""
+
+    file: str | None
+    root: str
+    location: str
+    plan_id: str | None
+
+    def load(self) -> Loaded:
+        """Read the plan; an error if this place has none."""
+        if self.file is None:
+            raise UsageError(
+                f"there is no {' or '.join(PLAN_NAMES)} here", hint="name a plan file, or use -C DIR"
+            )
+        return load_plan(self.file, name=self.plan_id)
+
+    def line(self) -> str | None:
+        """The line that is meant: by --plan-id, else by the plan file if there is one."""
+        if self.plan_id is not None or self.file is None:
+            return self.plan_id
+        return self.load().plan.name
+
+    def open(self, *, create: bool = False, readonly: bool = False) -> Store:
+        """Open the store."""
+        return wire.open_store(self.location, create=create, readonly=readonly)
+
+    def exists(self) -> bool:
+        """Whether there is a store already."""
+        return os.path.isfile(os.path.join(self.location, "state.db"))
+
+
+def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
+    """Resolve what was given on the command line."""
+    file = plan or next((name for name in PLAN_NAMES if os.path.isfile(name)), None)
+    if plan is not None and not os.path.isfile(plan):
+        if " " in plan and not plan.endswith(SUFFIXES):
+            raise UsageError("a goal in words needs a planner, which this version does not have")
+        raise UsageError(f"there is no plan file '{plan}'")
+    root = os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
+    location = wire.store_location(root, store)
+    return Place(file, root, location, plan_id)
+
+
+def place_options(command: F) -> F:
+    """The options that say where a command works."""
+    command = click.option("--store", metavar="DIR", help="Where state lives (default: .holdfast beside the plan).")(command)
+    return click.option("--plan-id", metavar="NAME", help="The line, if not the plan's own name.")(command)
+
+
+def file_option(command: F) -> F:
+    """The plan file as an option, for commands whose argument is something else."""
+    return click.option("-f", "--file", "plan", metavar="PLAN", help="The plan file (default: plan.yaml).")(command)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+
+
+def find_run(store: Store, given: str | None, line: str | None) -> RunId:
+    """A run by id, by unique prefix, or counted back: `@` is the last, `@-1` the one before."""
+    rows = [row for row in store.runs() if line is None or row.line == line]
+    if not rows:
+        raise UsageError("there is no run yet" + (f" of line '{line}'" if line else ""), hint="holdfast run")
+    if given is None or given == "@":
+        return rows[-1].run
+    if given.startswith("@-") and given[2:].isdigit():
+        back = int(given[2:])
+        if back >= len(rows):
+            raise UsageError(f"there are only {len(rows)} runs")
+        return rows[-1 - back].run
+    return _by_prefix(list(store.runs()), given)
+
+
+def _by_prefix(rows: list[RunRow], given: str) -> RunId:
+    wanted = given if given.startswith("r-") else f"r-{given}"
+    found = [row.run for row in rows if row.run.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(f"there is no run '{given}'", hint="holdfast status")
+    raise UsageError(f"'{given}' fits {len(found)} runs: {', '.join(found[:3])} …")
+
+
+def known_step(plan: Plan, given: str) -> StepId:
+    """A step of the plan by its id."""
+    step_id = StepId(given)
+    if step_id not in plan.steps:
+        import difflib
+
+        near = difflib.get_close_matches(given, list(plan.steps), n=1)
+        raise UsageError(
+            f"the plan has no step '{given}'", hint=f"did you mean '{near[0]}'?" if near else None
+        )
+    return step_id

@@ -1,0 +1,281 @@
+"""run, resume, retry, stop."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import click
+
+from holdfast import wire
+from holdfast.cli.place import (
+    Place,
+    file_option,
+    find_run,
+    json_option,
+    known_step,
+    place,
+    place_options,
+)
+from holdfast.cli.say import Progress, end_block, out, out_json, talk
+from holdfast.core.state import State
+from holdfast.core.views import run_json
+from holdfast.engine.hold import Hold, line_journal
+from holdfast.engine.loop import Engine
+from holdfast.engine.probe import read_state
+from holdfast.engine.runs import resume_run, start_run
+from holdfast.engine.world import World
+from holdfast.errors import ConflictError, UsageError
+from holdfast.model.event import Drift, Options, StopRequested
+from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.ports import Append, Batch, Store
+
+EXIT = {"completed": 0, "failed": 1, "blocked": 1, "waiting": 3, "limit": 5, "escalated": 8, "paused": 130}
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a command that runs things behaves."""
+
+    as_json: bool
+    quiet: bool
+    parallel: int
+    yes: bool
+    secrets: tuple[str, ...]
+
+
+def run_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Options of every command that runs things."""
+    for option in (
+        json_option,
+        click.option("-q", "--quiet", is_flag=True, help="No lines while it runs."),
+        click.option("-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Steps at once (default: processors)."),
+        click.option("--yes", is_flag=True, help="Do not ask before steps with external effects."),
+        click.option("--secret", "secrets", multiple=True, metavar="NAME", help="Let steps that ask for it see this variable."),
+        click.option("--beat", type=float, hidden=True, default=10.0),
+        click.option("--poll", type=float, hidden=True, default=1.0),
+        click.option("--lease", type=float, hidden=True, default=30.0),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(epilog="\b\nExample:\n  holdfast run -j 4\n  holdfast run plan.yaml --force-node build --json")
+@click.argument("plan", required=False)
+@place_options
+@run_options
+@click.option("--force", is_flag=True, help="Run every step, whatever stands.")
+@click.option("--force-node", "forced", multiple=True, metavar="STEP", help="Run this step, whatever stands; may be repeated.")
+@click.option("--cutoff", is_flag=True, help="Reuse a step whose content inputs are the same, though steps above it ran.")
+@click.option("--on-drift", type=click.Choice(["adopt", "regenerate", "fail"]), default="adopt", help="What to do with outputs changed by hand.")
+@click.option("--join", is_flag=True, help="Run beside an engine that holds this line.")
+@click.option("--fail-fast", is_flag=True, help="Start nothing more after a failure.")
+@click.option("--keep-going", is_flag=True, help="Go on with other branches after a failure (the default).")
+@click.option("-i", "--incremental", is_flag=True, help="Reuse what stands (the default).")
+@click.option("--key", default="", metavar="TEXT", help="Begin at most one run under this key.")
+def run(
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    force: bool,
+    forced: tuple[str, ...],
+    cutoff: bool,
+    on_drift: Drift,
+    join: bool,
+    fail_fast: bool,
+    keep_going: bool,
+    incremental: bool,
+    key: str,
+    **manner: object,
+) -> int:
+    """Run a plan: reuse what stands, run what changed, and say why."""
+    if fail_fast and keep_going:
+        raise UsageError("--fail-fast and --keep-going contradict each other")
+    if force and incremental:
+        raise UsageError("--force and --incremental contradict each other")
+    where = place(plan, store, plan_id)
+    loaded = where.load()
+    options = Options(
+        force=force,
+        force_steps=_steps(loaded.plan, forced),
+        cutoff=cutoff,
+        on_drift=on_drift,
+        joined=join,
+        fail_fast=fail_fast,
+    )
+    return _drive(
+        where, loaded.plan, manner, lambda world: start_run(world, loaded.plan, loaded.plan.name, options, key)
+    )
+
+
+@click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
+@click.argument("run_id", metavar="[RUN]", required=False)
+@file_option
+@place_options
+@run_options
+def resume(run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, **manner: object) -> int:
+    """Continue a run that was stopped, failed or killed. What is done stays done."""
+    where = place(plan, store, plan_id)
+    with_store = where.open()
+    try:
+        found = _unfinished(with_store, run_id, where.line())
+        state = read_state(with_store, found)
+    finally:
+        with_store.close()
+    assert state is not None
+    if state.ended:
+        raise UsageError(f"run {found} is {state.status}; there is nothing to resume", hint="holdfast run")
+    _say_kept(state)
+    return _drive(where, state.plan, manner, lambda world: resume_run(world, found))
+
+
+def _unfinished(store: Store, given: str | None, line: str | None) -> RunId:
+    if given is not None:
+        return find_run(store, given, line)
+    rows = [row for row in store.runs() if line is None or row.line == line]
+    for row in reversed(rows):
+        state = read_state(store, row.run)
+        if state is not None and not state.ended:
+            return row.run
+    raise UsageError("there is no unfinished run", hint="holdfast run")
+
+
+def _say_kept(state: State) -> None:
+    counts = state.counts
+    talk(
+        f"resuming {state.run}: {counts['done'] + counts['reused']} of {len(state.steps)} steps are kept"
+        + (f", {len(state.running)} were interrupted" if state.running else "")
+        + (f", {counts['failed']} failed and are tried again" if counts["failed"] else "")
+    )
+
+
+@click.command(epilog="\b\nExample:\n  holdfast retry build")
+@click.argument("step")
+@file_option
+@place_options
+@run_options
+def retry(step: str, plan: str | None, store: str | None, plan_id: str | None, **manner: object) -> int:
+    """Try a failed or held step again, with what was skipped below it."""
+    where = place(plan, store, plan_id)
+    with_store = where.open()
+    try:
+        found = find_run(with_store, None, where.line())
+        state = read_state(with_store, found)
+    finally:
+        with_store.close()
+    assert state is not None
+    step_id = known_step(state.plan, step.removesuffix("+"))
+    phase = state.steps[step_id].phase
+    if not state.ended and phase in {"failed", "waiting"}:
+        return _drive(where, state.plan, manner, lambda world: resume_run(world, found, only=(step_id,)))
+    if not state.ended and phase not in {"done", "reused"}:
+        raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
+    loaded = where.load()
+    options = Options(force_steps=(known_step(loaded.plan, step_id),))
+    return _drive(
+        where, loaded.plan, manner, lambda world: start_run(world, loaded.plan, loaded.plan.name, options)
+    )
+
+
+def _drive(
+    where: Place, plan: Plan, given: dict[str, object], begin: Callable[[World], tuple[Hold, Engine]]
+) -> int:
+    manner = _manner(given)
+    _check_secrets(plan, manner.secrets)
+    _check_effects(plan, yes=manner.yes)
+    store = where.open(create=True)
+    try:
+        wishes = wire.Wishes(
+            parallel=manner.parallel,
+            beat_seconds=float(str(given["beat"])),
+            poll_seconds=float(str(given["poll"])),
+            lease_seconds=float(str(given["lease"])),
+            on_events=Progress(quiet=manner.quiet),
+            say=talk,
+        )
+        world = wire.world_for(plan, where.root, where.location, store, wishes)
+        state = wire.drive(lambda: begin(world), signals=True, world=world)
+    finally:
+        store.close()
+    if manner.as_json:
+        out_json(run_json(state, file=where.file, now=wire.now_ms()))
+    else:
+        out(end_block(state, wire.now_ms()))
+    return EXIT.get(str(state.status), 1)
+
+
+def _manner(given: dict[str, object]) -> Manner:
+    secrets = given["secrets"]
+    return Manner(
+        as_json=bool(given["as_json"]),
+        quiet=bool(given["quiet"]),
+        parallel=int(str(given["jobs"] or 0)),
+        yes=bool(given["yes"]),
+        secrets=tuple(str(name) for name in secrets) if isinstance(secrets, tuple) else (),
+    )
+
+
+def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:
+    missing = wire.secrets_missing(plan, allowed)
+    if missing:
+        step, name = missing[0]
+        raise UsageError(
+            f"'{step.id}' asks for the secret '{name}', which nobody allowed", hint=f"--secret {name}"
+        )
+
+
+def _check_effects(plan: Plan, *, yes: bool) -> None:
+    outside = [step.id for step in plan.steps.values() if step.effects == "external"]
+    if not outside or yes:
+        return
+    names = ", ".join(outside[:5])
+    if not sys.stdin.isatty():
+        raise UsageError(f"these steps touch the outside world: {names}", hint="look at 'holdfast plan', then say --yes")
+    click.confirm(f"these steps touch the outside world: {names}. go on?", abort=True, err=True)
+
+
+@click.command(epilog="\b\nExample:\n  holdfast stop\n  holdfast stop r-1f3c --now")
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--now", is_flag=True, help="End running steps at once; they run again on resume.")
+@file_option
+@place_options
+@json_option
+def stop(run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, now: bool, as_json: bool) -> int:
+    """Ask a running engine to stop: after its running steps, or now. Both can be resumed."""
+    where = place(plan, store, plan_id)
+    with_store = where.open()
+    try:
+        found = find_run(with_store, run_id, where.line())
+        state = read_state(with_store, found)
+        assert state is not None
+        if state.status != "running":
+            raise UsageError(f"run {found} is {state.status}, not running")
+        _request_stop(with_store, state, now=now)
+    finally:
+        with_store.close()
+    if as_json:
+        out_json({"schema": "holdfast.stop/1", "run": found, "now": now})
+    else:
+        out(f"asked {found} to stop " + ("now" if now else "after its running steps"))
+    return 0
+
+
+def _request_stop(store: Store, state: State, *, now: bool) -> None:
+    journal = line_journal(state.project, state.line)
+    event = StopRequested(state.run, now, getpass.getuser())
+    while True:
+        last = store.last(journal)
+        try:
+            store.commit(Batch([Append(journal, last, [(wire.now_ms(), event)])]))
+        except ConflictError:
+            if store.last(journal) == last:
+                raise
+            continue
+        return
+
+
+def _steps(plan: Plan, names: Sequence[str]) -> tuple[StepId, ...]:
+    return tuple(known_step(plan, name) for name in names)

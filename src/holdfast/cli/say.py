@@ -1,0 +1,143 @@
+"""Words for people: plain lines, one per change, nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+
+from holdfast.core.reasons import sentence
+from holdfast.core.state import State
+from holdfast.model.digest import Json
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptFailed,
+    AttemptLost,
+    AttemptRejected,
+    AttemptStarted,
+    OutputsPlaced,
+    Recorded,
+    StepFailed,
+    StepHeld,
+    StepsReset,
+    StepsReused,
+    StepsSkipped,
+)
+from holdfast.model.plan import StepId
+
+SIGNS = {"pending": "·", "running": "▸", "waiting": "⏸", "done": "✓", "reused": "=", "failed": "✗", "skipped": "–"}
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+
+
+def clean(text: str) -> str:
+    """Text from outside with everything shown that a terminal would obey or hide."""
+    return _UNSAFE.sub(lambda found: f"\\u{{{ord(found.group()):x}}}", text)
+
+
+def out(text: str = "") -> None:
+    """A line of the result."""
+    sys.stdout.write(clean(text) + "\n")
+
+
+def talk(text: str) -> None:
+    """A line beside the result."""
+    sys.stderr.write(clean(text) + "\n")
+    sys.stderr.flush()
+
+
+def out_json(value: Mapping[str, Json]) -> None:
+    """One object on stdout."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def seconds(milliseconds: int) -> str:
+    """A duration as people write it."""
+    if milliseconds < 60_000:  # noqa: PLR2004 - a minute
+        return f"{milliseconds / 1000:.1f} s"
+    minutes, rest = divmod(milliseconds // 1000, 60)
+    return f"{minutes} min {rest} s"
+
+
+class Progress:
+    """Tells what happened, line by line, as it is stored."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._attempts: dict[StepId, int] = {}
+
+    def __call__(self, events: list[Recorded]) -> None:
+        """Tell a batch of events."""
+        if self._quiet:
+            return
+        for recorded in events:
+            for line in self._lines(recorded):
+                talk(line)
+
+    def _lines(self, recorded: Recorded) -> list[str]:
+        event = recorded.event
+        match event:
+            case AttemptStarted():
+                again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+                return [f"▸ {event.step}: {sentence(event.reason)}{again}"]
+            case AttemptAccepted():
+                note = "" if event.verified else ", unverified"
+                late = "" if event.reusable else ", not reusable: something it reads changed under way"
+                return [f"✓ {event.step}: {seconds(event.duration_ms)}{note}{late}"]
+            case AttemptRejected():
+                return [f"  {event.step}: guard '{event.guard}' rejected attempt {event.attempt}"]
+            case AttemptFailed() | AttemptLost():
+                return [f"  {event.step}: attempt {event.attempt} ended: {event.code}"]
+            case StepFailed():
+                return [f"✗ {event.step}: {sentence(event.reason)}"]
+            case StepHeld():
+                return [f"⏸ {event.step}: {sentence(event.reason)}"]
+            case StepsReused():
+                return [_reused(event)]
+            case StepsSkipped():
+                return [f"– {item.step}: skipped, needs '{item.because}'" for item in event.items[:20]]
+            case StepsReset():
+                return [f"· trying again: {', '.join(event.steps[:10])}"]
+            case OutputsPlaced():
+                return [f"  {event.step}: wrote {', '.join(event.paths[:5])} from the store"] if event.paths else []
+            case _:
+                return []
+
+
+def _reused(event: StepsReused) -> str:
+    names = [item.step for item in event.items]
+    shown = ", ".join(names[:6])
+    return f"= reused {len(names)}: {shown}" + (" …" if len(names) > 6 else "")  # noqa: PLR2004
+
+
+def end_block(state: State, now: int) -> str:
+    """What a run came to, and what to do next."""
+    counts = state.counts
+    complete = counts["done"] + counts["reused"]
+    end = state.ended_at or now
+    lines = [
+        f"{state.run} {state.status} · {complete} of {len(state.steps)} done · {counts['reused']} reused, "
+        f"{counts['done']} ran · {seconds(max(0, end - state.since))}"
+    ]
+    for step_id in state.graph.order:
+        step = state.steps[step_id]
+        if step.phase in {"failed", "waiting"} and step.reason is not None:
+            lines.append(f"{SIGNS[step.phase]} {step_id}: {sentence(step.reason)}")
+    if counts["skipped"]:
+        lines.append(f"– {counts['skipped']} skipped because of that")
+    lines.append(f"next: {_next(state)}")
+    return "\n".join(lines)
+
+
+def _next(state: State) -> str:
+    if state.status == "failed":
+        first = next(s for s in state.graph.order if state.steps[s].phase == "failed")
+        return f"holdfast logs {first}    holdfast resume"
+    if state.status in {"paused", "limit", "blocked"}:
+        return "holdfast resume    holdfast status"
+    if state.status == "waiting":
+        first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
+        return f"holdfast why {first} --run @    holdfast retry {first}"
+    return "holdfast status    holdfast plan"

@@ -1,0 +1,197 @@
+"""Is it stale? The answer for one step, with the reason and the content behind it.
+
+Unchanged means: an accepted artifact of this step under this config ref exists, and everything the
+step needs is complete. Nothing here knows what runs next; that is `react`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from holdfast.core.refs import Refs, Upstream
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Json
+from holdfast.model.event import Options, Reason
+from holdfast.model.plan import Step, StepId
+
+Action = Literal["reuse", "run", "reguard"]
+
+
+class Change(NamedTuple):
+    """One part of the key that is not what it was."""
+
+    part: str
+    code: str
+    names: tuple[str, ...]
+    before: Json
+    after: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the shell found out about a step whose needs are complete.
+
+    `found` is the newest accepted artifact under the config ref, `same_content` under the input ref,
+    `newest` under any ref; `changes` say how the present key differs from the one of `newest`.
+    `unsure` names parts of the key that could not be computed; they disable reuse.
+    """
+
+    step: StepId
+    refs: Refs
+    found: Artifact | None = None
+    same_content: Artifact | None = None
+    newest: Artifact | None = None
+    changes: tuple[Change, ...] = ()
+    unsure: tuple[str, ...] = ()
+    previous: Literal["", "failed", "incomplete", "interrupted"] = ""
+
+
+class Choice(NamedTuple):
+    """What to do with a step, why, and with which artifact."""
+
+    action: Action
+    reason: Reason
+    artifact: Artifact | None = None
+
+
+def choose(step: Step, probe: Probe, options: Options, *, now: int, tried: Reason | None = None) -> Choice:
+    """Reuse, guard again, or run. `tried` says that this run tried already, and how that ended."""
+    if options.force or step.id in options.force_steps:
+        return Choice("run", tried or Reason("forced"))
+    if probe.unsure:
+        names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
+        return Choice("run", tried or Reason("command_changed", names))
+    if probe.found is not None:
+        return _expired(step, probe.found, now) or Choice("reuse", _stands(probe.found), probe.found)
+    if probe.same_content is not None and (options.cutoff or step.reuse == "content"):
+        expired = _expired(step, probe.same_content, now)
+        return expired or Choice("reuse", Reason("unchanged_content"), probe.same_content)
+    if tried is not None:
+        return Choice("run", tried)
+    if _only_guard(probe) and step.reuse != "strict":
+        return Choice("reguard", Reason("guard_changed"), probe.newest)
+    return Choice("run", _why_run(probe))
+
+
+def _stands(artifact: Artifact) -> Reason:
+    return Reason("amended" if artifact.source == "human" else "unchanged")
+
+
+def _expired(step: Step, artifact: Artifact, now: int) -> Choice | None:
+    if step.fresh_for is not None and now - artifact.at > step.fresh_for * 1000:
+        return Choice("run", Reason("expired"))
+    return None
+
+
+def _only_guard(probe: Probe) -> bool:
+    return probe.newest is not None and [c.part for c in probe.changes] == ["guards"]
+
+
+def _why_run(probe: Probe) -> Reason:
+    if probe.previous == "failed":
+        return Reason("previous_failed")
+    if probe.previous == "interrupted":
+        return Reason("previous_interrupted")
+    if probe.newest is None:
+        return Reason("previous_incomplete" if probe.previous == "incomplete" else "never_ran")
+    if not probe.changes:  # the artifact under this very key may not be reused: its inputs moved under way
+        return Reason("input_changed")
+    first = probe.changes[0]
+    return Reason(first.code, tuple(n for c in probe.changes if c.code == first.code for n in c.names))
+
+
+# part of the key -> code of the reason, in the order in which causes are named: own before upstream
+_EXT: Mapping[str, str] = {
+    "needs": "dependencies_changed",
+    "uses": "generator_changed",
+    "run": "command_changed",
+    "shell": "command_changed",
+    "files": "command_changed",
+    "code": "command_changed",
+    "absent": "command_changed",
+    "unresolved": "command_changed",
+    "with": "parameters_changed",
+    "inputs": "input_changed",
+    "tools": "tools_changed",
+    "env": "environment_changed",
+    "workspace": "environment_changed",
+    "contract": "contract_changed",
+    "outputs": "contract_changed",
+    "produces": "contract_changed",
+    "schema": "contract_changed",
+    "constraints": "specification_changed",
+    "specification": "specification_changed",
+    "agent": "specification_changed",
+    "action": "specification_changed",
+}
+PARTS = ("prompt", "model", "parameters", *_EXT, "guards", "upstream")
+
+
+def differences(
+    before: Mapping[str, Json],
+    after: Mapping[str, Json],
+    above_before: Mapping[StepId, Upstream] | None,
+    above_after: Mapping[StepId, Upstream],
+) -> tuple[Change, ...]:
+    """How two keys differ, own parts first. `above_before` is None when it is not known any more."""
+    ext_before, ext_after = _mapping(before.get("ext")), _mapping(after.get("ext"))
+    if ext_before.get("v") != ext_after.get("v"):
+        return (Change("key", "key_version", (), ext_before.get("v"), ext_after.get("v")),)
+    changes = [
+        *_one("prompt", "prompt_changed", before.get("prompt"), after.get("prompt")),
+        *_model(_mapping(before.get("model")), _mapping(after.get("model"))),
+    ]
+    for part in dict.fromkeys([*_EXT, *ext_before, *ext_after]):
+        if part != "v":
+            code = _EXT.get(part, "environment_changed")
+            changes += _one(part, code, ext_before.get(part), ext_after.get(part))
+    changes += _one("guards", "guard_changed", before.get("guard_config"), after.get("guard_config"))
+    if above_before is not None:
+        changes += _above(above_before, above_after)
+    return tuple(changes)
+
+
+def unchanged_parts(after: Mapping[str, Json], changes: tuple[Change, ...]) -> tuple[str, ...]:
+    """The parts that the key has and that stayed as they were."""
+    present = {"prompt": after.get("prompt"), "guards": after.get("guard_config"), "upstream": True}
+    present["model"] = after.get("model")
+    present.update(_mapping(after.get("ext")))
+    changed = {change.part for change in changes}
+    return tuple(part for part in PARTS if present.get(part) and part not in changed)
+
+
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _model(before: Mapping[str, Json], after: Mapping[str, Json]) -> list[Change]:
+    return [
+        *_one("model", "model_changed", before.get("id"), after.get("id")),
+        *_one("parameters", "parameters_changed", before.get("parameters"), after.get("parameters")),
+    ]
+
+
+def _one(part: str, code: str, before: Json, after: Json) -> list[Change]:
+    if before == after:
+        return []
+    if isinstance(before, Mapping) or isinstance(after, Mapping):
+        old, new = _mapping(before), _mapping(after)
+        names = tuple(sorted(k for k in {*old, *new} if old.get(k) != new.get(k)))
+        if part == "guards":
+            names = ()
+        return [Change(part, code, names, before, after)]
+    if isinstance(before, list) and isinstance(after, list) and part == "needs":
+        names = tuple(sorted({*map(str, before)} ^ {*map(str, after)}))
+        return [Change(part, code, names, before, after)]
+    return [Change(part, code, (part,), before, after)]
+
+
+def _above(before: Mapping[StepId, Upstream], after: Mapping[StepId, Upstream]) -> list[Change]:
+    moved = tuple(sorted(k for k in before.keys() & after.keys() if before[k] != after[k]))
+    if not moved:
+        return []
+    old: Json = {name: before[name].digest for name in moved}
+    new: Json = {name: after[name].digest for name in moved}
+    return [Change("upstream", "upstream_changed", moved, old, new)]

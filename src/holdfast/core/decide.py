@@ -1,0 +1,93 @@
+"""What follows from what was seen: a report in, events out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.core.fold import INTERRUPTED
+from holdfast.core.state import State
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptFailed,
+    AttemptLost,
+    AttemptRejected,
+    Reason,
+    RunEvent,
+    Skipped,
+    StepFailed,
+    StepHeld,
+    StepsReset,
+    StepsSkipped,
+)
+from holdfast.model.plan import StepId
+
+Ending = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
+
+
+def settle(state: State, ending: Ending) -> list[RunEvent]:
+    """An attempt ended: the fact itself, and what it means for the step and for those below it.
+
+    Two budgets, neither touching the other: `retries` for candidates that were refused or never made,
+    `lost_retries` for attempts that gave no answer. A fatal verdict ends both.
+    """
+    if isinstance(ending, AttemptAccepted):
+        return [ending]
+    reason = _give_up(state, ending)
+    if reason is None:
+        return [ending]
+    if reason.code == "effect_unconfirmed":
+        return [ending, StepHeld(ending.step, reason)]
+    return [ending, *fail(state, ending.step, reason)]
+
+
+def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost) -> Reason | None:
+    step, now = state.plan.steps[ending.step], state.steps[ending.step]
+    started = now.running
+    if isinstance(ending, AttemptLost):
+        if step.effects == "external" and not step.idempotent:
+            return Reason("effect_unconfirmed")
+        spent = ending.code != INTERRUPTED and now.losses >= step.lost_retries
+        return Reason(ending.code) if spent else None
+    if isinstance(ending, AttemptFailed):
+        return Reason(ending.code) if now.rejections >= step.retries else None
+    if started is not None and started.source == "human":
+        return Reason("output_modified", (ending.guard,))
+    if ending.fatal:
+        return Reason("guard_fatal", (ending.guard,))
+    if started is not None and started.reguard is not None:
+        return None
+    return Reason("guard_rejected", (ending.guard,)) if now.rejections >= step.retries else None
+
+
+def fail(state: State, step_id: StepId, reason: Reason) -> list[RunEvent]:
+    """A step failed: everything below it is skipped, each with the step it waited for; the rest goes on."""
+    failed = StepFailed(step_id, reason)
+    items: list[Skipped] = []
+    reached = {step_id}
+    queue = [step_id]
+    for above in queue:  # grows while it is walked: breadth first
+        for dependent in state.graph.dependents.get(above, ()):
+            if dependent not in reached and state.steps[dependent].phase == "pending":
+                reached.add(dependent)
+                queue.append(dependent)
+                code = "dependency_failed" if above == step_id else "dependency_skipped"
+                items.append(Skipped(dependent, code, above))
+    items.sort(key=lambda item: state.graph.rank[item.step])
+    return [failed, StepsSkipped(tuple(items))] if items else [failed]
+
+
+def reset(state: State, steps: Iterable[StepId], code: str) -> Sequence[RunEvent]:
+    """Failed or held steps, and what was skipped because of them, are pending again in one event."""
+    again = {s for s in steps if state.steps[s].phase in {"failed", "waiting"}}
+    skipped = {s for s in state.graph.below(again) if state.steps[s].phase == "skipped"}
+    blocked = {
+        s
+        for s in state.graph.below(_still_failed(state, again))
+        if state.steps[s].phase == "skipped"
+    }
+    names = sorted(again | (skipped - blocked), key=state.graph.rank.__getitem__)
+    return [StepsReset(tuple(names), code)] if names else []
+
+
+def _still_failed(state: State, again: set[StepId]) -> set[StepId]:
+    return {s for s, step in state.steps.items() if step.phase == "failed" and s not in again}

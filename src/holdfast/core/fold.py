@@ -1,0 +1,326 @@
+"""What an event means. State is only ever the fold of a run's events.
+
+The rules:
+- an event about a step is legal only in the phases that `TRANSITIONS` names for it;
+- a step may start or be reused only when every need is complete in this run;
+- the first event is `run_started`; nothing follows `run_ended`; while a run rests, only `run_resumed`;
+- an illegal event raises and changes nothing.
+
+The diagram in `docs/architecture.md` is drawn from `TRANSITIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from holdfast.core.state import COMPLETE, Fed, Phase, State, StepState, empty_state
+from holdfast.errors import BugError
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptFailed,
+    AttemptLost,
+    AttemptRejected,
+    AttemptStarted,
+    Event,
+    OutputsPlaced,
+    Reason,
+    Recorded,
+    RunEnded,
+    RunRested,
+    RunResumed,
+    RunStarted,
+    StepFailed,
+    StepHeld,
+    StepsReset,
+    StepsReused,
+    StepsSkipped,
+)
+from holdfast.model.plan import Plan, StepId
+
+TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
+    "steps_reused": {"pending": "reused"},
+    "attempt_started": {"pending": "running"},
+    "attempt_accepted": {"running": "done"},
+    "attempt_rejected": {"running": "pending"},
+    "attempt_failed": {"running": "pending"},
+    "attempt_lost": {"running": "pending"},
+    "step_failed": {"pending": "failed"},
+    "step_held": {"pending": "waiting"},
+    "steps_skipped": {"pending": "skipped"},
+    "steps_reset": {"failed": "pending", "skipped": "pending", "waiting": "pending"},
+    "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
+}
+INTERRUPTED: Final = "previous_interrupted"
+
+
+def fold(plan: Plan, events: Iterable[Recorded]) -> State:
+    """The definition: a run's state from nothing."""
+    state = empty_state(plan)
+    for recorded in events:
+        apply(state, recorded)
+    return state
+
+
+def apply(state: State, recorded: Recorded) -> None:
+    """Take one event into the state; an illegal one raises before anything changed."""
+    event = recorded.event
+    handler = _HANDLERS.get(type(event))
+    if handler is None:
+        raise BugError(f"'{type(event).__name__}' does not belong in a run's journal")
+    if recorded.seq != state.seq + 1:
+        raise BugError(f"event {recorded.seq} follows {state.seq}")
+    _check_status(state, event)
+    handler(state, event, recorded.at)
+    state.seq = recorded.seq
+
+
+def extend(state: State, event: StepsReused) -> None:
+    """Take in further items of the event that was just folded, before it is stored as one.
+
+    Two `steps_reused` in a row mean the same as one with both lists, so a whole cone of reuse becomes a
+    single fact although its steps become ready one after the other.
+    """
+    _steps_reused(state, event, 0)
+
+
+def _check_status(state: State, event: Event) -> None:
+    status = state.status
+    if status == "running" and not isinstance(event, RunStarted):
+        return
+    if status is None and isinstance(event, RunStarted):
+        return
+    resting = status is not None and not state.ended and status != "running"
+    if resting and isinstance(event, RunResumed | RunEnded):
+        return
+    raise BugError(f"'{type(event).__name__}' cannot follow while the run is {status or 'not begun'}")
+
+
+def _move(state: State, step_id: StepId, kind: str) -> StepState:
+    """Check that the table allows it and return the step; the caller sets the phase."""
+    step = state.steps.get(step_id)
+    if step is None:
+        raise BugError(f"'{kind}' names '{step_id}', which is no step of this plan")
+    if step.phase not in TRANSITIONS[kind]:
+        raise BugError(f"'{kind}' of '{step_id}' while it is {step.phase}")
+    return step
+
+
+def _set(state: State, step: StepState, phase: Phase) -> None:
+    state.counts[step.phase] -= 1
+    state.counts[phase] += 1
+    step.phase = phase
+
+
+def _now_ready(state: State, step_id: StepId) -> None:
+    state.ready.add(step_id)
+    state.ready_log.append(step_id)
+
+
+def _completed(state: State, step_id: StepId) -> None:
+    for dependent in state.graph.dependents.get(step_id, ()):
+        left = state.missing[dependent] - 1
+        state.missing[dependent] = left
+        if not left and state.steps[dependent].phase == "pending":
+            _now_ready(state, dependent)
+
+
+def _require_needs(state: State, step_id: StepId, kind: str) -> None:
+    if state.missing[step_id]:
+        raise BugError(f"'{kind}' of '{step_id}' before its needs are complete")
+
+
+def _run_started(state: State, event: RunStarted, at: int) -> None:
+    state.run, state.line, state.project = event.run, event.line, event.project
+    state.plan_digest, state.w_ref = event.plan, event.w_ref
+    state.options, state.previous = event.options, event.previous
+    state.status, state.started_at, state.since = "running", at, at
+    for step_id in state.graph.order:
+        if state.missing[step_id]:
+            break  # order goes wave by wave: the first wave is over
+        _now_ready(state, step_id)
+
+
+def _run_resumed(state: State, _: RunResumed, at: int) -> None:
+    state.status, state.rest = "running", None
+    state.since, state.attempts = at, 0
+
+
+def _steps_reused(state: State, event: StepsReused, _: int) -> None:
+    """Items may build on each other, so each is checked where it stands; an illegal list changes nothing."""
+    if len(event.items) > 1:
+        _check_reused(state, event)
+    for item in event.items:
+        step = _move(state, item.step, "steps_reused")
+        _require_needs(state, item.step, "steps_reused")
+        step.config_ref, step.digest, step.form = item.config_ref, item.digest, item.form
+        step.reason = Reason(item.code)
+        state.ready.discard(item.step)
+        _set(state, step, "reused")
+        _completed(state, item.step)
+
+
+def _check_reused(state: State, event: StepsReused) -> None:
+    complete = set()
+    for item in event.items:
+        _move(state, item.step, "steps_reused")
+        if item.step in complete:
+            raise BugError(f"'steps_reused' names '{item.step}' twice")
+        for need in state.plan.steps[item.step].needs:
+            if need.step not in complete and state.steps[need.step].phase not in COMPLETE:
+                raise BugError(f"'steps_reused' of '{item.step}' before its needs are complete")
+        complete.add(item.step)
+
+
+def _attempt_started(state: State, event: AttemptStarted, at: int) -> None:
+    step = _move(state, event.step, "attempt_started")
+    _require_needs(state, event.step, "attempt_started")
+    if event.attempt != step.attempts + 1:
+        raise BugError(f"attempt {event.attempt} of '{event.step}' follows {step.attempts}")
+    step.attempts = event.attempt
+    step.running = event
+    step.config_ref = event.config_ref
+    step.started_at = at
+    if step.reason is None:
+        step.reason = event.reason
+    state.attempts += 1
+    state.running[event.step] = event
+    state.ready.discard(event.step)
+    _set(state, step, "running")
+
+
+def _require_attempt(step: StepState, event: Ending, kind: str) -> AttemptStarted:
+    started = step.running
+    if started is None or started.attempt != event.attempt:
+        raise BugError(f"'{kind}' of attempt {event.attempt} of '{event.step}', which is not running")
+    return started
+
+
+def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
+    step = _move(state, event.step, "attempt_accepted")
+    started = _require_attempt(step, event, "attempt_accepted")
+    step.config_ref, step.digest, step.form = started.config_ref, event.digest, event.form
+    step.verified, step.log, step.last = event.verified, event.log, None
+    step.duration_ms = at - step.started_at if not event.duration_ms else event.duration_ms
+    step.running = None
+    del state.running[event.step]
+    if started.reguard is None:
+        _set(state, step, "done")
+    else:  # nothing was made: an artifact that exists passed the guards
+        step.reason = Reason("amended" if event.source == "human" else "reguarded")
+        _set(state, step, "reused")
+    _completed(state, event.step)
+
+
+def _back_to_pending(state: State, step_id: StepId, step: StepState) -> AttemptStarted:
+    started = step.running
+    assert started is not None  # noqa: S101 - _require_attempt came first
+    step.running = None
+    del state.running[step_id]
+    _set(state, step, "pending")
+    _now_ready(state, step_id)
+    return started
+
+
+def _attempt_rejected(state: State, event: AttemptRejected, _: int) -> None:
+    step = _move(state, event.step, "attempt_rejected")
+    started = _require_attempt(step, event, "attempt_rejected")
+    _back_to_pending(state, event.step, step)
+    if started.reguard is None:  # a kept artifact under new guards costs no try
+        step.rejections += 1
+    step.last = Reason("guard_fatal" if event.fatal else "guard_rejected", (event.guard,))
+    step.log = event.log
+    step.fed = (*step.fed, Fed(event.digest, event.guard, event.feedback))
+
+
+def _attempt_failed(state: State, event: AttemptFailed, _: int) -> None:
+    step = _move(state, event.step, "attempt_failed")
+    _require_attempt(step, event, "attempt_failed")
+    _back_to_pending(state, event.step, step)
+    step.rejections += 1
+    step.last, step.log = Reason(event.code), event.log
+    step.fed = (*step.fed, Fed(None, "", event.feedback))
+
+
+def _attempt_lost(state: State, event: AttemptLost, _: int) -> None:
+    step = _move(state, event.step, "attempt_lost")
+    _require_attempt(step, event, "attempt_lost")
+    _back_to_pending(state, event.step, step)
+    if event.code != INTERRUPTED:  # the engine's death is not the step's fault
+        step.losses += 1
+    step.last, step.log = Reason(event.code), event.log
+
+
+def _step_failed(state: State, event: StepFailed, _: int) -> None:
+    step = _move(state, event.step, "step_failed")
+    step.reason = event.reason
+    state.ready.discard(event.step)
+    _set(state, step, "failed")
+
+
+def _step_held(state: State, event: StepHeld, _: int) -> None:
+    step = _move(state, event.step, "step_held")
+    step.reason = event.reason
+    state.ready.discard(event.step)
+    _set(state, step, "waiting")
+
+
+def _steps_skipped(state: State, event: StepsSkipped, _: int) -> None:
+    for item in event.items:
+        _move(state, item.step, "steps_skipped")
+    for item in event.items:
+        step = state.steps[item.step]
+        step.reason = Reason(item.code, (item.because,))
+        state.ready.discard(item.step)
+        _set(state, step, "skipped")
+
+
+def _steps_reset(state: State, event: StepsReset, _: int) -> None:
+    for step_id in event.steps:
+        _move(state, step_id, "steps_reset")
+    for step_id in event.steps:
+        step = state.steps[step_id]
+        step.rejections = step.losses = 0
+        step.reason, step.last = None, Reason(event.code)
+        _set(state, step, "pending")
+        if not state.missing[step_id]:
+            _now_ready(state, step_id)
+
+
+def _outputs_placed(state: State, event: OutputsPlaced, _: int) -> None:
+    _move(state, event.step, "outputs_placed")
+
+
+def _run_rested(state: State, event: RunRested, at: int) -> None:
+    if state.running:
+        raise BugError(f"the run rests while {sorted(state.running)} are running")
+    state.status, state.rest, state.ended_at = event.status, event.reason, at
+
+
+def _run_ended(state: State, event: RunEnded, at: int) -> None:
+    complete = state.counts["done"] + state.counts["reused"]
+    if state.running or (event.status == "completed" and complete < len(state.steps)):
+        raise BugError(f"the run ends as {event.status} with {len(state.steps) - complete} steps open")
+    state.status, state.ended_at = event.status, at
+
+
+Ending = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
+
+# Each handler takes exactly its own event; the table pairs them, which no annotation can express.
+_HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
+    RunStarted: _run_started,
+    RunResumed: _run_resumed,
+    StepsReused: _steps_reused,
+    AttemptStarted: _attempt_started,
+    AttemptAccepted: _attempt_accepted,
+    AttemptRejected: _attempt_rejected,
+    AttemptFailed: _attempt_failed,
+    AttemptLost: _attempt_lost,
+    OutputsPlaced: _outputs_placed,
+    StepFailed: _step_failed,
+    StepHeld: _step_held,
+    StepsSkipped: _steps_skipped,
+    StepsReset: _steps_reset,
+    RunRested: _run_rested,
+    RunEnded: _run_ended,
+}

@@ -1,0 +1,90 @@
+"""What comes next. Instructions are only ever a function of the state.
+
+`ready_log` grows by one entry whenever a step becomes ready; `seen` is how much of it the shell has
+been told. A shell that starts anew says `seen=0` and is told everything again: that is the whole of
+recovery.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.core.state import State
+from holdfast.model.event import Reason, RunEnded, RunRested
+from holdfast.model.plan import StepId
+
+
+class Next(NamedTuple):
+    """Steps to look at now, how far the log was read, the end if this is it, and when to ask again."""
+
+    probe: tuple[StepId, ...]
+    seen: int
+    end: RunEnded | RunRested | None
+    wake: int | None
+
+
+def react(state: State, *, seen: int, now: int, stopping: bool = False) -> Next:
+    """What the shell should do. `stopping` means that a person asked to start nothing more."""
+    if state.status != "running":
+        return Next((), len(state.ready_log), None, None)
+    limit = limit_reached(state, now)
+    if stopping or limit is not None:
+        return Next((), seen, None if state.running else _rest(state, limit), None)
+    fresh: dict[StepId, None] = {}
+    log = state.ready_log
+    for place in range(seen, len(log)):
+        if log[place] in state.ready:
+            fresh[log[place]] = None
+    end = None if state.ready or state.running else conclude(state)
+    return Next(tuple(fresh), len(log), end, _deadline(state))
+
+
+def may_start(state: State, step_id: StepId) -> bool:
+    """Whether an attempt may begin beside those that run: some steps run alone, and attempts are limited."""
+    most = state.plan.limits.attempts
+    if most is not None and state.attempts >= most:
+        return False
+    if not state.running:
+        return True
+    steps = state.plan.steps
+    alone = steps[step_id].effects == "workspace"
+    return not alone and not any(steps[other].effects == "workspace" for other in state.running)
+
+
+def limit_reached(state: State, now: int) -> Reason | None:
+    """The limit that keeps further attempts from starting, if one does."""
+    limits = state.plan.limits
+    if limits.time is not None and now - state.since >= limits.time * 1000:
+        return Reason("limit_reached", ("time",))
+    if limits.attempts is not None and state.attempts >= limits.attempts and state.ready:
+        return Reason("limit_reached", ("attempts",))
+    return None
+
+
+def conclude(state: State) -> RunEnded | RunRested:
+    """The end of a run in which nothing is ready and nothing is running."""
+    counts = state.counts
+    if counts["done"] + counts["reused"] == len(state.steps):
+        return RunEnded("completed")
+    if counts["waiting"]:
+        held = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
+        return RunRested("waiting", Reason("awaiting_person", (held,)))
+    if counts["failed"]:
+        failed = tuple(s for s in state.graph.order if state.steps[s].phase == "failed")
+        return RunRested("failed", Reason("dependency_failed", failed[:5]))
+    return RunRested("blocked", Reason("previous_incomplete"))
+
+
+def _rest(state: State, limit: Reason | None) -> RunRested | RunEnded:
+    if not state.ready and not state.counts["pending"]:
+        return conclude(state)
+    if limit is not None:
+        return RunRested("limit", limit)
+    if state.options.fail_fast and state.counts["failed"]:
+        return conclude(state)
+    return RunRested("paused", Reason("stopped"))
+
+
+def _deadline(state: State) -> int | None:
+    time = state.plan.limits.time
+    return None if time is None else state.since + int(time * 1000)

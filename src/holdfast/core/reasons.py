@@ -1,0 +1,79 @@
+"""The closed list of reasons: a code and a sentence for each decision Holdfast can make.
+
+A sentence completes "<step> runs: …", "<step> is reused: …" and so on. `{names}` stands for what is
+behind the reason: paths, step ids, names of parts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.errors import BugError
+from holdfast.model.event import Reason
+
+SENTENCES: Final[dict[str, str]] = {
+    # why a step runs
+    "never_ran": "it has no accepted artifact yet",
+    "input_changed": "an input changed: {names}",
+    "upstream_changed": "a step it needs changed: {names}",
+    "prompt_changed": "its prompt changed",
+    "model_changed": "its model changed",
+    "parameters_changed": "its parameters changed: {names}",
+    "guard_changed": "its guards changed",
+    "generator_changed": "what generates it changed",
+    "command_changed": "its command changed: {names}",
+    "contract_changed": "what it must produce changed: {names}",
+    "specification_changed": "its specification changed: {names}",
+    "dependencies_changed": "the steps it needs are others than before: {names}",
+    "tools_changed": "the version of a tool changed: {names}",
+    "environment_changed": "its environment changed: {names}",
+    "previous_failed": "its previous attempt failed",
+    "previous_incomplete": "its previous run did not get to it",
+    "previous_interrupted": "its previous attempt was interrupted",
+    "output_missing": "an output is missing: {names}",
+    "output_modified": "an output was changed by hand: {names}",
+    "expired": "its artifact is older than it may be",
+    "evidence_contested": "evidence behind it was contested",
+    "forced": "it was asked for",
+    "resampled": "another sample was asked for",
+    "retried": "a person asked to try again",
+    "key_version": "the way keys are made changed",
+    # why an artifact stands
+    "unchanged": "nothing that decides it changed",
+    "unchanged_content": "the content it reads is the same, though steps above it ran",
+    "amended": "a person's version stands",
+    "accepted_by_person": "a person accepted this version",
+    "reguarded": "only its guards changed, and the kept artifact passes them",
+    # why a step does not run, or did not get through
+    "dependency_failed": "a step it needs failed: {names}",
+    "dependency_skipped": "a step it needs was skipped: {names}",
+    "not_selected": "it was not selected",
+    "awaiting_approval": "it waits for an approval",
+    "awaiting_person": "it waits for a person",
+    "effect_unconfirmed": "its effect was started and never confirmed; a person must look",
+    "limit_reached": "a limit was reached: {names}",
+    "stopped": "the run was stopped",
+    "guard_rejected": "a guard rejected it: {names}",
+    "guard_fatal": "a guard refused it for good: {names}",
+    "guard_broken": "a guard could not give a verdict: {names}",
+    "command_failed": "its command failed",
+    "timed_out": "it took longer than it may",
+    "lost": "its process died",
+    "rejected_by_person": "a person rejected it",
+}
+
+CODES: Final = frozenset(SENTENCES)
+
+
+def sentence(reason: Reason) -> str:
+    """The reason in words, with what is behind it."""
+    text = SENTENCES.get(reason.code)
+    if text is None:
+        raise BugError(f"'{reason.code}' is not in the list of reasons")
+    if "{names}" not in text:
+        return text
+    if not reason.because:
+        return text.replace(": {names}", "").replace(" {names}", "")
+    shown = ", ".join(reason.because[:5])
+    more = len(reason.because) - 5
+    return text.replace("{names}", f"{shown} and {more} more" if more > 0 else shown)

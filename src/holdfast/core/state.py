@@ -1,0 +1,90 @@
+"""The state of a run: the one mutable noun. Only `fold` changes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from holdfast.core.waves import Graph, graph_of
+from holdfast.model.artifact import Form
+from holdfast.model.digest import Digest
+from holdfast.model.event import AttemptStarted, EndStatus, Options, Reason, RestStatus
+from holdfast.model.plan import Plan, RunId, StepId
+
+Phase = Literal["pending", "running", "waiting", "done", "reused", "failed", "skipped"]
+PHASES: tuple[Phase, ...] = ("pending", "running", "waiting", "done", "reused", "failed", "skipped")
+RunStatus = Literal["running"] | RestStatus | EndStatus
+COMPLETE = frozenset({"done", "reused"})
+
+
+class Fed(NamedTuple):
+    """What an attempt left for the next one: its candidate, who refused it, the words as a blob."""
+
+    digest: Digest | None
+    guard: str
+    feedback: Digest | None
+
+
+@dataclass(slots=True)
+class StepState:
+    """Where one step stands in this run. Budgets count since the last reset, `attempts` for ever."""
+
+    phase: Phase = "pending"
+    attempts: int = 0
+    rejections: int = 0
+    losses: int = 0
+    reason: Reason | None = None
+    config_ref: Digest | None = None
+    digest: Digest | None = None
+    form: Form = "bytes"
+    verified: bool = False
+    running: AttemptStarted | None = None
+    last: Reason | None = None  # how the last attempt ended, if it did not count
+    fed: tuple[Fed, ...] = ()
+    log: Digest | None = None
+    started_at: int = 0
+    duration_ms: int = 0
+
+
+@dataclass(slots=True)
+class State:
+    """A run, folded. `ready_log` names steps in the order they became ready, possibly more than once;
+    `ready` holds those that are ready now: pending, with every need complete."""
+
+    plan: Plan
+    graph: Graph
+    run: RunId = RunId("")
+    line: str = ""
+    project: str = ""
+    plan_digest: Digest = Digest("")
+    w_ref: Digest = Digest("")
+    previous: RunId | None = None
+    options: Options = Options()
+    status: RunStatus | None = None
+    rest: Reason | None = None
+    seq: int = 0
+    started_at: int = 0
+    since: int = 0  # when it was last started or resumed; limits count from here
+    ended_at: int = 0
+    attempts: int = 0  # since then
+    steps: dict[StepId, StepState] = field(default_factory=dict)
+    missing: dict[StepId, int] = field(default_factory=dict)
+    ready: set[StepId] = field(default_factory=set)
+    ready_log: list[StepId] = field(default_factory=list)
+    running: dict[StepId, AttemptStarted] = field(default_factory=dict)
+    counts: dict[Phase, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
+
+    @property
+    def ended(self) -> bool:
+        """Whether this run can never change again."""
+        return self.status in {"completed", "superseded"}
+
+
+def empty_state(plan: Plan, graph: Graph | None = None) -> State:
+    """A run before its first event."""
+    graph = graph or graph_of(plan)
+    state = State(plan=plan, graph=graph)
+    state.steps = {step_id: StepState() for step_id in graph.order}
+    state.missing = {step_id: len(plan.steps[step_id].needs) for step_id in graph.order}
+    state.counts["pending"] = len(graph.order)
+    return state

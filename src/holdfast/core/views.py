@@ -1,0 +1,174 @@
+"""A run as people and programs see it: the same facts, in the shape of the machine-readable contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from holdfast.core.reasons import sentence
+from holdfast.core.state import State, StepState
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Json
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptLost,
+    AttemptRejected,
+    AttemptStarted,
+    Reason,
+    Recorded,
+    RunStarted,
+    StepAmended,
+    StepsReused,
+)
+from holdfast.model.plan import RunId
+
+RUN_SCHEMA = "holdfast.run/1"
+
+
+def reason_json(reason: Reason | None) -> Json:
+    """A reason with its sentence."""
+    if reason is None:
+        return None
+    return {"code": reason.code, "text": sentence(reason), "because": list(reason.because)}
+
+
+def plan_head(state: State, file: str | None) -> dict[str, Json]:
+    """Which plan a run belongs to."""
+    return {"line": state.line, "ref": state.w_ref, "digest": state.plan_digest, "file": file}
+
+
+def run_json(state: State, *, file: str | None, now: int) -> dict[str, Json]:
+    """The object that `run`, `resume`, `retry` and `status` print."""
+    return {
+        "schema": RUN_SCHEMA,
+        "run": state.run,
+        "status": state.status,
+        "plan": plan_head(state, file),
+        "steps": {step_id: _step_json(step) for step_id, step in state.steps.items()},
+        "waiting": _waiting(state),
+        "totals": totals(state, now),
+    }
+
+
+def _step_json(step: StepState) -> dict[str, Json]:
+    complete = step.phase in {"done", "reused"}
+    return {
+        "state": step.phase,
+        "reason": reason_json(step.reason),
+        "attempts": step.attempts,
+        "config_ref": step.config_ref,
+        "digest": step.digest if complete else None,
+        "verified": step.verified,
+        "cost_usd": 0.0,
+        "duration_ms": step.duration_ms if step.phase == "done" else 0,
+    }
+
+
+def _waiting(state: State) -> list[Json]:
+    return [
+        {"approval": None, "step": step_id, "from": None, "subject": None, "reason": reason_json(step.reason)}
+        for step_id, step in state.steps.items()
+        if step.phase == "waiting"
+    ]
+
+
+def totals(state: State, now: int) -> dict[str, Json]:
+    """Counts and sums of a run."""
+    end = state.ended_at if state.status != "running" else now
+    counts = state.counts
+    return {
+        "steps": len(state.steps),
+        "done": counts["done"],
+        "reused": counts["reused"],
+        "failed": counts["failed"],
+        "skipped": counts["skipped"],
+        "waiting": counts["waiting"],
+        "pending": counts["pending"] + counts["running"],
+        "cost_usd": 0.0,
+        "saved_usd": 0.0,
+        "duration_ms": max(0, end - state.since),
+    }
+
+
+def artifacts_of(events: Iterable[Recorded], known: list[Artifact]) -> list[tuple[int, Artifact]]:
+    """The rows of the artifact index that a run's journal implies, each with the number of its event.
+
+    `known` are the rows of earlier journals: a reuse by content takes its input ref from there.
+    """
+    rows: list[tuple[int, Artifact]] = []
+    start: RunStarted | None = None
+    open_attempts: dict[str, AttemptStarted] = {}
+    for recorded in events:
+        event = recorded.event
+        if isinstance(event, RunStarted):
+            start = event
+        elif isinstance(event, AttemptStarted):
+            open_attempts[event.step] = event
+        elif start is not None and isinstance(event, AttemptAccepted | AttemptRejected | AttemptLost):
+            row = _row(start, open_attempts.pop(event.step), event, recorded.at)
+            rows += [(recorded.seq, row)] if row else []
+        elif start is not None and isinstance(event, StepsReused):
+            earlier = [*known, *(row for _, row in rows)]
+            found = _by_content(start.run, event, earlier)
+            rows += [(recorded.seq, row) for row in found]
+        elif hasattr(event, "attempt"):
+            open_attempts.pop(getattr(event, "step", ""), None)
+    return rows
+
+
+def _row(
+    start: RunStarted, began: AttemptStarted, event: AttemptAccepted | AttemptRejected | AttemptLost, at: int
+) -> Artifact | None:
+    digest = event.kept if isinstance(event, AttemptLost) else event.digest
+    if digest is None:
+        return None
+    accepted = isinstance(event, AttemptAccepted)
+    lost = isinstance(event, AttemptLost)
+    return Artifact(
+        project=start.project,
+        line=start.line,
+        step=event.step,
+        config_ref=began.config_ref,
+        input_ref=began.input_ref,
+        own_ref=began.own_ref,
+        digest=digest,
+        status="accepted" if accepted else "interrupted" if lost else "rejected",
+        source=began.source,
+        run=start.run,
+        attempt=began.attempt,
+        form="tree" if isinstance(event, AttemptLost) else event.form,
+        verified=isinstance(event, AttemptAccepted) and event.verified,
+        reusable=isinstance(event, AttemptAccepted) and event.reusable,
+        at=at,
+    )
+
+
+def _by_content(run: RunId, event: StepsReused, known: list[Artifact]) -> list[Artifact]:
+    rows = []
+    for item in event.items:
+        if item.code == "unchanged_content":
+            for row in reversed(known):
+                if row.step == item.step and row.digest == item.digest and row.status == "accepted":
+                    rows.append(replace(row, config_ref=item.config_ref, run=run, attempt=0))
+                    break
+    return rows
+
+
+def amended_row(event: StepAmended, project: str, line: str, at: int) -> Artifact:
+    """The row of the artifact index for a person's version."""
+    return Artifact(
+        project=project,
+        line=line,
+        step=event.step,
+        config_ref=event.config_ref,
+        input_ref=event.input_ref,
+        own_ref=event.own_ref,
+        digest=event.digest,
+        status="accepted",
+        source="human",
+        run=RunId(""),
+        attempt=0,
+        form=event.form,
+        verified=event.verified,
+        at=at,
+    )

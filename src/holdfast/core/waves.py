@@ -1,0 +1,105 @@
+"""The order of a plan: waves, dependents, cycles. Linear in steps and edges, no recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from holdfast.errors import PlanError, Problem
+from holdfast.model.plan import Plan, Step, StepId
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A plan with its order worked out.
+
+    A wave is a level: one more than the highest wave among a step's needs. `order` goes wave by wave,
+    by id inside a wave, so it is the same in every process.
+    """
+
+    steps: Mapping[StepId, Step]
+    order: tuple[StepId, ...]
+    wave: Mapping[StepId, int]
+    rank: Mapping[StepId, int]
+    dependents: Mapping[StepId, tuple[StepId, ...]]
+
+    def waves(self) -> list[list[StepId]]:
+        """Step ids level by level."""
+        levels: list[list[StepId]] = []
+        for step_id in self.order:
+            if self.wave[step_id] == len(levels):
+                levels.append([])
+            levels[-1].append(step_id)
+        return levels
+
+    def below(self, changed: Iterable[StepId]) -> set[StepId]:
+        """The given steps and everything that depends on them, directly or not."""
+        reached = set(changed)
+        queue = list(reached)
+        while queue:
+            for step_id in self.dependents.get(queue.pop(), ()):
+                if step_id not in reached:
+                    reached.add(step_id)
+                    queue.append(step_id)
+        return reached
+
+
+def graph_of(plan: Plan) -> Graph:
+    """Work out the order of a plan; a cycle is an error that shows its path."""
+    dependents: dict[StepId, list[StepId]] = {}
+    missing: dict[StepId, int] = {}
+    for step_id, step in plan.steps.items():
+        missing[step_id] = len(step.needs)
+        for need in step.needs:
+            dependents.setdefault(need.step, []).append(step_id)
+    order: list[StepId] = []
+    wave: dict[StepId, int] = {}
+    level = sorted(step_id for step_id, count in missing.items() if not count)
+    number = 0
+    while level:
+        following: list[StepId] = []
+        for step_id in level:
+            wave[step_id] = number
+            for dependent in dependents.get(step_id, ()):
+                missing[dependent] -= 1
+                if not missing[dependent]:
+                    following.append(dependent)
+        order += level
+        level = sorted(following)
+        number += 1
+    if len(order) < len(plan.steps):
+        raise PlanError((_cycle(plan, {s for s in plan.steps if s not in wave}),))
+    return Graph(
+        steps=plan.steps,
+        order=tuple(order),
+        wave=wave,
+        rank={step_id: place for place, step_id in enumerate(order)},
+        dependents={step_id: tuple(sorted(below)) for step_id, below in dependents.items()},
+    )
+
+
+def _cycle(plan: Plan, stuck: set[StepId]) -> Problem:
+    """Every stuck step needs a stuck step, so walking the needs must come round."""
+    path: list[StepId] = []
+    seen: dict[StepId, int] = {}
+    step_id = min(stuck)
+    while step_id not in seen:
+        seen[step_id] = len(path)
+        path.append(step_id)
+        step_id = min(need.step for need in plan.steps[step_id].needs if need.step in stuck)
+    loop = path[seen[step_id] :]
+    start = loop.index(min(loop))
+    loop = loop[start:] + loop[:start]
+    text = " → ".join([*loop, loop[0]])
+    return Problem(f"the steps need each other in a circle: {text}", code="P010")
+
+
+def rebuild_set(
+    graph: Graph,
+    *,
+    changed: Iterable[StepId],
+    incomplete: Iterable[StepId] = (),
+    failed: Iterable[StepId] = (),
+) -> set[StepId]:
+    """What must run again: what changed, is incomplete or failed, and everything below it."""
+    return graph.below({*changed, *incomplete, *failed})

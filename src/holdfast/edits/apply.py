@@ -1,0 +1,401 @@
+"""Change a set of files beneath a root, all or nothing, through a journal.
+
+What is true if the process, or the power, ends:
+
+    before `journal.json` has its name   no target was touched; the journal directory is litter
+    after that, before `forget`          every target is its old or its new image, whole; both
+                                         images and the names of temporary files are in the journal,
+                                         on disk, so `recover` can finish either way
+    in `forget`                          `journal.json` goes first: finished, the rest is litter
+
+`recover` asks the caller whether the edit counts (`committed`) and brings every path to its new or
+its old image. Bringing one path to one image is the single act here: `apply` does it forward,
+`recover` forward or back; it looks before it writes, so doing it twice is doing it once. Every
+directory is synchronised even where nothing had to be done: the earlier process may have died
+before its own fsync.
+
+Content that is neither image was put there by someone else. It stays. The journal directory then
+stays too, closed (`settled.json`), with the copies that found no place, until `forget`.
+
+A failed fsync is never tried again: the error leaves the journal for the next process. Any other
+failure after the journal is undone at once, so a full disk leaves the tree as it was.
+
+One writer per root and journal directory at a time: the caller holds the lock.
+
+Not kept: owner, extended attributes, times. Between the last look at a target and its rename lie
+microseconds in which another program's write would be lost; POSIX has no rename that compares.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from holdfast.edits.journal import (
+    Content,
+    Image,
+    Journal,
+    Row,
+    changed,
+    is_open,
+    is_settled,
+    keys_in,
+    make_home,
+    pieces,
+    place_of,
+    read_journal,
+    remove,
+    settle,
+    stage,
+)
+from holdfast.edits.tree import (
+    TEMP_PREFIX,
+    TEMP_SUFFIX,
+    Found,
+    chunks,
+    fold,
+    look,
+    open_directory,
+    open_file,
+    open_root,
+    opened,
+    outside_world,
+    quoted,
+    split_path,
+    stamp,
+    sync,
+    write_file,
+)
+from holdfast.errors import EditError, IntegrityError
+
+ANY = "*"
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file: what must be there now, and what shall be there; digests are SHA-256 in hex.
+
+    `before=None`: must be absent; `before=ANY`: not checked. `after=None`: delete.
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+    mode: int = 0o644
+
+    def __post_init__(self) -> None:
+        split_path(self.path)
+        expected = None if self.before == ANY else self.before
+        if not all(
+            _DIGEST.fullmatch(digest) for digest in (expected, self.after) if digest is not None
+        ):
+            raise EditError(f"a change of {quoted(self.path)} has a malformed digest")
+        if self.mode & ~0o777:
+            raise EditError(f"a change of {quoted(self.path)} has the mode {self.mode:o}")
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A path that someone else changed; `copy` is the file with what would have been put there."""
+
+    path: str
+    reason: str
+    copy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One journal brought to its end. With conflicts, `forget` it when its copies are safe."""
+
+    key: str
+    forward: bool
+    conflicts: tuple[Conflict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where work happens: the open root, the journal directory, and who has content to spare."""
+
+    root: int
+    place: str
+    content: Content | None = None
+
+
+def apply(
+    root: str, changes: Sequence[FileChange], content: Content, *, journal_dir: str, key: str
+) -> None:
+    """Make all changes or none; the journal stays until `forget(journal_dir, key)`.
+
+    EditError: refused or in conflict, nothing changed. StoreError: the disk failed; nothing
+    changed, or the journal is still there and `recover` comes next, in a new process.
+    """
+    _check_disjoint(changes)
+    place = place_of(journal_dir, key)
+    with outside_world(f"apply the edit {quoted(key)}"), opened(open_root(root)) as root_fd:
+        make_home(journal_dir)
+        _check_unclaimed(journal_dir, changes)
+        journal = _plan(root_fd, changes, key)
+        site = _Site(root_fd, place)
+        stage(root_fd, place, journal, content)
+        try:
+            conflicts = _forward(site, journal)
+        except OSError:
+            _close(place, _back(site, journal))
+            raise
+        if conflicts:
+            untouched = {conflict.path for conflict in conflicts}
+            undone = _back(site, journal)
+            _close(place, tuple(lost for lost in undone if lost.path not in untouched))
+            raise changed(untouched)
+
+
+def forget(journal_dir: str, key: str) -> None:
+    """Remove the journal of an edit that the caller has recorded; nothing to remove is fine."""
+    place = place_of(journal_dir, key)
+    with outside_world(f"remove the journal of the edit {quoted(key)}"):
+        remove(place)
+
+
+def recover(
+    root: str,
+    journal_dir: str,
+    *,
+    committed: Callable[[str], bool],
+    content: Content | None = None,
+) -> list[Recovered]:
+    """Bring every journal left by a crash to its end: forward if `committed(key)`, else back.
+
+    Call it before anything else touches the root. It may die and be called again at any point.
+    `content` is asked only for an image whose copy in the journal is damaged.
+    """
+    found: list[Recovered] = []
+    with outside_world(f"recover edits in {quoted(root)}"), opened(open_root(root)) as root_fd:
+        for key in keys_in(journal_dir):
+            place = place_of(journal_dir, key)
+            if is_open(place):
+                journal = read_journal(place)
+                forward = committed(key)
+                bring = _forward if forward else _back
+                conflicts = bring(_Site(root_fd, place, content), journal)
+                _close(place, conflicts)
+                found.append(Recovered(key, forward, conflicts))
+            elif not is_settled(place):
+                remove(place)
+    return found
+
+
+# Checks, before anything is written.
+
+
+def _check_disjoint(changes: Sequence[FileChange]) -> None:
+    seen: dict[tuple[str, ...], list[FileChange]] = {}
+    for change in changes:
+        seen.setdefault(_folded(change), []).append(change)
+    for change in changes:
+        folded = _folded(change)
+        for twin in seen[folded]:
+            if twin is not change and (
+                twin.path == change.path or (twin.after is None) == (change.after is None)
+            ):
+                raise EditError(
+                    f"paths {quoted(change.path)} and {quoted(twin.path)} name one file"
+                )
+        for depth in range(1, len(folded)):
+            if folded[:depth] in seen:
+                outer = seen[folded[:depth]][0].path
+                raise EditError(
+                    f"{quoted(outer)} is both a file and a parent of {quoted(change.path)}"
+                )
+
+
+def _folded(change: FileChange) -> tuple[str, ...]:
+    return tuple(fold(part) for part in change.path.split("/"))
+
+
+def _check_unclaimed(journal_dir: str, changes: Sequence[FileChange]) -> None:
+    wanted = {change.path for change in changes}
+    for key in keys_in(journal_dir):
+        place = place_of(journal_dir, key)
+        for row in read_journal(place).rows if is_open(place) else ():
+            if row.path in wanted:
+                raise EditError(
+                    f"{quoted(row.path)} is part of the unfinished edit {quoted(key)}",
+                    hint="forget or recover that edit first",
+                )
+
+
+def _plan(root_fd: int, changes: Sequence[FileChange], key: str) -> Journal:
+    rows: list[Row] = []
+    conflicts: list[str] = []
+    made: dict[str, None] = {}
+    files: dict[tuple[int, ...], str] = {}
+    for index, change in enumerate(changes):
+        found, missing = _find(root_fd, change.path)
+        if found is not None:
+            _check_single(change.path, found, files)
+        if change.before not in {ANY, found.digest if found else None}:
+            conflicts.append(change.path)
+        if change.after is not None:
+            made.update(dict.fromkeys(missing))
+        rows.append(_row(index, change, found, key))
+    if conflicts:
+        raise changed(conflicts)
+    return Journal(tuple(rows), tuple(made))
+
+
+def _find(root_fd: int, path: str) -> tuple[Found | None, list[str]]:
+    """What stands at the path, and which of its parents are missing, outermost first."""
+    *above, name = split_path(path)
+    for depth in range(len(above) + 1):
+        try:
+            parent = open_directory(root_fd, above[:depth])
+        except FileNotFoundError:
+            return None, ["/".join(above[:end]) for end in range(depth, len(above) + 1)]
+        with opened(parent):
+            if depth == len(above):
+                return look(parent, name, path), []
+    return None, []
+
+
+def _check_single(path: str, found: Found, files: dict[tuple[int, ...], str]) -> None:
+    if found.links != 1:
+        raise EditError(f"{quoted(path)} has {found.links} hard links, and must have one")
+    twin = files.setdefault(found.stamp[:2], path)
+    if twin != path:
+        raise EditError(f"paths {quoted(twin)} and {quoted(path)} name one file")
+
+
+def _row(index: int, change: FileChange, found: Found | None, key: str) -> Row:
+    token = hashlib.sha256(f"{key}\0{index}".encode()).hexdigest()[:24]
+    return Row(
+        change.path,
+        Image(found.digest, found.mode, f"{index}.old") if found else None,
+        Image(change.after, change.mode, f"{index}.new") if change.after is not None else None,
+        f"{TEMP_PREFIX}{token}{TEMP_SUFFIX}",
+    )
+
+
+# Bringing paths to an image.
+
+
+def _close(place: str, conflicts: tuple[Conflict, ...]) -> None:
+    if conflicts:
+        settle(place)
+    else:
+        remove(place)
+
+
+def _forward(site: _Site, journal: Journal) -> tuple[Conflict, ...]:
+    for path in journal.made:
+        with suppress(FileNotFoundError, EditError):  # its files meet the same fault and report it
+            _make_directory(site.root, split_path(path))
+    ordered = sorted(journal.rows, key=lambda row: row.after is None)
+    return _bring_all(site, [(row, row.after) for row in ordered])
+
+
+def _back(site: _Site, journal: Journal) -> tuple[Conflict, ...]:
+    ordered = sorted(journal.rows, key=lambda row: row.before is None)
+    conflicts = _bring_all(site, [(row, row.before) for row in ordered])
+    for path in reversed(journal.made):
+        with suppress(FileNotFoundError, EditError):
+            _remove_directory(site.root, split_path(path))
+    return conflicts
+
+
+def _bring_all(site: _Site, wanted: list[tuple[Row, Image | None]]) -> tuple[Conflict, ...]:
+    conflicts: list[Conflict] = []
+    for row, image in wanted:
+        try:
+            _bring(site, row, image)
+        except EditError as error:
+            copy = os.path.join(site.place, image.staged) if image else None
+            conflicts.append(Conflict(row.path, error.message, copy))
+    return tuple(conflicts)
+
+
+def _bring(site: _Site, row: Row, image: Image | None) -> None:
+    """Give the path this image if it holds one of its two images, else raise EditError."""
+    *above, name = split_path(row.path)
+    try:
+        parent = open_directory(site.root, above)
+    except FileNotFoundError:
+        _check_known(row, None)
+        if image is None:
+            return
+        for depth in range(1, len(above) + 1):
+            _make_directory(site.root, above[:depth])
+        parent = open_directory(site.root, above)
+    with opened(parent):
+        _remove(parent, row.temp)
+        found = look(parent, name, row.path)
+        _check_known(row, found)
+        if image and (found is None or (found.digest, found.mode) != (image.digest, image.mode)):
+            _write_temp(site, parent, row, image)
+            _check_still(parent, name, row, found)
+            os.rename(row.temp, name, src_dir_fd=parent, dst_dir_fd=parent)
+        elif image is None:
+            _check_still(parent, name, row, found)
+            _remove(parent, name)
+        sync(parent)
+
+
+def _check_still(parent: int, name: str, row: Row, found: Found | None) -> None:
+    """Hashing and writing may take long: the target must not have moved since the look."""
+    if stamp(parent, name) != (found.stamp if found else None):
+        _remove(parent, row.temp)
+        sync(parent)
+        raise EditError(f"{quoted(row.path)} was changed by someone else")
+
+
+def _check_known(row: Row, found: Found | None) -> None:
+    images = {image.digest if image else None for image in (row.before, row.after)}
+    if (found.digest if found else None) not in images:
+        raise EditError(f"{quoted(row.path)} was changed by someone else")
+
+
+def _write_temp(site: _Site, parent: int, row: Row, image: Image) -> None:
+    for source in _sources(site, image):
+        if write_file(parent, row.temp, source, image.mode) == image.digest:
+            return
+        os.unlink(row.temp, dir_fd=parent)
+    raise IntegrityError(f"the copy of {quoted(row.path)} in {quoted(site.place)} is damaged")
+
+
+def _sources(site: _Site, image: Image) -> Iterator[Iterable[bytes]]:
+    with opened(open_root(site.place)) as directory:
+        staged = open_file(directory, image.staged, image.staged)
+    if staged is not None:
+        with opened(staged):
+            yield chunks(staged)
+    if site.content is not None:
+        yield pieces(site.content(image.digest))
+
+
+def _remove(parent: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=parent)
+
+
+def _make_directory(root_fd: int, parts: Sequence[str]) -> None:
+    with opened(open_directory(root_fd, parts[:-1])) as parent:
+        with suppress(FileExistsError):
+            os.mkdir(parts[-1], dir_fd=parent)
+        sync(parent)
+
+
+def _remove_directory(root_fd: int, parts: Sequence[str]) -> None:
+    """Remove a directory this edit made, unless someone has put something into it."""
+    with opened(open_directory(root_fd, parts[:-1])) as parent:
+        try:
+            os.rmdir(parts[-1], dir_fd=parent)
+        except OSError as error:
+            if error.errno not in {errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                raise
+        sync(parent)

@@ -1,0 +1,195 @@
+"""The journal of one edit: a directory with both images of every file, and the list of them.
+
+    <journal_dir>/<key>/0.old, 0.new, 1.new, ...   the images, written and synchronised first
+    <journal_dir>/<key>/journal.json               the list, which has its name last: an open edit
+    <journal_dir>/<key>/settled.json               the same after a recovery with conflicts: closed
+
+A directory with neither name is litter: either no target was touched yet, or the edit is finished.
+The images lie beside the list, not in a store, so that recovery needs nothing but this directory.
+The journal directory belongs to the engine; nothing in it is data from strangers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from holdfast.edits.tree import (
+    chunks,
+    open_directory,
+    open_file,
+    open_root,
+    opened,
+    quoted,
+    split_path,
+    sync,
+    sync_directory,
+    write_file,
+)
+from holdfast.errors import EditError, IntegrityError, StoreError
+
+Content = Callable[[str], bytes | Iterable[bytes]]
+
+_JOURNAL, _SETTLED, _UNFINISHED = "journal.json", "settled.json", "journal.json.tmp"
+_VERSION = 1
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@=+-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    digest: str
+    mode: int
+    staged: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    path: str
+    before: Image | None
+    after: Image | None
+    temp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    rows: tuple[Row, ...]
+    made: tuple[str, ...]
+    version: int = _VERSION
+
+
+def place_of(journal_dir: str, key: str) -> str:
+    if not _KEY.fullmatch(key):
+        raise EditError(f"{quoted(key)} cannot be the key of an edit")
+    return os.path.join(journal_dir, key)
+
+
+def make_home(journal_dir: str) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(journal_dir, 0o700)
+        sync_directory(os.path.dirname(os.path.abspath(journal_dir)))
+
+
+def keys_in(journal_dir: str) -> list[str]:
+    try:
+        with os.scandir(journal_dir) as entries:
+            return sorted(
+                entry.name
+                for entry in entries
+                if _KEY.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            )
+    except FileNotFoundError:
+        return []
+
+
+def stage(root_fd: int, place: str, journal: Journal, content: Content) -> None:
+    """Copy every image into the journal directory, then let the journal have its name."""
+    try:
+        os.mkdir(place, 0o700)
+    except FileExistsError as error:
+        raise EditError(
+            f"the edit {quoted(os.path.basename(place))} has a journal already",
+            hint="forget or recover that edit first",
+        ) from error
+    try:
+        with opened(open_root(place)) as directory:
+            for row in journal.rows:
+                if row.before is not None:
+                    _stage_old(root_fd, directory, row.path, row.before)
+                if row.after is not None:
+                    _stage_new(directory, row.after, content)
+            write_file(directory, _UNFINISHED, [json.dumps(asdict(journal)).encode()], 0o600)
+            sync(directory)
+            os.rename(_UNFINISHED, _JOURNAL, src_dir_fd=directory, dst_dir_fd=directory)
+            sync(directory)
+        sync_directory(os.path.dirname(place))
+    except BaseException:
+        remove(place)
+        raise
+
+
+def _stage_old(root_fd: int, directory: int, path: str, image: Image) -> None:
+    *above, name = split_path(path)
+    with opened(open_directory(root_fd, above)) as parent:
+        source = open_file(parent, name, path)
+    if source is None:
+        raise changed([path])
+    with opened(source):
+        if write_file(directory, image.staged, chunks(source), 0o600) != image.digest:
+            raise changed([path])
+
+
+def _stage_new(directory: int, image: Image, content: Content) -> None:
+    if write_file(directory, image.staged, pieces(content(image.digest)), 0o600) != image.digest:
+        raise IntegrityError(f"the content given for {quoted(image.digest)} has another digest")
+
+
+def read_journal(place: str) -> Journal:
+    with open(os.path.join(place, _JOURNAL), "rb") as file:
+        text = file.read()
+    try:
+        body = json.loads(text)
+        if body["version"] != _VERSION:
+            raise StoreError(
+                f"the journal in {quoted(place)} has version {body['version']}",
+                hint="recover with the version of holdfast that wrote it",
+            )
+        rows = tuple(
+            Row(row["path"], _image(row["before"]), _image(row["after"]), row["temp"])
+            for row in body["rows"]
+        )
+        journal = Journal(rows, tuple(body["made"]))
+        for path in (*(row.path for row in rows), *journal.made):
+            split_path(path)
+    except (ValueError, KeyError, TypeError, AttributeError, EditError) as error:
+        raise IntegrityError(f"the journal in {quoted(place)} cannot be read") from error
+    return journal
+
+
+def _image(body: dict[str, str | int] | None) -> Image | None:
+    if body is None:
+        return None
+    return Image(str(body["digest"]), int(body["mode"]), str(body["staged"]))
+
+
+def is_open(place: str) -> bool:
+    return os.path.lexists(os.path.join(place, _JOURNAL))
+
+
+def is_settled(place: str) -> bool:
+    return os.path.lexists(os.path.join(place, _SETTLED))
+
+
+def settle(place: str) -> None:
+    """Close the journal and keep its images: some found no place."""
+    os.rename(os.path.join(place, _JOURNAL), os.path.join(place, _SETTLED))
+    sync_directory(place)
+
+
+def remove(place: str) -> None:
+    """Remove a journal directory; without its marker, what a crash leaves of it is litter."""
+    try:
+        names = set(os.listdir(place))
+    except FileNotFoundError:
+        return
+    for marker in names & {_JOURNAL, _SETTLED}:
+        os.unlink(os.path.join(place, marker))
+    sync_directory(place)
+    for name in names - {_JOURNAL, _SETTLED}:
+        os.unlink(os.path.join(place, name))
+    os.rmdir(place)
+    sync_directory(os.path.dirname(place))
+
+
+def pieces(given: bytes | Iterable[bytes]) -> Iterable[bytes]:
+    return (given,) if isinstance(given, bytes) else given
+
+
+def changed(paths: Iterable[str]) -> EditError:
+    named = ", ".join(quoted(path) for path in sorted(paths))
+    return EditError(
+        f"not as expected: {named}", hint="someone changed it meanwhile; nothing written"
+    )

@@ -1,0 +1,312 @@
+"""Files beneath a root directory: reached without following a link, written durably.
+
+A path is data from strangers. It is first judged as text (`split_path`), then walked one component
+at a time from a descriptor of the root, each opened with O_NOFOLLOW: whatever is swapped meanwhile,
+no step of the walk can leave the tree. A descriptor, once open, keeps meaning the same directory.
+
+The text rule is stricter than the kernel's: a name that another system, archive or URL would read
+as "up", as a separator, or as an engine's own directory is refused everywhere, not only there.
+
+A file from `write_file` is whole on disk when the call returns; its name is durable only after
+`sync` of its directory. A failed fsync is a StoreError and is never tried again: the kernel may
+have dropped the pages, and a second call would report success about nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from holdfast.errors import EditError, StoreError
+
+CHUNK = 1 << 20
+MAX_PATH_BYTES = 4095
+MAX_NAME_BYTES = 255
+MAX_DEPTH = 256
+PROTECTED = frozenset({".git", ".holdfast"})
+TEMP_PREFIX, TEMP_SUFFIX = ".holdfast-", ".tmp"
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_ESCAPE = re.compile(r"%([0-7][0-9A-Fa-f])")
+_NOT_FOLLOWED = frozenset({errno.ELOOP, errno.ENOTDIR})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One regular file; of the permissions only "executable" is kept: 0o644 or 0o755."""
+
+    path: str
+    digest: str
+    size: int
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What stands at a path now: a regular file, with its full permission bits."""
+
+    digest: str
+    size: int
+    mode: int
+    links: int
+    stamp: tuple[int, ...]
+
+
+def quoted(path: str) -> str:
+    """The path in double quotes, shortened, with nothing in it that could move a cursor."""
+    shown = path if len(path) <= MAX_NAME_BYTES else path[:MAX_NAME_BYTES] + "..."
+    return json.dumps(shown, ensure_ascii=not shown.isprintable())
+
+
+def fold(name: str) -> str:
+    """The form under which two names may be one file on some file system."""
+    visible = (c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
+    return unicodedata.normalize("NFKC", "".join(visible).casefold()).rstrip(" .")
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """The components of a relative path, `/`-separated; EditError if it may not be used."""
+    try:
+        too_long = len(path.encode()) > MAX_PATH_BYTES
+    except UnicodeEncodeError as error:
+        raise EditError(f"path {quoted(path)} is not valid text") from error
+    parts = tuple(path.split("/"))
+    if too_long or len(parts) > MAX_DEPTH:
+        raise EditError(
+            f"path {quoted(path)} is too long",
+            hint=f"at most {MAX_PATH_BYTES} bytes and {MAX_DEPTH} components",
+        )
+    if not path or path.startswith("/"):
+        raise EditError(f"path {quoted(path)} is not relative")
+    for part in parts:
+        fault = _fault(part)
+        if fault:
+            raise EditError(f"path {quoted(path)} {fault}")
+    return parts
+
+
+def _fault(part: str) -> str | None:
+    if part in {"", ".", ".."}:
+        return "has an empty, `.` or `..` component"
+    if "\\" in part or any(unicodedata.category(c) == "Cc" for c in part):
+        return "has a backslash or a control character"
+    if part != part.rstrip():
+        return "has a component that ends in a blank"
+    if len(part.encode()) > MAX_NAME_BYTES:
+        return f"has a component longer than {MAX_NAME_BYTES} bytes"
+    decoded = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), part)
+    hidden = decoded.replace("\\", "/").split("/")
+    if any(unicodedata.normalize("NFKC", piece) in {".", ".."} for piece in hidden):
+        return "hides a `.` or `..` component"
+    folded = {fold(piece) for piece in hidden}
+    if folded & PROTECTED:
+        return "touches a protected directory (.git, .holdfast)"
+    if any(f.startswith(TEMP_PREFIX) and f.endswith(TEMP_SUFFIX) for f in folded):
+        return "has a name reserved for temporary files"
+    return None
+
+
+@contextmanager
+def outside_world(doing: str) -> Iterator[None]:
+    """Turn what the operating system refuses into a StoreError that says what was being done."""
+    try:
+        yield
+    except OSError as error:
+        place = f" ({quoted(os.fsdecode(error.filename))})" if error.filename else ""
+        raise StoreError(f"cannot {doing}: {error.strerror or error}{place}") from error
+
+
+@contextmanager
+def opened(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_root(root: str) -> int:
+    """Open the root itself; the one place where a link is followed, because the caller named it."""
+    return os.open(root, _DIRECTORY)
+
+
+def open_directory(root_fd: int, parts: Sequence[str]) -> int:
+    """Open the directory at `parts`; FileNotFoundError if missing, EditError if not a directory."""
+    descriptor = os.dup(root_fd)
+    for depth, part in enumerate(parts, start=1):
+        with opened(descriptor):
+            try:
+                descriptor = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
+            except OSError as error:
+                if error.errno in _NOT_FOLLOWED:
+                    place = quoted("/".join(parts[:depth]))
+                    raise EditError(f"{place} is a link or not a directory") from error
+                raise
+    return descriptor
+
+
+def open_file(parent: int, name: str, path: str) -> int | None:
+    """Open a regular file for reading; None if absent, EditError for anything else."""
+    try:
+        _check_regular(os.stat(name, dir_fd=parent, follow_symlinks=False), path)
+        descriptor = os.open(name, _READ, dir_fd=parent)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise EditError(f"{quoted(path)} is a symbolic link") from error
+        raise
+    try:
+        _check_regular(os.fstat(descriptor), path)
+    except EditError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_regular(found: os.stat_result, path: str) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        raise EditError(f"{quoted(path)} is a symbolic link")
+    if not stat.S_ISREG(found.st_mode):
+        raise EditError(f"{quoted(path)} is not a regular file")
+
+
+def chunks(descriptor: int) -> Iterator[bytes]:
+    while chunk := os.read(descriptor, CHUNK):
+        yield chunk
+
+
+def look(parent: int, name: str, path: str) -> Found | None:
+    """Hash the regular file `name` in the open directory `parent`; None if absent."""
+    descriptor = open_file(parent, name, path)
+    if descriptor is None:
+        return None
+    with opened(descriptor):
+        return _measure(descriptor)
+
+
+def _measure(descriptor: int) -> Found:
+    status = os.fstat(descriptor)
+    hasher, size = hashlib.sha256(), 0
+    for chunk in chunks(descriptor):
+        hasher.update(chunk)
+        size += len(chunk)
+    mode = stat.S_IMODE(status.st_mode)
+    return Found(hasher.hexdigest(), size, mode, status.st_nlink, _stamp(status))
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_dev, status.st_ino, status.st_size, *times)
+
+
+def stamp(parent: int, name: str) -> tuple[int, ...] | None:
+    """What changes whenever the file at this name does (device and inode first); None if absent."""
+    try:
+        return _stamp(os.stat(name, dir_fd=parent, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def _plain_mode(mode: int) -> int:
+    return 0o755 if mode & 0o100 else 0o644
+
+
+def hash_file(path: str) -> tuple[str, int, int]:
+    """Digest, size and plain mode of one regular file; its last component is not followed."""
+    with outside_world(f"read {quoted(path)}"):
+        parent, name = os.path.split(path)
+        with opened(open_root(parent or ".")) as directory:
+            found = look(directory, name, path)
+    if found is None:
+        raise EditError(f"{quoted(path)} does not exist")
+    return found.digest, found.size, _plain_mode(found.mode)
+
+
+def read_tree(root: str, paths: Iterable[str]) -> tuple[Entry, ...]:
+    """Every regular file at or beneath the given paths, sorted by path; missing paths are left out.
+
+    A link, a device, a socket, a FIFO or a name that `split_path` refuses is an EditError: what
+    cannot be put back is not part of a result. Directories without files leave no trace.
+    """
+    entries: dict[str, Entry] = {}
+    with outside_world(f"read files in {quoted(root)}"), opened(open_root(root)) as root_fd:
+        pending = list(paths)
+        while pending:
+            path = pending.pop()
+            *above, name = split_path(path)
+            try:
+                parent = open_directory(root_fd, above)
+            except FileNotFoundError:
+                continue
+            with opened(parent):
+                if _is_directory(parent, name):
+                    pending.extend(_names_in(parent, name, path))
+                elif path not in entries and (found := look(parent, name, path)):
+                    mode = _plain_mode(found.mode)
+                    entries[path] = Entry(path, found.digest, found.size, mode)
+    return tuple(entries[path] for path in sorted(entries))
+
+
+def _is_directory(parent: int, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _names_in(parent: int, name: str, path: str) -> list[str]:
+    try:
+        descriptor = open_directory(parent, (name,))
+    except FileNotFoundError:
+        return []
+    with opened(descriptor):
+        return [f"{path}/{entry}" for entry in os.listdir(descriptor)]
+
+
+def write_all(
+    descriptor: int, data: bytes, write: Callable[[int, memoryview], int] = os.write
+) -> None:
+    """Write every byte; one call of `write` may take any part of what it is given."""
+    rest = memoryview(data)
+    while rest:
+        taken = write(descriptor, rest)
+        if taken <= 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rest = rest[taken:]
+
+
+def write_file(directory: int, name: str, pieces: Iterable[bytes], mode: int) -> str:
+    """Write a new file durably (its name is not yet); returns the digest of what was written."""
+    hasher = hashlib.sha256()
+    with opened(os.open(name, _CREATE, 0o600, dir_fd=directory)) as descriptor:
+        for piece in pieces:
+            hasher.update(piece)
+            write_all(descriptor, piece)
+        os.fchmod(descriptor, mode)
+        sync(descriptor)
+    return hasher.hexdigest()
+
+
+def sync(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise StoreError(
+            f"fsync failed: {error.strerror or error}",
+            hint="what was written may be lost; end this process, then resume",
+        ) from error
+
+
+def sync_directory(path: str) -> None:
+    with opened(open_root(path)) as descriptor:
+        sync(descriptor)

@@ -1,0 +1,1 @@
+"""The loop that makes the law happen: read, fold, react, run, append."""

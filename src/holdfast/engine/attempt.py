@@ -1,0 +1,340 @@
+"""One attempt from its start to a fact: its directories, what it is given, what its outcome means."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.core.decide import Ending
+from holdfast.core.state import Fed, State
+from holdfast.engine.outputs import SMALL, Kept, Outputs
+from holdfast.engine.survey import NoInput, Survey
+from holdfast.engine.world import World
+from holdfast.errors import EditError
+from holdfast.model.artifact import Artifact, Entry, Form, Status, tree_bytes, tree_entries
+from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptFailed,
+    AttemptLost,
+    AttemptRejected,
+    AttemptStarted,
+)
+from holdfast.model.plan import Step, StepId
+from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
+
+
+@dataclass(slots=True)
+class Result:
+    """An ended attempt: the fact, and everything that is stored together with it."""
+
+    ending: Ending
+    at: int
+    blobs: list[tuple[Digest, bytes]] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
+    applied: list[str] = field(default_factory=list)  # journals of placed files, to forget afterwards
+
+
+class Bench:
+    """Prepares attempts and turns their outcomes into results, for one run."""
+
+    def __init__(self, world: World, state: State, survey: Survey, outputs: Outputs) -> None:
+        self._world = world
+        self._state = state
+        self._survey = survey
+        self._outputs = outputs
+
+    # --- before ---------------------------------------------------------------------------------
+
+    def in_scratch(self, step: Step) -> bool:
+        """Whether the step works in a directory of its own instead of the project directory."""
+        return step.workspace == "scratch" or (self._state.options.joined and not step.workspace)
+
+    def keep_before(self, step: Step) -> Kept | None:
+        """Store what lies at the output paths before an attempt may touch them."""
+        return self._outputs.keep(step) if step.produces else None
+
+    def mark(self, started: AttemptStarted) -> str:
+        """What the processes of an attempt carry in their environment, so that they can be found."""
+        return f"{self._state.run}/{started.step}/{started.attempt}"
+
+    def quick_job(self, started: AttemptStarted) -> Job:
+        """The job of a step that is a function of this process: no directories, no environment."""
+        step = self._state.plan.steps[started.step]
+        root = self._world.root
+        return Job(step, started.attempt, root, root, "", "", self._given(step), self._feedback(step.id))
+
+    def job(self, started: AttemptStarted) -> Job:
+        """Lay out the attempt's directories and collect what it is given."""
+        world, step = self._world, self._state.plan.steps[started.step]
+        room = os.path.join(world.scratch, self._state.run, f"{step.id}.{started.attempt}")
+        shutil.rmtree(room, ignore_errors=True)
+        os.makedirs(os.path.join(room, "home"))
+        os.makedirs(os.path.join(room, "tmp"))
+        folder = world.root
+        if self.in_scratch(step):
+            folder = os.path.join(room, "work")
+            os.makedirs(folder)
+            self._furnish(step, folder)
+        names = (*step.env, *step.secrets)
+        say = world.on_output
+        return Job(
+            step=step,
+            attempt=started.attempt,
+            folder=folder,
+            root=world.root,
+            room=room,
+            mark=self.mark(started),
+            given=self._given(step),
+            feedback=self._feedback(step.id),
+            env={name: world.env[name] for name in names if name in world.env},
+            on_output=None if say is None else lambda stream, data: say(step.id, stream, data),
+        )
+
+    def _furnish(self, step: Step, folder: str) -> None:
+        """Declared inputs, files named by the command, and the files of needed steps at their paths."""
+        seen = self._survey.observe(step).parts
+        for part in ("inputs", "files"):
+            paths = seen.get(part)
+            for path in paths if isinstance(paths, Mapping) else ():
+                target = os.path.join(folder, path)
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                shutil.copy2(os.path.join(self._world.root, path), target, follow_symlinks=True)
+        for need in step.data_needs:
+            above, done = self._state.plan.steps[need], self._state.steps[need]
+            if above.produces and done.digest is not None:
+                for entry in self._outputs.wanted(above, done.digest, done.form):
+                    target = os.path.join(folder, entry.path)
+                    os.makedirs(os.path.dirname(target), exist_ok=True)
+                    with open(target, "wb") as file:
+                        file.writelines(self._world.store.chunks(entry.digest))
+                    os.chmod(target, 0o755 if entry.executable else 0o644)
+
+    def _given(self, step: Step) -> dict[StepId, Given]:
+        given = {}
+        for need in step.needs:
+            if need.type == "data":
+                done = self._state.steps[need.step]
+                if done.digest is not None:
+                    given[need.step] = self._artifact(done.digest, done.form)
+        return given
+
+    def _artifact(self, digest: Digest, form: Form) -> Given:
+        get = self._world.store.get
+        if form != "tree":
+            return Given(form, lambda: get(digest))
+        entries = tree_entries(get(digest))
+        files = tuple((e.path, e.executable, lambda d=e.digest: get(d)) for e in entries)
+        return Given(form, lambda: get(digest), files)
+
+    def _feedback(self, step_id: StepId) -> tuple[Feedback, ...]:
+        fed = self._state.steps[step_id].fed
+        return tuple(Feedback(item.digest, item.guard, self._words(item)) for item in fed)
+
+    def _words(self, item: Fed) -> str:
+        return "" if item.feedback is None else self._world.store.get(item.feedback).decode("utf-8", "replace")
+
+    def candidate(self, started: AttemptStarted) -> Candidate:
+        """The kept content that an attempt only guards."""
+        assert started.reguard is not None  # noqa: S101 - only called for such attempts
+        get = self._world.store.get
+        content = get(started.reguard)
+        if started.form != "tree":
+            return Candidate(started.form, content)
+        files = (File(e.path, get(e.digest), e.executable) for e in tree_entries(content))
+        return Candidate("tree", files=tuple(files))
+
+    def clear(self, started: AttemptStarted) -> None:
+        """Remove the attempt's directories."""
+        place = os.path.join(self._world.scratch, self._state.run, f"{started.step}.{started.attempt}")
+        shutil.rmtree(place, ignore_errors=True)
+
+    # --- after ----------------------------------------------------------------------------------
+
+    def finish(
+        self, started: AttemptStarted, outcome: Outcome, seen: Mapping[str, Json] | None, now: int
+    ) -> Result:
+        """Turn an outcome into a fact with its content. `seen` is what was observed before the attempt."""
+        step = self._state.plan.steps[started.step]
+        took = now - self._state.steps[started.step].started_at
+        try:
+            if outcome.ended == "accepted" and outcome.candidate is not None:
+                reusable = started.reusable and (seen is None or self._is_same(step, seen))
+                return self._accepted(started, step, outcome, reusable, took, now)
+            return self._refused(started, step, outcome, took, now)
+        except EditError as error:
+            return self._failed(started, "command_failed", str(error), outcome.log, took, now)
+
+    def _is_same(self, step: Step, seen: Mapping[str, Json]) -> bool:
+        try:
+            return self._survey.observe(step).parts == seen
+        except NoInput:
+            return False
+
+    def _accepted(
+        self, started: AttemptStarted, step: Step, outcome: Outcome, reusable: bool, took: int, now: int
+    ) -> Result:
+        candidate = outcome.candidate
+        assert candidate is not None  # noqa: S101 - an accepted outcome has one
+        digest, blobs, entries = self._content(step, candidate)
+        log = self._note(blobs, outcome.log)
+        event = AttemptAccepted(
+            step=step.id,
+            attempt=started.attempt,
+            digest=digest,
+            form=candidate.form,
+            source=started.source,
+            verified=outcome.verified,
+            reusable=reusable,
+            log=log,
+            duration_ms=took,
+            confined=candidate.confined,
+        )
+        result = Result(event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)])
+        if step.produces:
+            self._place(started, step, entries, candidate, result)
+        return result
+
+    def _place(
+        self, started: AttemptStarted, step: Step, entries: Sequence[Entry], candidate: Candidate, result: Result
+    ) -> None:
+        """Bring accepted files into the project; what lies there is stored first, with the same batch."""
+        kept = self._outputs.keep(step)
+        fresh = candidate.files or (File(step.produces[0], candidate.content),)
+        key = f"{self._state.run}.{step.id}.{started.attempt}"
+        if self._outputs.place(step, entries, key, fresh):
+            result.blobs += kept.blobs
+            result.applied.append(key)
+
+    def _content(
+        self, step: Step, candidate: Candidate
+    ) -> tuple[Digest, list[tuple[Digest, bytes]], tuple[Entry, ...]]:
+        blobs: list[tuple[Digest, bytes]] = []
+        if candidate.form != "tree":
+            digest = self._put(blobs, candidate.content)
+            path = step.produces[0] if step.produces else ""
+            size = len(candidate.content)
+            return digest, blobs, (Entry(path, digest, candidate.form == "program", size),)
+        entries = tuple(
+            Entry(f.path, self._put(blobs, f.content), f.executable, len(f.content)) for f in candidate.files
+        )
+        return self._put(blobs, tree_bytes(entries)), blobs, entries
+
+    def _put(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest:
+        if len(content) > SMALL:
+            return self._world.store.put(content)
+        digest = digest_bytes(content)
+        blobs.append((digest, content))
+        return digest
+
+    def _note(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest | None:
+        return self._put(blobs, content) if content else None
+
+    def _refused(self, started: AttemptStarted, step: Step, outcome: Outcome, took: int, now: int) -> Result:
+        if outcome.ended == "lost":
+            return self.lost(started, outcome.code, now, outcome.feedback, outcome.log)
+        if outcome.ended == "failed":
+            return self._failed(started, outcome.code, outcome.feedback, outcome.log, took, now)
+        verdict, candidate = outcome.verdict, outcome.candidate
+        digest: Digest | None = None
+        blobs: list[tuple[Digest, bytes]] = []
+        if candidate is not None:
+            digest, blobs, _ = self._content(step, candidate)
+        event = AttemptRejected(
+            step=step.id,
+            attempt=started.attempt,
+            guard=verdict.guard if verdict else "",
+            digest=digest,
+            form=candidate.form if candidate else "bytes",
+            feedback=self._note(blobs, outcome.feedback.encode("utf-8", "replace")),
+            fatal=outcome.ended == "fatal",
+            log=self._note(blobs, outcome.log),
+            duration_ms=took,
+        )
+        result = Result(event, now, blobs)
+        if digest is not None:
+            result.artifacts.append(self.row(started, digest, event.form, "rejected", now))
+        self._put_back(started, step, result)
+        return result
+
+    def _failed(self, started: AttemptStarted, code: str, feedback: str, log: bytes, took: int, now: int) -> Result:
+        step = self._state.plan.steps[started.step]
+        blobs: list[tuple[Digest, bytes]] = []
+        words = self._note(blobs, feedback.encode("utf-8", "replace"))
+        log_digest = self._note(blobs, log)
+        result = Result(AttemptFailed(step.id, started.attempt, code, words, log_digest, took), now, blobs)
+        kept = self._put_back(started, step, result)
+        result.ending = AttemptFailed(step.id, started.attempt, code, words, log_digest, took, kept)
+        return result
+
+    def lost(self, started: AttemptStarted, code: str, now: int, feedback: str = "", log: bytes = b"") -> Result:
+        """An attempt that gave no answer: what it left at its output paths is kept, then put back."""
+        step = self._state.plan.steps[started.step]
+        blobs: list[tuple[Digest, bytes]] = []
+        words = self._note(blobs, feedback.encode("utf-8", "replace"))
+        log_digest = self._note(blobs, log)
+        result = Result(AttemptLost(step.id, started.attempt, code, words, log_digest), now, blobs)
+        kept = self._put_back(started, step, result)
+        result.ending = AttemptLost(step.id, started.attempt, code, words, log_digest, kept)
+        if kept is not None:
+            result.artifacts.append(self.row(started, kept, "tree", "interrupted", now))
+        return result
+
+    def _put_back(self, started: AttemptStarted, step: Step, result: Result) -> Digest | None:
+        """Restore the output paths of a shared attempt; gives the manifest of what was there instead."""
+        if started.before is None or started.reguard is not None or self.in_scratch(step):
+            return None
+        try:
+            kept = self._outputs.keep(step)
+        except (EditError, OSError) as error:  # a link or a device: nothing that could be stored
+            self._world.say(f"{step.id}: its outputs are left as they are: {error}")
+            return None
+        if kept.digest == started.before:
+            return None
+        entries = tree_entries(self._world.store.get(started.before))
+        for digest, content in kept.blobs:  # stored before anything is written over it
+            if not self._world.store.has(digest):
+                self._world.store.put(content)
+        key = f"{self._state.run}.{step.id}.{started.attempt}.back"
+        paths = self._outputs.place(step, entries, key)
+        result.applied.append(key)
+        if paths:
+            self._world.say(f"{step.id}: put back {', '.join(paths)}; what it left is kept as {kept.digest[:12]}")
+        return kept.digest
+
+    def row(
+        self,
+        started: AttemptStarted,
+        digest: Digest,
+        form: Form,
+        status: Status,
+        now: int,
+        accepted: AttemptAccepted | None = None,
+    ) -> Artifact:
+        """The row of the artifact index for an ended attempt."""
+        state = self._state
+        return Artifact(
+            project=state.project,
+            line=state.line,
+            step=started.step,
+            config_ref=started.config_ref,
+            input_ref=started.input_ref,
+            own_ref=started.own_ref,
+            digest=digest,
+            status=status,
+            source=started.source,
+            run=state.run,
+            attempt=started.attempt,
+            form=form,
+            verified=accepted.verified if accepted else False,
+            reusable=accepted.reusable if accepted else False,
+            at=now,
+        )
+
+
+def leftovers(world: World, state: State) -> None:
+    """End the processes of a dead engine's run and remove its private directories."""
+    world.sweep(f"{state.run}/")
+    shutil.rmtree(os.path.join(world.scratch, state.run), ignore_errors=True)

@@ -1,0 +1,119 @@
+"""Holding a line: who else is there, heartbeats, and requests of people in the line's journal.
+
+An engine holds its line alone unless it was told to join. One that joins waits until every engine
+that was there before has said that it writes claims; from then on claims keep them apart.
+"""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.engine.commit import Writer
+from holdfast.engine.world import World
+from holdfast.errors import FencedError, HeldError
+from holdfast.model.event import StopRequested
+from holdfast.model.plan import RunId
+from holdfast.ports import Holder
+
+
+def line_journal(project: str, line: str) -> str:
+    """The name of a line's journal; a slash in the project cannot be mistaken for the separator."""
+    safe = project.replace("%", "%25").replace("/", "%2F")
+    return f"line:{safe}/{line}" if project else f"line:{line}"
+
+
+class Hold:
+    """This engine's hold on a line."""
+
+    def __init__(self, world: World, project: str, line: str) -> None:
+        self._world = world
+        self._project = project
+        self._line = line
+        self._last_beat = 0.0
+        self._read = 0
+        self.run: RunId | None = None
+        self.sharing = False
+        self.others: tuple[Holder, ...] = ()
+        self.stop_asked: bool | None = None
+
+    def take(self, *, join: bool) -> None:
+        """Enter the line; HeldError if a live engine holds it and this one may not join."""
+        store, mine = self._world.store, self._world.owner
+        others = store.enter(self._project, self._line, mine, alone=not join)
+        while others:
+            dead = [holder for holder in others if self._is_gone(holder, others)]
+            for holder in dead:
+                store.leave(holder.owner.engine)
+            if join:
+                break
+            if not dead:
+                raise _held(others[0], self._line, self._world.clock())
+            others = store.enter(self._project, self._line, mine, alone=True)
+        self._read = store.last(line_journal(self._project, self._line))
+        if join and self._others():
+            self.sharing = True
+            store.beat(mine.engine, sharing=True)
+            self._await_sharing()
+
+    def _await_sharing(self) -> None:
+        """Wait until every other engine writes claims, or is gone."""
+        while waiting := [other for other in self._others() if not other.sharing]:
+            for holder in waiting:
+                if self._world.gone(holder.owner):
+                    self._world.store.leave(holder.owner.engine)
+            time.sleep(min(self._world.poll_seconds, 0.05))
+
+    def _others(self) -> tuple[Holder, ...]:
+        found = self._world.store.holders(self._project, self._line)
+        return tuple(h for h in found if h.owner.engine != self._world.owner.engine)
+
+    def _is_gone(self, holder: Holder, _: object) -> bool:
+        """A process of this machine is there or not; one elsewhere is gone when its heart stands still."""
+        owner, mine = holder.owner, self._world.owner
+        if self._world.gone(owner):
+            return True
+        if (owner.host, owner.boot) == (mine.host, mine.boot):
+            return False
+        self._world.say(f"waiting to see whether the engine on '{owner.host}' still lives")
+        deadline = time.monotonic() + self._world.lease_seconds
+        while time.monotonic() < deadline:
+            time.sleep(self._world.poll_seconds)
+            now = {h.owner.engine: h.beat for h in self._others()}
+            if now.get(owner.engine) != holder.beat:
+                return owner.engine not in now
+        return True
+
+    async def pulse(self, writer: Writer) -> None:
+        """One look around: beat if it is time, see who else is there, read the inbox."""
+        if time.monotonic() - self._last_beat >= self._world.beat_seconds:
+            await self.beat(writer)
+        self.others = self._others()
+        for other in self.others:
+            if self._world.gone(other.owner):
+                await writer.call(self._world.store.leave, other.owner.engine)
+        journal = line_journal(self._project, self._line)
+        for recorded in self._world.store.read(journal, self._read):
+            self._read = recorded.seq
+            event = recorded.event
+            if isinstance(event, StopRequested) and event.run == self.run:
+                self.stop_asked = event.now
+
+    async def beat(self, writer: Writer) -> None:
+        """Say that this engine lives."""
+        self._last_beat = time.monotonic()
+        engine = self._world.owner.engine
+        if not await writer.call(self._world.store.beat, engine, sharing=self.sharing, run=self.run):
+            raise FencedError("another engine took this line over", hint="look at 'holdfast status'")
+
+    def release(self) -> None:
+        """Leave the line."""
+        self._world.store.leave(self._world.owner.engine)
+
+
+def _held(holder: Holder, line: str, now: int) -> HeldError:
+    minutes, seconds = divmod(max(0, now - holder.owner.since) // 1000, 60)
+    return HeldError(
+        f"line '{line}' is held by process {holder.owner.pid} on '{holder.owner.host}'"
+        f" since {minutes} min {seconds} s" + (f" (run {holder.run})" if holder.run else ""),
+        hint="wait for it, 'holdfast stop' it, or run beside it with --join",
+    )

@@ -1,0 +1,157 @@
+"""The files that steps put into the project directory: read, placed, put back, and checked for drift.
+
+Whatever lies at an output path is stored before anything is written over it. Writing goes through the
+journaled apply, so a set of files changes as a whole, also across a crash.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from holdfast.edits.apply import FileChange, apply, forget, recover
+from holdfast.edits.tree import read_tree
+from holdfast.errors import EditError
+from holdfast.model.artifact import Artifact, Entry, Form, tree_bytes, tree_entries
+from holdfast.model.digest import Digest, digest_bytes
+from holdfast.model.plan import Step
+from holdfast.ports import File, Store
+
+SMALL = 16 * 1024
+
+
+class Kept(NamedTuple):
+    """A manifest of files as they were, with the small contents still to be stored."""
+
+    digest: Digest
+    blobs: tuple[tuple[Digest, bytes], ...]
+    entries: tuple[Entry, ...]
+
+
+class Drift(NamedTuple):
+    """How the files on disk stand to what is wanted: as they should, to be written, or a person's."""
+
+    state: Literal["equal", "stale", "edited"]
+    paths: tuple[str, ...] = ()
+
+
+class Outputs:
+    """Reads and writes output paths beneath one project directory."""
+
+    def __init__(self, root: str, journal: str, store: Store) -> None:
+        self._root = root
+        self._journal = journal
+        self._store = store
+
+    def read(self, step: Step) -> tuple[Entry, ...]:
+        """What lies at the step's output paths now."""
+        return tuple(
+            Entry(item.path, Digest(item.digest), item.mode == 0o755, item.size)
+            for item in read_tree(self._root, step.produces)
+        )
+
+    def keep(self, step: Step) -> Kept:
+        """Store what lies at the step's output paths: large files now, small ones with the next batch."""
+        entries = self.read(step)
+        blobs: list[tuple[Digest, bytes]] = []
+        for entry in entries:
+            if self._store.has(entry.digest):
+                continue
+            if entry.size > SMALL:
+                found = self._store.put(self._chunks(entry.path))
+            else:
+                content = b"".join(self._chunks(entry.path))
+                found = digest_bytes(content)
+                blobs.append((found, content))
+            if found != entry.digest:
+                raise EditError(f"'{entry.path}' changes while it is being read")
+        manifest = tree_bytes(entries)
+        digest = digest_bytes(manifest)
+        return Kept(digest, (*blobs, (digest, manifest)), entries)
+
+    def _chunks(self, path: str) -> Iterator[bytes]:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(os.path.join(self._root, path), flags)
+        with open(descriptor, "rb") as file:
+            while piece := file.read(1 << 20):
+                yield piece
+
+    def wanted(self, step: Step, digest: Digest, form: Form) -> tuple[Entry, ...]:
+        """The files that an artifact of this step means."""
+        if form == "tree":
+            return tree_entries(self._store.get(digest))
+        return (Entry(step.produces[0], digest, form == "program"),)
+
+    def drift(self, step: Step, artifact: Artifact, known: Callable[[], Iterator[Artifact]]) -> Drift:
+        """Compare the disk with the artifact. `known` are all artifacts of the step, of any status."""
+        wanted = {entry.path: entry for entry in self.wanted(step, artifact.digest, artifact.form)}
+        present = {entry.path: entry for entry in self.read(step)}
+        wrong = {
+            path
+            for path in wanted.keys() | present.keys()
+            if not _same(wanted.get(path), present.get(path))
+        }
+        if not wrong:
+            return Drift("equal")
+        unknown = {path: present[path].digest for path in wrong if path in present}
+        if unknown:
+            for other in known():
+                for entry in self.wanted(step, other.digest, other.form):
+                    if unknown.get(entry.path) == entry.digest:
+                        del unknown[entry.path]
+                if not unknown:
+                    break
+        if unknown:
+            return Drift("edited", tuple(sorted(unknown)))
+        return Drift("stale", tuple(sorted(wrong)))
+
+    def place(self, step: Step, entries: Sequence[Entry], key: str, fresh: Sequence[File] = ()) -> tuple[str, ...]:
+        """Make the output paths hold exactly these files; call `placed` once that is recorded.
+
+        `fresh` are contents that are not in the store yet.
+        """
+        contents = {digest_bytes(file.content): file.content for file in fresh}
+        changes = self._changes(step, entries)
+        if not changes:
+            return ()
+
+        def content(digest: str) -> bytes | Iterator[bytes]:
+            found = contents.get(Digest(digest))
+            return self._store.chunks(Digest(digest)) if found is None else found
+
+        apply(self._root, changes, content, journal_dir=self._journal, key=key)
+        return tuple(change.path for change in changes)
+
+    def _changes(self, step: Step, entries: Sequence[Entry]) -> list[FileChange]:
+        wanted = {entry.path: entry for entry in entries}
+        present = {entry.path: entry for entry in self.read(step)}
+        changes = []
+        for path in sorted(wanted.keys() | present.keys()):
+            want, have = wanted.get(path), present.get(path)
+            if _same(want, have):
+                continue
+            before = have.digest if have else None
+            after = want.digest if want else None
+            mode = 0o755 if want and want.executable else 0o644
+            changes.append(FileChange(path, before, after, mode))
+        return changes
+
+    def placed(self, key: str) -> None:
+        """The event that names this change is stored: its journal is no longer needed."""
+        forget(self._journal, key)
+
+    def recover(self, committed: Callable[[str], bool]) -> list[str]:
+        """Finish or undo what a dead engine left half done; gives the paths a person changed meanwhile."""
+        if not os.path.isdir(self._journal):
+            return []
+        done = recover(self._root, self._journal, committed=committed)
+        return [conflict.path for item in done for conflict in item.conflicts]
+
+
+def _same(one: Entry | None, other: Entry | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.digest == other.digest and one.executable == other.executable
+
+

@@ -1,0 +1,157 @@
+"""Finds out about a step whose needs are complete: its refs, what is stored under them, what changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, cast
+
+from holdfast.core.changes import Change, Probe, differences
+from holdfast.core.fold import fold
+from holdfast.core.refs import Refs, Upstream, encode_own, refs_of
+from holdfast.core.state import State
+from holdfast.engine.survey import NoInput, Survey
+from holdfast.errors import IntegrityError
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Digest, Json
+from holdfast.model.event import Options, RunStarted
+from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
+from holdfast.ports import Store
+
+
+class Probed(NamedTuple):
+    """The answer, with the encoding of the step's own parts and what was observed for them."""
+
+    probe: Probe
+    own: bytes
+    seen: Mapping[str, Json]
+
+
+class Prober:
+    """Looks steps up in one line of one store."""
+
+    def __init__(self, store: Store, survey: Survey, plan: Plan, project: str, line: str) -> None:
+        self._store = store
+        self._survey = survey
+        self._plan = plan
+        self._project = project
+        self._line = line
+        self._past: dict[RunId, State | None] = {}
+
+    def probe(
+        self,
+        step: Step,
+        upstream: Mapping[StepId, Upstream],
+        options: Options,
+        *,
+        previous: RunId | None,
+        moved: Callable[[], tuple[str, ...]] = lambda: (),
+    ) -> Probed:
+        """Probe one step. `moved` names the needs that are known to have changed in this run."""
+        seen = self._survey.observe(step)
+        own = encode_own(step, seen.parts)
+        refs = refs_of(step, own, upstream)
+        found = self._find(step, refs.config_ref)
+        if found is not None and not seen.unsure:
+            return Probed(Probe(step.id, refs, found=found, newest=found), own, seen.parts)
+        same = None
+        if options.cutoff or step.reuse == "content":
+            same = self._find(step, refs.input_ref, content=True)
+        newest = found or self._store.newest(self._project, self._line, step.id)
+        probe = Probe(
+            step=step.id,
+            refs=refs,
+            found=found,
+            same_content=same,
+            newest=newest,
+            changes=() if newest is None else self.changes(step, own, upstream, newest, moved),
+            unsure=seen.unsure,
+            previous=self._before(step.id, refs, previous),
+        )
+        return Probed(probe, own, seen.parts)
+
+    def _find(self, step: Step, ref: Digest, *, content: bool = False) -> Artifact | None:
+        return self._store.find(self._project, self._line, step.id, ref, content=content)
+
+    def changes(
+        self,
+        step: Step,
+        own: bytes,
+        upstream: Mapping[StepId, Upstream],
+        newest: Artifact,
+        moved: Callable[[], tuple[str, ...]],
+    ) -> tuple[Change, ...]:
+        """How the key differs from the one of an accepted artifact.
+
+        Whether anything above changed is asked of the digest itself: the old own parts with what the
+        needs bring now give the old ref, or they do not.
+        """
+        try:
+            old = self._store.get(newest.own_ref)
+        except IntegrityError:
+            return ()
+        before = cast("Mapping[str, Json]", json.loads(old))
+        after = cast("Mapping[str, Json]", json.loads(own))
+        changes = differences(before, after, None, {})
+        if any(c.part in {"needs", "key"} for c in changes):
+            return changes
+        if refs_of(step, old, upstream).config_ref == newest.config_ref:
+            return changes
+        names = moved() or self._moved_since(newest, upstream)
+        return (*changes, Change("upstream", "upstream_changed", names, None, None))
+
+    def own_changes(self, step: Step, newest: Artifact) -> tuple[Change, ...]:
+        """How a step's own parts differ from those of an artifact, whatever its needs will bring."""
+        try:
+            own = encode_own(step, self._survey.observe(step).parts)
+            before = cast("Mapping[str, Json]", json.loads(self._store.get(newest.own_ref)))
+        except (NoInput, IntegrityError):
+            return ()
+        return differences(before, cast("Mapping[str, Json]", json.loads(own)), None, {})
+
+    def _moved_since(self, newest: Artifact, upstream: Mapping[StepId, Upstream]) -> tuple[str, ...]:
+        """The needs that differ from what they were in the run that made an artifact."""
+        past = self.past(newest.run)
+        if past is None:
+            return ()
+        names = []
+        for need, now in upstream.items():
+            then = past.steps.get(need)
+            if then is None or (then.config_ref, then.digest) != now:
+                names.append(need)
+        return tuple(sorted(names))
+
+    def _before(
+        self, step: StepId, refs: Refs, previous: RunId | None
+    ) -> Literal["", "failed", "incomplete", "interrupted"]:
+        """How the line's previous run left this step, if it tried it under the same ref."""
+        past = None if previous is None else self.past(previous)
+        if past is None or past.status == "completed" or step not in past.steps:
+            return ""
+        then = past.steps[step]
+        if then.phase in {"pending", "skipped"} and not then.attempts:
+            return "incomplete"
+        if then.config_ref not in {None, refs.config_ref}:
+            return ""
+        if then.phase == "failed":
+            return "failed"
+        interrupted = then.running or (then.last and then.last.code == "previous_interrupted")
+        return "interrupted" if interrupted else ""
+
+    def past(self, run: RunId) -> State | None:
+        """An earlier run, folded once; None if its journal is gone."""
+        if run not in self._past:
+            self._past[run] = read_state(self._store, run)
+        return self._past[run]
+
+
+def read_state(store: Store, run: RunId) -> State | None:
+    """A run as its journal tells it; None if there is no such journal."""
+    events = list(store.read(f"run:{run}"))
+    if not events:
+        return None
+    first = events[0].event
+    if not isinstance(first, RunStarted):
+        raise IntegrityError(f"the journal of run '{run}' does not begin with its start")
+    data = cast("Mapping[str, Json]", json.loads(store.get(first.plan)))
+    return fold(plan_from_json(data), events)

@@ -1,0 +1,251 @@
+"""How runs begin and go on: admission, supersession, resume, retry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.core.decide import reset, settle
+from holdfast.core.fold import INTERRUPTED, apply
+from holdfast.core.refs import structure, w_ref
+from holdfast.core.state import State, empty_state
+from holdfast.core.waves import graph_of
+from holdfast.engine.attempt import Bench, Result, leftovers
+from holdfast.engine.hold import Hold, line_journal
+from holdfast.engine.loop import Engine
+from holdfast.engine.outputs import Outputs
+from holdfast.engine.probe import read_state
+from holdfast.engine.survey import Survey
+from holdfast.engine.world import World
+from holdfast.errors import ConflictError, IntegrityError, UsageError
+from holdfast.model.digest import Digest, canonical, digest_bytes
+from holdfast.model.event import (
+    AttemptAccepted,
+    Event,
+    Options,
+    PlanVersioned,
+    Recorded,
+    RunEnded,
+    RunEvent,
+    RunOpened,
+    RunResumed,
+    RunStarted,
+)
+from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
+from holdfast.ports import Append, Batch, RunRow
+
+
+def start_run(world: World, plan: Plan, line: str, options: Options, key: str = "") -> tuple[Hold, Engine]:
+    """Begin a run of a line. An earlier one that was left unfinished is superseded.
+
+    With a `key`, a run that was begun under the same key is continued instead of begun twice.
+    """
+    graph = graph_of(plan)
+    _check_join(plan, options)
+    hold = Hold(world, plan.project, line)
+    hold.take(join=options.joined)
+    try:
+        known = _run_of_key(world, plan.project, line, key) if key else None
+        if known is not None:
+            return hold, _continue(world, hold, known)
+        previous = _supersede(world, hold, plan.project, line)
+        state, fence = _open(world, plan, line, options, key, previous)
+        hold.run = state.run
+        world.store.beat(world.owner.engine, sharing=hold.sharing, run=state.run)
+        survey = Survey(world.root, world.store, world.executor, plan)
+        fresh = empty_state(plan, graph)
+        for recorded in state.events:
+            apply(fresh, recorded)
+        world.on_events(list(state.events))
+        return hold, Engine(world, fresh, fence, hold, survey)
+    except BaseException:
+        hold.release()
+        raise
+
+
+def resume_run(
+    world: World, run: RunId, *, only: Sequence[StepId] | None = None, code: str = "retried"
+) -> tuple[Hold, Engine]:
+    """Continue a run at rest, or one whose engine died. Failed steps are tried again: all, or `only` some."""
+    state = read_state(world.store, run)
+    if state is None:
+        raise UsageError(f"there is no run '{run}'")
+    hold = Hold(world, state.project, state.line)
+    hold.take(join=state.options.joined)
+    try:
+        return hold, _continue(world, hold, run, only=only, code=code)
+    except BaseException:
+        hold.release()
+        raise
+
+
+class _Opened:
+    """A run just admitted, and its first events."""
+
+    def __init__(self, run: RunId, events: Sequence[Recorded]) -> None:
+        self.run = run
+        self.events = events
+
+
+def _open(
+    world: World, plan: Plan, line: str, options: Options, key: str, previous: RunId | None
+) -> tuple[_Opened, int]:
+    """Store the plan and the first facts of a run in one transaction."""
+    content, shape = plan_bytes(plan), canonical(structure(plan))
+    digest = world.store.put(content)
+    ref = w_ref(plan)
+    if digest_bytes(shape) != ref:
+        raise IntegrityError("the structure of the plan does not have its own digest")
+    world.store.put(shape)
+    run = RunId(f"r-{world.new_id()}")
+    start = RunStarted(run, line, plan.project, digest, ref, options, world.owner.engine, previous)
+    journal = line_journal(plan.project, line)
+    while True:
+        at, last = world.clock(), world.store.last(journal)
+        said: list[tuple[int, Event]] = [(at, RunOpened(run, key))]
+        parent = _latest_plan(world, journal)
+        if parent != digest:
+            said.insert(0, (at, PlanVersioned(digest, ref, parent)))
+        batch = Batch([Append(journal, last, said), Append(f"run:{run}", 0, [(at, start)], 1)])
+        try:
+            fence = world.store.open_run(run, plan.project, line, batch)
+        except ConflictError:
+            if world.store.last(journal) == last:
+                raise
+            continue
+        return _Opened(run, [Recorded(1, at, start)]), fence
+
+
+def _latest_plan(world: World, journal: str) -> Digest | None:
+    latest = None
+    for recorded in world.store.read(journal):
+        if isinstance(recorded.event, PlanVersioned):
+            latest = recorded.event.plan
+    return latest
+
+
+def _run_of_key(world: World, project: str, line: str, key: str) -> RunId | None:
+    for recorded in world.store.read(line_journal(project, line)):
+        if isinstance(recorded.event, RunOpened) and recorded.event.key == key:
+            return recorded.event.run
+    return None
+
+
+def _continue(
+    world: World,
+    hold: Hold,
+    run: RunId,
+    *,
+    only: Sequence[StepId] | None = None,
+    code: str = "retried",
+) -> Engine:
+    fence, state = _take_over(world, run)
+    survey = Survey(world.root, world.store, world.executor, state.plan)
+    hold.run = run
+    world.store.beat(world.owner.engine, sharing=hold.sharing, run=run)
+    if state.ended:
+        return Engine(world, state, fence, hold, survey)
+    results = _lost(world, state, survey)
+    engine = Engine(world, state, fence, hold, survey)
+    engine.record([RunResumed(world.owner.engine)], [])
+    for result in results:
+        engine.record(settle(state, result.ending), [result])
+    again = [s for s in state.graph.order if state.steps[s].phase == "failed"] if only is None else only
+    engine.record(list(reset(state, again, code)), [])
+    return engine
+
+
+def _take_over(world: World, run: RunId) -> tuple[int, State]:
+    """Raise the fence first: whoever had the run can write no more; then read what is true."""
+    fence = world.store.take_run(run)
+    state = read_state(world.store, run)
+    if state is None:
+        raise IntegrityError(f"run '{run}' has no journal")
+    if w_ref(state.plan) != state.w_ref:
+        raise IntegrityError(
+            f"the plan kept for run '{run}' does not have the structure it began with",
+            hint="holdfast verify",
+        )
+    return fence, state
+
+
+def _lost(world: World, state: State, survey: Survey) -> list[Result]:
+    """What a dead engine left: end its processes, finish or undo its writes, keep and put back outputs."""
+    leftovers(world, state)
+    outputs = Outputs(world.root, world.journal, world.store)
+    accepted = {
+        f"{state.run}.{e.step}.{e.attempt}"
+        for e in _events(world, state.run)
+        if isinstance(e, AttemptAccepted)
+    }
+    for path in outputs.recover(lambda key: key in accepted):
+        world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
+    bench = Bench(world, state, survey, outputs)
+    return [bench.lost(started, INTERRUPTED, world.clock()) for started in state.running.values()]
+
+
+def _events(world: World, run: RunId) -> Iterable[Event]:
+    return (recorded.event for recorded in world.store.read(f"run:{run}"))
+
+
+def _supersede(world: World, hold: Hold, project: str, line: str) -> RunId | None:
+    """End earlier runs of the line that nobody drives any more; gives the latest run."""
+    latest = None
+    driven = {holder.run for holder in world.store.holders(project, line)}
+    for row in _runs(world, project, line):
+        latest = row.run
+        if row.run not in driven and not _has_ended(world, row.run):
+            _supersede_one(world, row.run)
+    del hold
+    return latest
+
+
+def _runs(world: World, project: str, line: str) -> list[RunRow]:
+    return [row for row in world.store.runs(line) if row.project == project]
+
+
+def _has_ended(world: World, run: RunId) -> bool:
+    journal = f"run:{run}"
+    last = world.store.last(journal)
+    return any(isinstance(r.event, RunEnded) for r in world.store.read(journal, max(0, last - 1)))
+
+
+def _supersede_one(world: World, run: RunId) -> None:
+    fence, state = _take_over(world, run)
+    survey = Survey(world.root, world.store, world.executor, state.plan)
+    results = _lost(world, state, survey)
+    facts: list[tuple[int, Event]] = []
+    seq = state.seq
+
+    def add(event: RunEvent, at: int) -> None:
+        apply(state, Recorded(state.seq + 1, at, event))
+        facts.append((at, event))
+
+    if results:
+        if state.status != "running":
+            add(RunResumed(world.owner.engine), world.clock())
+        for result in results:
+            for event in settle(state, result.ending):
+                add(event, result.at)
+    add(RunEnded("superseded"), world.clock())
+    world.store.commit(
+        Batch(
+            [Append(f"run:{run}", seq, facts, fence)],
+            [row for result in results for row in result.artifacts],
+            [blob for result in results for blob in result.blobs],
+        )
+    )
+    outputs = Outputs(world.root, world.journal, world.store)
+    for result in results:
+        for key in result.applied:
+            outputs.placed(key)
+
+
+def _check_join(plan: Plan, options: Options) -> None:
+    if not options.joined:
+        return
+    for step in plan.steps.values():
+        if step.workspace == "shared":
+            raise UsageError(
+                f"'{step.id}' works in the project directory and cannot run beside another engine",
+                hint="say 'workspace: scratch' for it, or run without --join",
+            )

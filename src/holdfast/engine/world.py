@@ -1,0 +1,46 @@
+"""What an engine is given: the store, the executor, the project directory, the clock, its own identity."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from holdfast.model.event import Recorded
+from holdfast.model.plan import StepId
+from holdfast.ports import Executor, Owner, Store
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything outside. `home` is a directory of Holdfast's own; `inline` names steps that are functions
+    of this process; `gone` tells whether another engine's process has ended."""
+
+    store: Store
+    executor: Executor
+    root: str
+    home: str
+    owner: Owner
+    clock: Callable[[], int]
+    new_id: Callable[[], str]
+    gone: Callable[[Owner], bool]
+    sweep: Callable[[str], int]
+    inline: Collection[StepId] = frozenset()
+    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    parallel: int = 1
+    beat_seconds: float = 10.0
+    poll_seconds: float = 1.0
+    lease_seconds: float = 30.0
+    on_events: Callable[[list[Recorded]], None] = lambda _: None
+    on_output: Callable[[StepId, str, bytes], None] | None = None
+    say: Callable[[str], None] = lambda _: None
+
+    @property
+    def scratch(self) -> str:
+        """Where attempts have their private directories."""
+        return os.path.join(self.home, "scratch")
+
+    @property
+    def journal(self) -> str:
+        """Where sets of files on their way into the project are written down."""
+        return os.path.join(self.home, "apply")

@@ -1,0 +1,154 @@
+"""One tree of errors; the class says whose fault it is.
+
+HoldfastError
+├── UsageError        the command line or a call asks for something that is not there
+├── PlanError         the plan: every problem found, with its place
+├── HeldError         another engine holds this line
+├── StaleError        what was previewed is no longer what is there
+├── StoreError        the outside world: disk, database, file system
+│   ├── ConflictError     another writer appended first
+│   └── FencedError       a newer engine took over; this one must stop
+├── IntegrityError    the store contradicts itself: digest, chain, snapshot
+├── ProcessError      a process could not be started or watched
+├── EditError         a set of files cannot be changed as asked
+├── AttemptError      an attempt ended without a candidate (a fact for the journal)
+├── GuardBroken       a guard could not give a verdict
+└── BugError          Holdfast itself: an impossible event or state
+
+Messages are lower case, name things in quotes, and end without a full stop.
+A rejected artifact is a value, not an exception.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class HoldfastError(Exception):
+    """What happened, to which thing, and if known what to do about it."""
+
+    exit_code = 1
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
+
+
+class UsageError(HoldfastError):
+    """The command line, or a call, asks for something that is not there."""
+
+    exit_code = 2
+    code = "usage"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a plan, and where."""
+
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    hint: str = ""
+    code: str = "P000"
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}: " if self.line else ""
+        tail = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{place}error[{self.code}]: {self.message}{tail}"
+
+
+class PlanError(HoldfastError):
+    """The plan is wrong; carries every problem found."""
+
+    exit_code = 2
+    code = "plan"
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+class StaleError(HoldfastError):
+    """What was previewed is no longer what is there."""
+
+    exit_code = 6
+    code = "stale"
+
+
+class HeldError(HoldfastError):
+    """Another engine holds this line."""
+
+    exit_code = 7
+    code = "held"
+
+
+class StoreError(HoldfastError):
+    """The outside world failed us: disk full, fsync refused, database locked."""
+
+    exit_code = 74
+    code = "store"
+
+
+class ConflictError(StoreError):
+    """Another writer appended to this journal first."""
+
+    code = "conflict"
+
+
+class FencedError(StoreError):
+    """A newer engine took over; nothing this one writes counts any more."""
+
+    exit_code = 7
+    code = "fenced"
+
+
+class IntegrityError(HoldfastError):
+    """The store contradicts itself: a digest, the chain, or a snapshot."""
+
+    exit_code = 9
+    code = "integrity"
+
+
+class ProcessError(HoldfastError):
+    """A process could not be started or watched."""
+
+    code = "process"
+
+
+class EditError(HoldfastError):
+    """A set of files cannot be changed as asked; nothing was changed."""
+
+    code = "edit"
+
+
+class AttemptError(HoldfastError):
+    """An attempt ended without a candidate; `reason` is the code for the journal."""
+
+    code = "attempt"
+
+    def __init__(self, message: str, *, reason: str, log: bytes = b"") -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.log = log
+
+
+class GuardBroken(HoldfastError):  # noqa: N818 - reads as the fact it is
+    """A guard could not give a verdict; the attempt counts as lost."""
+
+    code = "guard_broken"
+
+
+class BugError(HoldfastError):
+    """Holdfast itself is wrong. The message ends with the story that led here."""
+
+    exit_code = 70
+    code = "bug"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} [this is a bug]")

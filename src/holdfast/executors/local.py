@@ -1,0 +1,211 @@
+"""Runs attempts on this machine: generate, then guard, and say how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from holdfast.errors import AttemptError, GuardBroken
+from holdfast.model.artifact import Verdict
+from holdfast.model.digest import Json
+from holdfast.model.plan import Guard, Step, StepId
+from holdfast.ports import Candidate, Generator, GuardKind, Job, Outcome
+from holdfast.process.room import MAX_ARTIFACT_BYTES, is_beneath, tail
+
+_LOST = frozenset({"timed_out", "lost"})
+
+
+class Inline(Generator, Protocol):
+    """A generator of steps that are functions of this very process."""
+
+    def __contains__(self, step: StepId, /) -> bool:
+        """Whether the step is such a function."""
+
+    def at_once(self, job: Job) -> Candidate | None:
+        """Call it now; None if it is none of these, or must be awaited.
+
+        AttemptError if it gives no candidate.
+        """
+
+
+def implied(step: Step) -> tuple[Guard, ...]:
+    """The guards that `outputs` and `schema` of a step stand for."""
+    guards = []
+    if step.outputs:
+        guards.append(Guard("outputs", list(step.outputs), name="outputs"))
+    if step.schema is not None:
+        guards.append(Guard("json-schema", step.schema, name="schema"))
+    return tuple(guards)
+
+
+class LocalExecutor:
+    """Finds the generator by `uses` and the guards by kind; both are given by name.
+
+    This is the one boundary where a crash of an adapter becomes a fact: an exception that nobody
+    foresaw ends the attempt as failed, with the end of its traceback as the feedback.
+    """
+
+    def __init__(
+        self,
+        generators: Mapping[str, Generator],
+        guards: Mapping[str, GuardKind],
+        inline: Inline | None = None,
+    ) -> None:
+        self._generators = generators
+        self._guards = guards
+        self._inline = inline
+
+    def at_once(self, job: Job) -> Outcome | None:
+        step = job.step
+        if self._inline is None or step.guards or step.outputs or step.schema is not None:
+            return None
+        try:
+            candidate = self._inline.at_once(job)
+        except AttemptError as error:
+            return _without_candidate(error)
+        except Exception as error:  # noqa: BLE001 - the boundary
+            return _crashed(error)
+        if candidate is None:
+            return None
+        if len(candidate.content) > MAX_ARTIFACT_BYTES:
+            return _too_large(candidate)
+        return Outcome("accepted", "", candidate)
+
+    async def run(self, job: Job) -> Outcome:
+        try:
+            candidate = await self._generator(job.step).generate(job)
+        except AttemptError as error:
+            return _without_candidate(error)
+        except Exception as error:  # noqa: BLE001 - the boundary
+            return _crashed(error)
+        return _too_large(candidate) or await self.judge(job, candidate)
+
+    async def judge(self, job: Job, candidate: Candidate) -> Outcome:
+        verdicts = []
+        for guard in (*implied(job.step), *job.step.guards):
+            try:
+                verdict = await self._kind(guard).judge(guard, candidate, job)
+            except GuardBroken as error:
+                return Outcome(
+                    "lost", "guard_broken", candidate, feedback=str(error), log=candidate.log
+                )
+            except Exception as error:  # noqa: BLE001 - the boundary
+                return _crashed(error, candidate)
+            if not verdict.passed:
+                return _refused(candidate, verdict)
+            verdicts.append(verdict)
+        if not verdicts:
+            return Outcome("accepted", candidate=candidate, log=candidate.log)
+        whole = Verdict("accept", items=tuple(verdicts))
+        return Outcome(
+            "accepted", candidate=candidate, verdict=whole, verified=True, log=candidate.log
+        )
+
+    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
+        """The generator's part, `guards` in their order, and all that is `unresolved` in either."""
+        try:
+            found = dict(self._generator(step).identity(step, root))
+            guards = [
+                _trimmed(self._kind(guard).identity(guard, root), step.produces)
+                for guard in (*implied(step), *step.guards)
+            ]
+        except (AttemptError, GuardBroken) as error:
+            return {"unresolved": [error.message]}
+        if any(guards):
+            found["guards"] = guards
+        if unresolved := sorted(set(_unresolved(found))):
+            found["unresolved"] = unresolved
+        return found
+
+    async def close(self) -> None:
+        generators = [*self._generators.values()]
+        if self._inline is not None:
+            generators.append(self._inline)
+        await asyncio.gather(*(generator.close() for generator in generators))
+
+    def _generator(self, step: Step) -> Generator:
+        if self._inline is not None and step.id in self._inline:
+            return self._inline
+        found = self._generators.get(step.uses)
+        if found is None:
+            raise AttemptError(f"nothing here runs '{step.uses}' steps", reason="command_failed")
+        return found
+
+    def _kind(self, guard: Guard) -> GuardKind:
+        found = self._guards.get(guard.kind)
+        if found is None:
+            raise GuardBroken(f"there is no guard of kind '{guard.kind}' here")
+        return found
+
+
+def _without_candidate(error: AttemptError) -> Outcome:
+    if error.reason in _LOST:
+        return Outcome("lost", error.reason, feedback=error.message, log=error.log)
+    if error.reason == "guard_rejected":
+        verdict = Verdict("reject", "produces", error.message)
+        return Outcome(
+            "rejected", error.reason, verdict=verdict, feedback=error.message, log=error.log
+        )
+    return Outcome("failed", error.reason, feedback=error.message, log=error.log)
+
+
+def _crashed(error: Exception, candidate: Candidate | None = None) -> Outcome:
+    story = "".join(traceback.format_exception(error)).encode("utf-8", "replace")
+    log = candidate.log if candidate else b""
+    return Outcome("failed", "command_failed", candidate, feedback=tail(story), log=log)
+
+
+def _refused(candidate: Candidate, verdict: Verdict) -> Outcome:
+    fatal = verdict.call == "fatal"
+    return Outcome(
+        "fatal" if fatal else "rejected",
+        "guard_fatal" if fatal else "guard_rejected",
+        candidate,
+        verdict,
+        feedback=verdict.feedback,
+        log=candidate.log,
+    )
+
+
+def _too_large(candidate: Candidate) -> Outcome | None:
+    size = len(candidate.content)
+    if candidate.files:
+        size += sum(len(file.content) for file in candidate.files)
+    if size <= MAX_ARTIFACT_BYTES:
+        return None
+    return Outcome(
+        "failed", "command_failed", feedback="the artifact is larger than 1 GB", log=candidate.log
+    )
+
+
+def _trimmed(part: Mapping[str, Json], produces: Sequence[str]) -> dict[str, Json]:
+    """A guard's part of the key without the step's own outputs: they cannot decide themselves."""
+    kept: dict[str, Json] = {}
+    for key, value in part.items():
+        if key == "files" and isinstance(value, Mapping):
+            files = {
+                path: digest
+                for path, digest in value.items()
+                if not is_beneath(os.path.normpath(path), produces)
+            }
+            if files:
+                kept[key] = files
+        elif key == "items" and isinstance(value, list):
+            kept[key] = [_trimmed(i, produces) if isinstance(i, Mapping) else i for i in value]
+        else:
+            kept[key] = value
+    return kept
+
+
+def _unresolved(part: Json) -> list[str]:
+    """Everything named under `unresolved`, at any depth."""
+    if isinstance(part, list | tuple):
+        return [name for item in part for name in _unresolved(item)]
+    if not isinstance(part, Mapping):
+        return []
+    own = part.get("unresolved")
+    names = [str(name) for name in own] if isinstance(own, list | tuple) else []
+    return names + [name for item in part.values() for name in _unresolved(item)]

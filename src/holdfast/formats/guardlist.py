@@ -1,0 +1,238 @@
+"""The guards of a step: a list whose items hold one kind each, or further guards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
+from holdfast.formats.problems import quoted
+from holdfast.formats.projectfiles import json_schema
+from holdfast.formats.records import RESERVED, Key, record, record_schema
+from holdfast.formats.shapes import (
+    COMMAND,
+    DURATION,
+    FUNCTION,
+    LINE,
+    PATH,
+    TEXT,
+    Reading,
+    Shape,
+    each,
+    kind_of,
+    text,
+    whole,
+    word,
+)
+from holdfast.model.digest import Json
+from holdfast.model.plan import Guard
+
+COMPOSED = ("all", "any", "majority")
+_MOST_CODE = 255
+
+_REGEX = {"pattern": Key(TEXT), "must": Key(word("match", "absent"))}
+_FILE = {"path": Key(PATH), "min_bytes": Key(whole(0)), "max_bytes": Key(whole(0))}
+
+
+def _regex(reading: Reading, key: str, node: Node) -> Json:
+    given = record(reading, key, node, _REGEX)
+    if given is None:
+        return None
+    pattern = given.get("pattern")
+    if not isinstance(pattern, str):
+        if isinstance(node, Mapping) and "pattern" not in node.pairs:
+            reading.problems.add("P033", node, f"{reading.label(key)} has no 'pattern'")
+        return None
+    return {"pattern": pattern, "must": str(given.get("must", "match"))}
+
+
+def _file(reading: Reading, key: str, node: Node) -> Json:
+    given = record(reading, key, node, _FILE)
+    if given is None or not isinstance(node, Mapping):
+        return None
+    if not node.pairs:
+        hint = "give 'path', 'min_bytes' or 'max_bytes'"
+        reading.problems.add("P033", node, f"{reading.label(key)} says nothing to check", hint)
+        return None
+    least, most = given.get("min_bytes"), given.get("max_bytes")
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        message = f"'min_bytes' is larger than 'max_bytes' in {reading.label(key)}"
+        reading.problems.add("P037", node, message)
+        return None
+    return {name: value for name, value in given.items() if isinstance(value, str | int)}
+
+
+def _argv(reading: Reading, key: str, node: Node) -> Json:
+    argv = COMMAND.read(reading, key, node)
+    return None if argv is None else list(argv)
+
+
+def _codes(reading: Reading, key: str, node: Node) -> tuple[int, ...] | None:
+    """Exit codes that end the step at once."""
+    codes: dict[int, Node] = {}
+    for item in each(node):
+        value = item.value if isinstance(item, Scalar) else None
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST_CODE:
+            message = f"{reading.label(key)} must hold exit codes from 1 to {_MOST_CODE}"
+            reading.problems.add("P037", item, message)
+            return None
+        codes[value] = item
+    return tuple(codes)
+
+
+_SCHEMA_FILE: Json = {"anyOf": [{"type": "string"}, {"type": "object"}]}
+GUARD_KINDS: dict[str, Key] = {
+    "command": Key(Shape(_argv, COMMAND.schema)),
+    "python": Key(FUNCTION),
+    "json-schema": Key(Shape(json_schema, _SCHEMA_FILE)),
+    "regex": Key(Shape(_regex, record_schema(_REGEX, ("pattern",)))),
+    "syntax": Key(word("python", "json", "yaml")),
+    "file": Key(Shape(_file, record_schema(_FILE))),
+    "human": RESERVED,
+    "judge": RESERVED,
+    "cites": RESERVED,
+    "has": RESERVED,
+    "handoff": RESERVED,
+}
+BESIDE: dict[str, Key] = {
+    "name": Key(LINE),
+    "timeout": Key(DURATION),
+    "fatal_on": Key(Shape(_codes, {"type": "array", "items": {"type": "integer"}})),
+}
+_ITEM = {**GUARD_KINDS, **dict.fromkeys(COMPOSED, RESERVED), **BESIDE}
+
+
+def guards(reading: Reading, key: str, node: Node) -> tuple[Guard, ...] | None:
+    """Guards in their order, each with a name that no other one of the list has."""
+    if not isinstance(node, Listing):
+        reading.wrong_type(key, node, "a list")
+        return None
+    found = [(_guard(reading, item), item) for item in node.items]
+    made = [(guard, item) for guard, item in found if guard is not None]
+    return _named(reading, key, made)
+
+
+def _guard(reading: Reading, node: Node) -> Guard | None:
+    if isinstance(node, Scalar):
+        return _word(reading, node)
+    if not isinstance(node, Mapping):
+        message = f"a guard is a mapping with one kind, not {kind_of(node)}"
+        reading.problems.add("P047", node, message)
+        return None
+    kinds = [name for name in node.pairs if name in GUARD_KINDS or name in COMPOSED]
+    if len(kinds) > 1:
+        message = f"a guard has one kind, not {len(kinds)}: {', '.join(kinds)}"
+        hint = "make each an item of its own, or put them under 'all'"
+        reading.problems.add("P047", node.pairs[kinds[1]][0], message, hint)
+        return None
+    composed = next((name for name in kinds if name in COMPOSED), None)
+    if composed is not None:
+        return _composed(reading, node, composed)
+    given = record(reading, "guards", node, _ITEM)
+    if not kinds:
+        if node.pairs.keys() <= BESIDE.keys():
+            hint = f"one of {', '.join(name for name in _ITEM if name not in BESIDE)}"
+            reading.problems.add("P047", node, "a guard has no kind", hint)
+        return None
+    kind = kinds[0]
+    if given is None or kind not in given:
+        return None
+    if "fatal_on" in given and kind != "command":
+        message = f"'fatal_on' names exit codes, and a '{kind}' guard has none"
+        reading.problems.add("P035", node.pairs["fatal_on"][0], message)
+    return _made(kind, given)
+
+
+def _made(kind: str, given: dict[str, object], items: tuple[Guard, ...] = ()) -> Guard:
+    config = given.get(kind)
+    return Guard(
+        kind=kind,
+        config=config,  # type: ignore[arg-type]  # every kind in the table reads JSON
+        name=str(given.get("name", "")),
+        timeout=given.get("timeout"),  # type: ignore[arg-type]  # DURATION reads a float
+        fatal_on=given.get("fatal_on", ()),  # type: ignore[arg-type]  # _codes reads a tuple of int
+        items=items,
+    )
+
+
+def _word(reading: Reading, node: Scalar) -> Guard | None:
+    value = text(reading, "guards", node)
+    if value is None:
+        return None
+    if value in GUARD_KINDS:
+        if GUARD_KINDS[value].shape is None:
+            message = f"the guard '{value}' is not available in this version"
+            reading.problems.add("P031", node, message)
+        else:
+            message = f"the guard '{value}' needs a value"
+            reading.problems.add("P047", node, message, f"write it as '{value}: …'")
+        return None
+    guess = reading.problems.did_you_mean(value, GUARD_KINDS)
+    reading.problems.add("P034", node, f"{quoted(value)} is not a kind of guard", guess)
+    return None
+
+
+def _composed(reading: Reading, node: Mapping, kind: str) -> Guard | None:
+    rest = Mapping({k: v for k, v in node.pairs.items() if k != kind}, node.line, node.column)
+    given = record(reading, "guards", rest, _ITEM) or {}
+    for name in ("timeout", "fatal_on"):
+        if name in given:
+            message = f"'{name}' belongs to the guards inside '{kind}'"
+            reading.problems.add("P035", node.pairs[name][0], message)
+    place, inner = node.pairs[kind]
+    items = guards(reading, kind, inner)
+    if items is None:
+        return None
+    if not items and isinstance(inner, Listing) and not inner.items:
+        reading.problems.add("P047", place, f"'{kind}' holds no guards")
+    return _made(kind, {"name": given.get("name", "")}, items)
+
+
+def _named(reading: Reading, key: str, made: list[tuple[Guard, Node]]) -> tuple[Guard, ...]:
+    """A guard without a name is called by its kind, with its position if that is not enough."""
+    kinds = Counter(guard.kind for guard, _ in made if not guard.name)
+    taken: dict[str, Node] = {}
+    for guard, node in made:
+        if guard.name and guard.name in taken:
+            message = f"two guards of {reading.label(key)} are called {quoted(guard.name)}"
+            reading.problems.add("P038", node, message)
+        elif guard.name:
+            taken[guard.name] = node
+    named = []
+    for position, (guard, _) in enumerate(made, 1):
+        name = guard.name or guard.kind
+        if not guard.name and (kinds[guard.kind] > 1 or name in taken):
+            name = f"{guard.kind}-{position}"
+        while not guard.name and name in taken:
+            name += "'"
+        named.append(replace(guard, name=name) if name != guard.name else guard)
+    return tuple(named)
+
+
+def guard_schema() -> Json:
+    """An item of `guards`, for the definitions of the JSON Schema."""
+    beside: dict[str, Json] = {name: key.shape.schema for name, key in BESIDE.items() if key.shape}
+    forms: list[Json] = [
+        {
+            "type": "object",
+            "properties": {name: key.shape.schema, **beside},
+            "required": [name],
+            "additionalProperties": False,
+        }
+        for name, key in GUARD_KINDS.items()
+        if key.shape
+    ]
+    inner: Json = {"type": "array", "items": {"$ref": "#/$defs/guard"}, "minItems": 1}
+    forms.extend(
+        {
+            "type": "object",
+            "properties": {name: inner, "name": LINE.schema},
+            "required": [name],
+            "additionalProperties": False,
+        }
+        for name in COMPOSED
+    )
+    return {"anyOf": forms}
+
+
+GUARDS = Shape(guards, {"type": "array", "items": {"$ref": "#/$defs/guard"}})

@@ -1,0 +1,227 @@
+"""Load a plan file: bytes to nodes, nodes to steps, steps to a checked plan."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from holdfast.errors import Problem
+from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
+from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
+from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, quoted
+from holdfast.formats.records import record
+from holdfast.formats.shapes import Reading, command, function, kind_of
+from holdfast.formats.wiring import Wired, check_wiring
+from holdfast.model.plan import STEP_ID, Limits, Plan, Step, StepId
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A plan and where it came from; `root` is the directory of the file: the project."""
+
+    plan: Plan
+    file: str
+    root: str
+    warnings: tuple[Problem, ...] = ()
+
+
+def load_plan(path: str, *, name: str | None = None) -> Loaded:
+    """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it."""
+    problems = Problems(path)
+    try:
+        file = Path(path)
+        if not file.exists():
+            raise problems.fatal("P010", NOWHERE, f"there is no file {quoted(path)}")
+        if not file.is_file():
+            raise problems.fatal("P010", NOWHERE, f"{quoted(path)} is not a regular file")
+        with file.open("rb") as stream:
+            content = stream.read(BOUNDS.size + 1)
+        root = str(file.resolve().parent)
+    except OSError as error:
+        reason = (error.strerror or "the system refused").lower()
+        raise problems.fatal("P010", NOWHERE, f"{quoted(path)} cannot be read: {reason}") from error
+    except (ValueError, RuntimeError) as error:
+        raise problems.fatal("P010", NOWHERE, f"{quoted(path)} is no usable file name") from error
+    return load_text(content, path, root, name=name)
+
+
+def load_text(content: bytes, file: str, root: str, name: str | None = None) -> Loaded:
+    """Load a plan from bytes; `file` is named in problems, `root` is where its files are."""
+    problems = Problems(file)
+    with _collector_paused():
+        try:
+            plan = _plan(content, file, Path(root), name, problems)
+        except (RecursionError, MemoryError) as error:
+            message = "the plan needs more memory than there is"
+            raise problems.fatal("P011", NOWHERE, message) from error
+    return Loaded(plan, file, root, tuple(problems.warnings))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A load makes millions of objects and no garbage cycles; looking for some doubles its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _plan(content: bytes, file: str, root: Path, name: str | None, problems: Problems) -> Plan:
+    tree = read(content, problems, strict_json=file.endswith(".json"))
+    if not isinstance(tree, Mapping):
+        message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
+        raise problems.fatal("P032", tree, message)
+    reading = Reading(problems, root)
+    given = record(reading, "plan", tree, PLAN) or {}
+    steps = _steps(reading, tree, given)
+    problems.stop()
+    return Plan(
+        name=_line_name(name or cast("str", given.get("name", "")) or Path(file).stem, problems),
+        steps=steps,
+        goal=cast("str", given.get("goal", "")),
+        description=cast("str", given.get("description", "")),
+        project=cast("str", given.get("project", "")),
+        limits=cast("Limits", given.get("limits", Limits())),
+    )
+
+
+def _line_name(name: str, problems: Problems) -> str:
+    if not name.strip() or not name.isprintable():
+        message = f"{quoted(name)} cannot be the name of a line"
+        raise problems.fatal("P046", NOWHERE, message, "set 'name' in the plan")
+    return name
+
+
+def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[StepId, Step]:
+    if "steps" not in given:
+        hint = "add 'steps:' with one entry for each step"
+        reading.problems.add("P001", tree, "the plan has no steps", hint)
+        return {}
+    node = cast("Node", given["steps"])
+    if not isinstance(node, Mapping):
+        hint = "write each step as 'id:' with its keys below"
+        message = f"'steps' must be a mapping of ids to steps, not {kind_of(node)}"
+        reading.problems.add("P032", node, message, hint)
+        return {}
+    if not node.pairs:
+        reading.problems.add("P001", node, "the plan has no steps")
+    defaults = cast("dict[str, object]", given.get("defaults", {}))
+    steps: dict[StepId, Step] = {}
+    wired: dict[str, Wired] = {}
+    spellings: dict[str, Scalar] = {}
+    for name, (key, value) in node.pairs.items():
+        _check_id(name, key, spellings, reading.problems)
+        reading.step = name
+        wired[name] = Wired(name, key)
+        step = _step(reading, wired[name], value, defaults)
+        if step is not None:
+            steps[step.id] = step
+    reading.step = ""
+    check_wiring(wired, reading.problems)
+    return steps
+
+
+def _check_id(name: str, key: Scalar, spellings: dict[str, Scalar], problems: Problems) -> None:
+    if not STEP_ID.match(name):
+        hint = "start with a letter or _, then letters, digits, _ . -; at most 128"
+        problems.add("P002", key, f"{quoted(name)} is not a step id", hint)
+    first = spellings.setdefault(folded(name), key)
+    if first is not key:
+        other = quoted(str(first.value))
+        message = f"{quoted(name)} and {other} in line {first.line} differ only in their spelling"
+        problems.add("P050", key, message, "give one of them another id")
+
+
+def _step(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object]) -> Step | None:
+    if not isinstance(node, Mapping):
+        message = f"step {quoted(wired.id)} must be a mapping, not {kind_of(node)}"
+        reading.problems.add("P032", node, message)
+        return None
+    given = record(reading, "step", node, STEP) or {}
+    wired.needs = cast("list[NeedAt]", given.get("needs", []))
+    wired.inputs = cast("list[InputAt]", given.get("inputs", []))
+    wired.produces = cast("list[At]", given.get("produces", []))
+    wired.outputs = cast("tuple[str, ...]", given.get("outputs", ()))
+    _take_command(reading, node, given)
+    _check_together(reading, node, given)
+    for key, value in defaults.items():
+        given.setdefault(key, value)
+    given["needs"] = tuple(item.need for item in wired.needs)
+    given["inputs"] = tuple(item.input for item in wired.inputs)
+    given["produces"] = tuple(item.value for item in wired.produces)
+    return Step(StepId(wired.id), **given)  # type: ignore[arg-type]  # fields as the table reads them
+
+
+def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+    """Decide what the step uses, and read `run` accordingly."""
+    problems = reading.problems
+    run = cast("Node | None", given.pop("run", None))
+    if "run" in node.pairs and "shell" in node.pairs:
+        message = f"step {quoted(reading.step)} has both 'run' and 'shell'"
+        problems.add("P035", node.pairs["shell"][0], message, "keep one of them")
+        return
+    if "uses" in node.pairs and "uses" not in given:
+        return  # reported
+    uses = given.setdefault("uses", "shell")
+    if uses == "python":
+        _take_function(reading, node, given, run)
+    elif run is not None:
+        argv = command(reading, "run", run)
+        if argv is not None:
+            given["run"] = argv
+    elif "shell" in node.pairs:
+        if given.get("shell") is not None and not str(given["shell"]).strip():
+            problems.add("P040", node.pairs["shell"][1], f"{reading.label('shell')} is empty")
+    elif "prompt" in node.pairs and "uses" not in node.pairs:
+        message = (
+            "'uses: llm', which a step with only a prompt means, is not available in this version"
+        )
+        problems.add("P031", node.pairs["prompt"][0], message, "give it 'run' or 'shell'")
+    else:
+        message = f"step {quoted(reading.step)} has nothing to run"
+        problems.add("P042", _first(node), message, "give it 'run' or 'shell'")
+
+
+def _take_function(
+    reading: Reading, node: Mapping, given: dict[str, object], run: Node | None
+) -> None:
+    if "shell" in node.pairs:
+        message = f"step {quoted(reading.step)} uses python and cannot have 'shell'"
+        reading.problems.add("P035", node.pairs["shell"][0], message, "name a function in 'run'")
+    elif run is None:
+        message = f"step {quoted(reading.step)} uses python and has no 'run'"
+        reading.problems.add("P042", _first(node), message, "write run: module:function")
+    else:
+        called = function(reading, "run", run)
+        if called is not None:
+            given["run"] = (called,)
+
+
+def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+    """Keys that are each right and together wrong."""
+    problems = reading.problems
+    if given.get("share") and (
+        given.get("effects", "none") != "none" or given.get("workspace") != "scratch"
+    ):
+        message = f"step {quoted(reading.step)} cannot be shared between lines"
+        hint = "sharing needs 'workspace: scratch' and no effects"
+        problems.add("P048", node.pairs["share"][0], message, hint)
+    secrets = cast("tuple[str, ...]", given.get("secrets", ()))
+    for name in cast("tuple[str, ...]", given.get("env", ())):
+        if name in secrets:
+            message = f"{quoted(name)} stands in 'env' and in 'secrets' of {quoted(reading.step)}"
+            problems.add("P035", node.pairs["secrets"][0], message, "keep it in 'secrets'")
+    if given.get("idempotent") and given.get("effects", "none") == "none":
+        message = f"'idempotent' of {quoted(reading.step)} says nothing: the step has no effects"
+        problems.warn("P903", node.pairs["idempotent"][0], message)
+
+
+def _first(node: Mapping) -> Placed:
+    return next((key for key, _ in node.pairs.values()), node)

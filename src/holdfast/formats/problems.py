@@ -1,0 +1,161 @@
+"""What can be wrong with a plan file: the catalogue of codes, and the collector of findings."""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+from holdfast.errors import PlanError, Problem
+
+CODES = {
+    # P001 to P005 are also found by the constructor of a plan.
+    "P001": "the plan has no steps",
+    "P002": "a step id is not legal",
+    "P003": "a step needs a step that is not there",
+    "P004": "a step needs another one twice",
+    "P005": "the schema of the plan file is not one this version reads",
+    # Bytes, YAML and JSON.
+    "P010": "the file cannot be read",
+    "P011": "a limit of the reader is passed: bytes, steps or time",
+    "P013": "the file is not UTF-8 text",
+    "P014": "a character is not allowed in a plan",
+    "P015": "the file is not YAML, or not JSON",
+    "P016": "a key stands twice in one mapping",
+    "P017": "tags are not allowed",
+    "P018": "an anchor or alias is not allowed: too many, too large, or a loop",
+    "P019": "the nesting is too deep",
+    "P020": "a plan file holds exactly one document",
+    "P021": "merge keys are not allowed",
+    "P022": "a key of a mapping is not text",
+    "P023": "a number cannot be kept: too long, not finite",
+    # Keys and values.
+    "P030": "a key is not known here",
+    "P031": "a part of the grammar is not available in this version",
+    "P032": "a value has the wrong type",
+    "P033": "a key is missing",
+    "P034": "a word is not one of the list",
+    "P035": "two keys exclude each other",
+    "P036": "a duration is not legal",
+    "P037": "a number is out of its range",
+    "P038": "an item stands twice",
+    "P039": "an expression stands where nothing is ever filled in",
+    # Parts of a step.
+    "P040": "a command cannot be split into words, or has none",
+    "P041": "a function is not named as module:function",
+    "P042": "a step has nothing to run",
+    "P043": "a path or glob does not stay inside the project",
+    "P044": "two paths of one step overlap",
+    "P045": "a file that the plan names is not there or cannot be used",
+    "P046": "a name is not legal",
+    "P047": "a guard is not written as one kind with its value",
+    "P048": "a step asks for sharing that is not possible",
+    # The graph.
+    "P012": "a step reads a key that the needed step does not give",
+    "P050": "two step ids differ only in case or in the form of their letters",
+    "P051": "a step needs itself",
+    "P052": "steps need each other in a circle",
+    "P053": "two steps that may run in parallel produce the same path",
+    "P054": "a step reads what another one produces without needing it",
+    "P055": "too many globs and paths to compare",
+    # Warnings.
+    "P901": "a command has words that only a shell would understand",
+    "P902": "a step reads what it produces itself",
+    "P903": "a key has no effect here",
+}
+
+MOST_PROBLEMS = 1000
+MOST_SUGGESTIONS = 50
+MOST_CANDIDATES = 2000
+
+
+class Placed(Protocol):
+    """Anything with a place in the file; lines and columns count from 1."""
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+
+
+class Place(NamedTuple):
+    line: int
+    column: int
+
+
+NOWHERE = Place(0, 0)
+
+
+class Problems:
+    """Everything found wrong in one load; stops the load by itself when there is far too much."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.found: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self._suggestions = 0
+
+    def add(self, code: str, at: Placed, message: str, hint: str = "", file: str = "") -> None:
+        place = file or self.file
+        self.found.append(Problem(message, place, at.line, at.column, hint, code))
+        if len(self.found) >= MOST_PROBLEMS:
+            self.stop()
+
+    def warn(self, code: str, at: Placed, message: str, hint: str = "") -> None:
+        if len(self.warnings) < MOST_PROBLEMS:
+            self.warnings.append(Problem(message, self.file, at.line, at.column, hint, code))
+
+    def fatal(self, code: str, at: Placed, message: str, hint: str = "") -> PlanError:
+        """Add the last problem; the caller raises what comes back."""
+        self.found.append(Problem(message, self.file, at.line, at.column, hint, code))
+        return self.error()
+
+    def error(self) -> PlanError:
+        return PlanError(tuple(sorted(self.found, key=lambda item: (item.line, item.column))))
+
+    def stop(self) -> None:
+        """End the load here if anything was found."""
+        if self.found:
+            raise self.error()
+
+    def did_you_mean(self, word: str, candidates: Iterable[str]) -> str:
+        """A hint, or nothing; spends from a budget, as nobody reads hundreds of hints."""
+        self._suggestions += 1
+        if self._suggestions > MOST_SUGGESTIONS:
+            return ""
+        near = _nearest(word, candidates)
+        return f"did you mean '{near}'?" if near else ""
+
+
+def folded(text: str) -> str:
+    """One spelling for all spellings that a person or a file system may take for the same."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def quoted(text: str, most: int = 60) -> str:
+    """A value from the file, short and on one line, in quotes."""
+    short = text if len(text) <= most else text[: most - 1] + "…"
+    return "'" + "".join(shown(char) for char in short) + "'"
+
+
+def shown(char: str) -> str:
+    """A character as it may stand on a terminal."""
+    return char if char.isprintable() else f"\\u{{{ord(char):x}}}"
+
+
+def _nearest(word: str, candidates: Iterable[str]) -> str:
+    if len(word) > 128:  # noqa: PLR2004 - the longest id; anything longer is no slip of the finger
+        return ""
+    size = len(word)
+    near = (item for item in candidates if abs(len(item) - size) <= 3)  # noqa: PLR2004 - a few letters
+    plain = {_bare(item): item for item in islice(near, MOST_CANDIDATES)}
+    close = difflib.get_close_matches(_bare(word), plain, n=1, cutoff=0.7)
+    return plain[close[0]] if close else ""
+
+
+def _bare(word: str) -> str:
+    return folded(word).replace("-", "_")

@@ -1,0 +1,122 @@
+"""Files of the project whose text becomes part of the plan: prompts and JSON Schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.errors import PlanError
+from holdfast.formats.nodes import FORBIDDEN, Mapping, Node, Scalar, read
+from holdfast.formats.problems import Problems, quoted
+from holdfast.formats.shapes import EXPRESSION, Reading, inside, kind_of, no_expression, plain, text
+from holdfast.model.digest import Json
+
+LARGEST = 16 * 1024 * 1024
+_PROMPT_FILES = (".md", ".txt", ".prompt")
+
+
+def prompt_text(reading: Reading, key: str, node: Node) -> str | None:
+    """A text, or the content of the file it names."""
+    value = text(reading, key, node)
+    if value is None or not value.endswith(_PROMPT_FILES) or "\n" in value:
+        return value
+    is_text = " " in value.strip() and not _exists(reading.root, value)
+    if is_text:
+        return value
+    known = reading.contents.get(f"prompt {value}")
+    if isinstance(known, str):
+        return known
+    content = _content(reading, key, node, value)
+    if content is None:
+        return None
+    try:
+        found = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        reading.problems.add("P045", node, f"{quoted(value)} is not UTF-8 text")
+        return None
+    odd = FORBIDDEN.search(found)
+    if odd:
+        message = f"{quoted(value)} holds the character U+{ord(odd.group()):04X}"
+        reading.problems.add("P045", node, message)
+        return None
+    if EXPRESSION in found:
+        no_expression(reading, key, node)
+        return None
+    reading.contents[f"prompt {value}"] = found
+    return found
+
+
+def json_schema(reading: Reading, key: str, node: Node) -> Json:
+    """A JSON Schema written in the plan, or the content of the file that is named."""
+    if isinstance(node, Mapping):
+        return plain(reading, key, node)
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        message = f"{reading.label(key)} must be a file or a mapping, not {kind_of(node)}"
+        reading.problems.add("P032", node, message)
+        return None
+    value = node.value
+    known = reading.contents.get(f"schema {value}")
+    if known is not None:
+        return known
+    content = _content(reading, key, node, value)
+    if content is None:
+        return None
+    found = _parsed(reading, node, value, content)
+    if found is not None:
+        reading.contents[f"schema {value}"] = found
+    return found
+
+
+def _parsed(reading: Reading, node: Node, name: str, content: bytes) -> Json:
+    """The problems of that file are problems of this load, where the plan names it."""
+    own = Problems(name)
+    try:
+        tree = read(content, own, strict_json=name.endswith(".json"))
+        if not isinstance(tree, Mapping):
+            own.add("P045", tree, f"a JSON Schema is a mapping, not {kind_of(tree)}")
+        found = plain(Reading(own, reading.root), name, tree)
+        own.stop()
+        return found
+    except PlanError as error:
+        for item in error.problems:
+            message = f"{name}:{item.line}:{item.column}: {item.message}"
+            reading.problems.add(item.code, node, message, item.hint)
+        return None
+
+
+def _content(reading: Reading, key: str, node: Node, value: str) -> bytes | None:
+    parts = inside(reading, key, node, value)
+    if parts is None:
+        return None
+    try:
+        file = reading.root.joinpath(*parts)
+        if not file.resolve().is_relative_to(reading.root.resolve()):
+            message = f"{quoted(value)} in {reading.label(key)} leads out of the project"
+            reading.problems.add("P043", node, message)
+            return None
+        if not file.is_file():
+            message = f"there is no file {quoted(value)} for {reading.label(key)}"
+            reading.problems.add("P045", node, message, _neighbour(reading, file))
+            return None
+        if file.stat().st_size > LARGEST:
+            message = f"{quoted(value)} is larger than {LARGEST // (1024 * 1024)} MB"
+            reading.problems.add("P045", node, message)
+            return None
+        return file.read_bytes()
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        message = f"{quoted(value)} cannot be read: {(reason or 'no usable name').lower()}"
+        reading.problems.add("P045", node, message)
+        return None
+
+
+def _neighbour(reading: Reading, file: Path) -> str:
+    if not file.parent.is_dir():
+        return ""
+    return reading.problems.did_you_mean(file.name, (item.name for item in file.parent.iterdir()))
+
+
+def _exists(root: Path, value: str) -> bool:
+    try:
+        return (root / value).is_file()
+    except (OSError, ValueError):
+        return False

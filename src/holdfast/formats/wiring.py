@@ -1,0 +1,267 @@
+"""The graph of a plan file: needs that exist, no circles, no two writers of one path at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from holdfast.formats.globs import COMPILED, Paths, parents
+from holdfast.formats.grammar import At, InputAt, NeedAt
+from holdfast.formats.nodes import Scalar
+from holdfast.formats.problems import Placed, Problems, quoted
+
+MOST_CIRCLES = 20
+MOST_COMPARED = 4_000_000
+_BATCH = 4096
+
+
+@dataclass(slots=True)
+class Wired:
+    """The parts of a step that reach beyond it, each with its place."""
+
+    id: str
+    key: Scalar
+    needs: list[NeedAt] = field(default_factory=list)
+    inputs: list[InputAt] = field(default_factory=list)
+    produces: list[At] = field(default_factory=list)
+    outputs: tuple[str, ...] = ()
+
+
+def check_wiring(steps: Mapping[str, Wired], problems: Problems) -> None:
+    """Report everything wrong between steps."""
+    graph = _Graph(steps, problems)
+    if graph.order is None:
+        graph.report_circles()
+        return
+    questions = [*_overlaps(graph), *_reads(graph, problems)]
+    _report(graph, questions, problems)
+
+
+class _Graph:
+    """Steps as numbers; `needs` holds what each one waits for."""
+
+    def __init__(self, steps: Mapping[str, Wired], problems: Problems) -> None:
+        self.problems = problems
+        self.steps = list(steps.values())
+        self.number = {name: index for index, name in enumerate(steps)}
+        self.needs: list[list[int]] = [self._checked(step) for step in self.steps]
+        self.order = self._sorted()
+        self.rank = [0] * len(self.steps)
+        for rank, step in enumerate(self.order or ()):
+            self.rank[step] = rank
+
+    def _checked(self, step: Wired) -> list[int]:
+        seen: dict[str, Placed] = {}
+        numbers = []
+        for need, node in step.needs:
+            name = need.step
+            number = self.number.get(name)
+            if name == step.id:
+                self.problems.add("P051", node, f"{quoted(name)} needs itself")
+            elif number is None:
+                hint = self.problems.did_you_mean(name, self.number)
+                message = f"{quoted(step.id)} needs {quoted(name)}, which is no step"
+                self.problems.add("P003", node, message, hint)
+            elif name in seen:
+                first = f"first in line {seen[name].line}"
+                message = f"{quoted(step.id)} needs {quoted(name)} twice, {first}"
+                self.problems.add("P004", node, message)
+            else:
+                self._check_key(step, need.key, self.steps[number], node)
+                numbers.append(number)
+            seen.setdefault(name, node)
+        return numbers
+
+    def _check_key(self, step: Wired, key: str, upstream: Wired, node: Placed) -> None:
+        if key and upstream.outputs and key not in upstream.outputs:
+            guess = self.problems.did_you_mean(key, upstream.outputs)
+            hint = guess or f"its outputs: {', '.join(upstream.outputs)}"
+            what = f"the key {quoted(key)}"
+            message = f"{quoted(step.id)} reads {what} that {quoted(upstream.id)} does not give"
+            self.problems.add("P012", node, message, hint)
+
+    def _sorted(self) -> list[int] | None:
+        """Steps after all that they need, in the order of the file where there is a choice."""
+        waiting = [len(needs) for needs in self.needs]
+        users: list[list[int]] = [[] for _ in self.steps]
+        for step, needs in enumerate(self.needs):
+            for need in needs:
+                users[need].append(step)
+        ready = deque(step for step, count in enumerate(waiting) if not count)
+        order = []
+        while ready:
+            step = ready.popleft()
+            order.append(step)
+            for user in users[step]:
+                waiting[user] -= 1
+                if not waiting[user]:
+                    ready.append(user)
+        return order if len(order) == len(self.steps) else None
+
+    def report_circles(self) -> None:
+        """Each circle once, by its full path; a few of them say enough."""
+        shown: set[tuple[int, ...]] = set()
+        for circle in self._circles():
+            least = circle.index(min(circle))
+            turned = tuple(circle[least:] + circle[:least])
+            if turned in shown:
+                continue
+            shown.add(turned)
+            names = [self.steps[number].id for number in (*turned, turned[0])]
+            message = f"these steps need each other: {' → '.join(names)}"
+            first = self.steps[turned[0]]
+            place = next(node for need, node in first.needs if need.step == names[1])
+            self.problems.add("P052", place, message, "remove one of these needs")
+            if len(shown) == MOST_CIRCLES:
+                return
+
+    def _circles(self) -> Iterator[list[int]]:
+        """Depth first without recursion; an edge back into the open path closes a circle."""
+        finished = [False] * len(self.steps)
+        for start in range(len(self.steps)):
+            if finished[start]:
+                continue
+            path = [start]
+            depth = {start: 0}
+            edges = [iter(self.needs[start])]
+            while path:
+                need = next(edges[-1], None)
+                if need is None:
+                    finished[path[-1]] = True
+                    del depth[path.pop()]
+                    edges.pop()
+                elif need in depth:
+                    yield path[depth[need] :]
+                elif not finished[need]:
+                    depth[need] = len(path)
+                    path.append(need)
+                    edges.append(iter(self.needs[need]))
+
+    def missing(self, questions: Sequence[tuple[int, Sequence[int]]]) -> Iterator[tuple[int, int]]:
+        """(question, step) for every step asked about that is not an ancestor.
+
+        Ancestors are sets of bits, a batch of steps at a time: one pass over the graph for each
+        batch, so many questions cost little more than one.
+        """
+        same: dict[int, list[int]] = {}
+        for index, (_, group) in enumerate(questions):
+            same.setdefault(id(group), []).append(index)
+        groups = {key: questions[indexes[0]][1] for key, indexes in same.items()}
+        asked = sorted({step for group in groups.values() for step in group})
+        bit = {step: index for index, step in enumerate(asked)}
+        masks: list[dict[int, int]] = [{} for _ in range(0, len(asked), _BATCH)]
+        for key, group in groups.items():
+            for step in group:
+                batch, place = divmod(bit[step], _BATCH)
+                masks[batch][key] = masks[batch].get(key, 0) | 1 << place
+        for batch, wanted in enumerate(masks):
+            start = batch * _BATCH
+            above = self._above({step: i for i, step in enumerate(asked[start : start + _BATCH])})
+            for key, mask in wanted.items():
+                for index in same[key]:
+                    for place in _bits(mask & ~above[questions[index][0]]):
+                        yield index, asked[start + place]
+
+    def _above(self, batch: Mapping[int, int]) -> list[int]:
+        above = [0] * len(self.steps)
+        for step in self.order or ():
+            bits = 0
+            for need in self.needs[step]:
+                bits |= above[need]
+                if need in batch:
+                    bits |= 1 << batch[need]
+            above[step] = bits
+        return above
+
+
+def _bits(number: int) -> Iterator[int]:
+    while number:
+        low = number & -number
+        yield low.bit_length() - 1
+        number ^= low
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """`step` must come after each of `others`; if not, `code` says what is wrong."""
+
+    code: str
+    step: int
+    others: Sequence[int]
+    place: Placed
+    path: str
+
+
+def _overlaps(graph: _Graph) -> Iterator[_Question]:
+    """Writers of one path, and of a path inside it, must be ordered.
+
+    In the order of the graph it is enough to ask neighbours: if each comes after the one before,
+    they all do.
+    """
+    writers: dict[str, list[tuple[int, Placed]]] = {}
+    for number in graph.order or ():
+        for path, node in graph.steps[number].produces:
+            writers.setdefault(path, []).append((number, node))
+    for path, found in writers.items():
+        for (first, _), (second, place) in pairwise(found):
+            yield _Question("P053", second, (first,), place, path)
+        for outer in parents(path):
+            around = writers.get(outer)
+            if around is not None:
+                yield from _between(graph, path, found, around)
+
+
+def _between(
+    graph: _Graph, path: str, inner: list[tuple[int, Placed]], outer: list[tuple[int, Placed]]
+) -> Iterator[_Question]:
+    inside = {step for step, _ in inner}
+    merged = sorted([*inner, *outer], key=lambda item: graph.rank[item[0]])
+    for (first, _), (second, place) in pairwise(merged):
+        if first != second and (first in inside) != (second in inside):
+            yield _Question("P053", second, (first,), place, path)
+
+
+def _reads(graph: _Graph, problems: Problems) -> Iterator[_Question]:
+    """A glob that matches what another step produces asks for that step."""
+    producers: dict[str, list[int]] = {}
+    for number, step in enumerate(graph.steps):
+        for path, _ in step.produces:
+            producers.setdefault(path, []).append(number)
+    if not producers:
+        return
+    paths = Paths(producers)
+    matched: dict[str, tuple[int, ...]] = {}
+    for number, step in enumerate(graph.steps):
+        for item, node in step.inputs:
+            group = matched.get(item.glob)
+            if group is None:
+                found = {one for path in paths.matching(item.glob) for one in producers[path]}
+                group = matched[item.glob] = tuple(sorted(found))
+                if paths.compared > MOST_COMPARED + COMPILED * len(graph.steps):
+                    message = "the plan has too many globs and paths to compare with each other"
+                    hint = "start globs with the directory they are about"
+                    problems.add("P055", node, message, hint)
+                    return
+            if group:
+                yield _Question("P054", number, group, node, item.glob)
+
+
+def _report(graph: _Graph, questions: Iterable[_Question], problems: Problems) -> None:
+    asked = list(questions)
+    for index, other in graph.missing([(item.step, item.others) for item in asked]):
+        question = asked[index]
+        step, upstream = graph.steps[question.step].id, graph.steps[other].id
+        path = quoted(question.path)
+        if question.code == "P053":
+            both = f"{quoted(upstream)} and {quoted(step)}"
+            message = f"{both} may run in parallel and both produce {path}"
+            problems.add("P053", question.place, message, f"let '{step}' need '{upstream}'")
+        elif other == question.step:
+            message = f"{quoted(step)} reads what it produces itself: {path}"
+            problems.warn("P902", question.place, message, "narrow the glob")
+        else:
+            message = f"{quoted(step)} reads {path}, which {quoted(upstream)} produces"
+            hint = f"add '{upstream}' to the needs of '{step}', or narrow the glob"
+            problems.add("P054", question.place, f"{message}, without needing it", hint)

@@ -1,0 +1,1 @@
+"""Generators: what makes a candidate, one module for each way."""

@@ -1,0 +1,138 @@
+"""The command contract: what the process of a step is given, and what it gives back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from holdfast.edits import tree
+from holdfast.errors import AttemptError, EditError
+from holdfast.model.artifact import Form
+from holdfast.model.digest import Json
+from holdfast.ports import Candidate, Feedback, File, Given, Job
+from holdfast.process.room import (
+    MAX_ARTIFACT_BYTES,
+    clean_environment,
+    file_name,
+    put_file,
+    put_tree,
+)
+
+
+def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
+    """Write the files of an attempt into its room and return the environment that names them.
+
+    HOLDFAST_FEEDBACK is absent on the first attempt, HOLDFAST_PROMPT without a prompt, and the file
+    that HOLDFAST_HANDOFF names does not exist yet.
+    """
+    room = Path(job.room)
+    environment = clean_environment(job.room, engine, job.env)
+    environment["HOLDFAST_STEP"] = job.step.id
+    environment["HOLDFAST_ATTEMPT"] = str(job.attempt)
+    environment["HOLDFAST_ROOT"] = job.root
+    environment["HOLDFAST_INPUTS"] = _folder(room / "inputs")
+    for need, given in job.given.items():
+        put_given(str(room / "inputs" / file_name(need)), given)
+    environment["HOLDFAST_WITH"] = _folder(room / "with")
+    for name, value in job.step.values.items():
+        put_file(str(room / "with" / file_name(name)), value_bytes(value))
+    environment["HOLDFAST_HANDOFF"] = str(room / "handoff.json")
+    if job.feedback:
+        history = json.dumps([_feedback_json(item) for item in job.feedback], ensure_ascii=False)
+        environment["HOLDFAST_FEEDBACK"] = put_file(
+            str(room / "feedback.json"), history.encode("utf-8", "replace")
+        )
+    if job.step.prompt is not None:
+        text = prompt_text(job.step.prompt, job.feedback)
+        environment["HOLDFAST_PROMPT"] = put_file(str(room / "prompt.txt"), text.encode())
+    return environment
+
+
+def put_given(path: str, given: Given) -> str:
+    """Write the artifact of a need: a file, or a directory for several files."""
+    if given.form == "tree":
+        files = ((name, content(), executable) for name, executable, content in given.files)
+        return put_tree(path, files)
+    return put_file(path, given.content(), executable=given.form == "program")
+
+
+def value_bytes(value: Json) -> bytes:
+    """Text as it is, any other value as JSON with sorted keys."""
+    if isinstance(value, str):
+        return value.encode()
+    return json.dumps(value, ensure_ascii=False, sort_keys=True).encode()
+
+
+def prompt_text(prompt: Json, feedback: Sequence[Feedback] = ()) -> str:
+    """A prompt as one text; a mapping becomes the sections ROLE, CONSTRAINTS, HISTORY, TASK.
+
+    HISTORY holds the feedback so far, each put in the place of `{feedback}` of `feedback_wrapper`.
+    """
+    if not isinstance(prompt, Mapping):
+        return value_bytes(prompt).decode()
+    wrapper = prompt.get("feedback_wrapper")
+    history = feedback if wrapper else ()
+    wrapped = [str(wrapper).replace("{feedback}", item.text) for item in history]
+    sections = {
+        "ROLE": prompt.get("role"),
+        "CONSTRAINTS": prompt.get("constraints"),
+        "HISTORY": "\n\n".join(wrapped),
+        "TASK": prompt.get("task"),
+    }
+    shown = (f"# {name}\n{value_bytes(text).decode()}\n" for name, text in sections.items() if text)
+    return "\n".join(shown)
+
+
+def collect(
+    folder: str, produces: Sequence[str], limit: int = MAX_ARTIFACT_BYTES
+) -> Candidate:
+    """Read what a step made at its paths; one file is its bytes, anything else several files.
+
+    A path with no file, a link or a special file is a rejection (`guard_rejected`): the step ended
+    well but did not make what it promised.
+    """
+    try:
+        entries = tree.read_tree(folder, [os.path.normpath(path) for path in produces])
+        missing = [path for path in produces if not _is_made(path, entries)]
+        if missing:
+            names = ", ".join(f"'{path}'" for path in missing)
+            raise AttemptError(f"the step made no file at {names}", reason="guard_rejected")
+        if sum(entry.size for entry in entries) > limit:
+            raise AttemptError(f"the files have more than {limit} bytes", reason="guard_rejected")
+        files = tuple(_read(folder, entry) for entry in entries)
+    except EditError as error:
+        raise AttemptError(str(error), reason="guard_rejected") from error
+    if len(produces) == len(files) == 1 and files[0].path == os.path.normpath(produces[0]):
+        form: Form = "program" if files[0].executable else "bytes"
+        return Candidate(form=form, content=files[0].content)
+    return Candidate(form="tree", files=files)
+
+
+def _folder(path: Path) -> str:
+    path.mkdir(mode=0o700, exist_ok=True)
+    return str(path)
+
+
+def _feedback_json(item: Feedback) -> dict[str, str | None]:
+    return {"digest": item.digest, "guard": item.guard, "feedback": item.text}
+
+
+def _is_made(path: str, entries: Sequence[tree.Entry]) -> bool:
+    plain = os.path.normpath(path)
+    return any(item.path == plain or item.path.startswith(f"{plain}/") for item in entries)
+
+
+def _read(folder: str, entry: tree.Entry) -> File:
+    *above, name = tree.split_path(entry.path)
+    with (
+        tree.opened(tree.open_root(folder)) as root,
+        tree.opened(tree.open_directory(root, above)) as parent,
+    ):
+        descriptor = tree.open_file(parent, name, entry.path)
+    if descriptor is None:
+        raise EditError(f"'{entry.path}' went away while it was read")
+    with tree.opened(descriptor):
+        content = b"".join(tree.chunks(descriptor))
+    return File(entry.path, content, executable=entry.mode == 0o755)  # noqa: PLR2004 - a mode

@@ -1,0 +1,200 @@
+"""Steps that are functions of this very process, given through the Python API."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import inspect
+import types
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from holdfast.errors import AttemptError
+from holdfast.generators.child import CallError, decoded, encoded, parameters, story
+from holdfast.generators.contract import collect, put_given
+from holdfast.generators.imports import Imports
+from holdfast.model.digest import Json
+from holdfast.model.plan import Step, StepId
+from holdfast.ports import Candidate, Job
+from holdfast.process.room import file_name
+
+Function = Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A function and how it takes its arguments, found once for a step."""
+
+    step: Step
+    function: Function
+    needs: tuple[tuple[str, StepId, str], ...]
+    is_async: bool
+
+
+class InlineFunctions:
+    """Functions by step id.
+
+    They take arguments as Python steps do, cannot be killed, and block the engine while they run,
+    unless they are coroutine functions.
+    """
+
+    def __init__(
+        self, functions: Mapping[StepId, Function], imports: Imports | None = None
+    ) -> None:
+        self._functions = functions
+        self._imports = imports or Imports()
+        self._prepared: dict[StepId, _Prepared] = {}
+
+    def __contains__(self, step: StepId) -> bool:
+        return step in self._functions
+
+    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
+        """The function's compiled code and, if it is in the project, its module's source.
+
+        With the source goes that of every project module that it imports. Defaults and captured
+        values enter if they are constants or functions; other objects are not part of the key.
+        """
+        function = self._functions[step.id]
+        plain = inspect.unwrap(function)
+        code = getattr(_innermost(plain), "__code__", None)
+        found = self._imports.of_file(code.co_filename, root) if code is not None else None
+        mine: dict[str, Json] = dict(found) if found is not None else {}
+        mine["function"] = _digest(plain)
+        return mine
+
+    def at_once(self, job: Job) -> Candidate | None:
+        """The candidate of a plain function; None if there is none, or it needs `generate`."""
+        step = job.step
+        prepared = self._prepared.get(step.id)
+        if prepared is None or prepared.step is not step:
+            if step.id not in self._functions:
+                return None
+            prepared = self._prepare(step)
+        if prepared.is_async or (prepared.needs and not job.room and _wants_files(prepared, job)):
+            return None
+        try:
+            if prepared.needs:
+                result = prepared.function(**step.values, **_arguments(prepared, job))
+            else:
+                result = prepared.function(**step.values)
+            if result.__class__ is str and not step.produces:  # most of them
+                return Candidate("bytes", cast("str", result).encode())
+            return _candidate(job, result)
+        except AttemptError:
+            raise
+        except Exception as error:  # whatever the user's function may raise
+            raise _failed(error) from error
+
+    async def generate(self, job: Job) -> Candidate:
+        candidate = self.at_once(job)
+        if candidate is not None:
+            return candidate
+        prepared = self._prepared[job.step.id]
+        limit = asyncio.timeout(job.step.timeout)
+        try:
+            async with limit:
+                arguments = {**job.step.values, **_arguments(prepared, job)}
+                result = await cast("Awaitable[object]", prepared.function(**arguments))
+            return _candidate(job, result)
+        except AttemptError:
+            raise
+        except Exception as error:  # as above
+            if limit.expired():
+                message = f"the function did not end within {job.step.timeout} s"
+                raise AttemptError(message, reason="timed_out") from error
+            raise _failed(error) from error
+
+    async def close(self) -> None:
+        """Nothing is kept between attempts."""
+
+    def _prepare(self, step: Step) -> _Prepared:
+        function = self._functions[step.id]
+        try:
+            taken = parameters(function, step.values, step.data_needs)
+        except (CallError, ValueError, TypeError) as error:
+            message = f"the function of '{step.id}': {error}"
+            raise AttemptError(message, reason="command_failed") from error
+        needs = tuple((name, StepId(need), how) for name, (need, how) in taken.items())
+        is_async = inspect.iscoroutinefunction(function)
+        self._prepared[step.id] = prepared = _Prepared(step, function, needs, is_async)
+        return prepared
+
+
+def _innermost(function: object) -> object:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _wants_files(prepared: _Prepared, job: Job) -> bool:
+    """Whether an argument must be put on disk, for which there has to be a room."""
+    return any(how == "path" or job.given[need].form == "tree" for _, need, how in prepared.needs)
+
+
+def _arguments(prepared: _Prepared, job: Job) -> dict[str, object]:
+    arguments: dict[str, object] = {}
+    for name, need, how in prepared.needs:
+        given = job.given[need]
+        if how == "path" or given.form == "tree":
+            path = Path(job.room, f"need-{file_name(need)}")
+            arguments[name] = Path(put_given(str(path), given))
+        else:
+            arguments[name] = decoded(how, given.content(), need)
+    return arguments
+
+
+def _candidate(job: Job, result: object) -> Candidate:
+    if job.step.produces:
+        return collect(job.folder, job.step.produces)
+    return Candidate("bytes", encoded(result))
+
+
+def _failed(error: Exception) -> AttemptError:
+    message = str(error) if isinstance(error, CallError) else story(error)
+    return AttemptError(message, reason="command_failed")
+
+
+def _digest(value: object) -> str:
+    """A digest that is equal in every process: of code, never of addresses or of hash order."""
+    return hashlib.sha256(_spelled(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _spelled(value: object) -> str:
+    match value:
+        case None | bool() | int() | float() | complex() | str() | bytes():
+            return f"{type(value).__name__}:{value!r}"
+        case tuple():
+            return f"({','.join(_spelled(item) for item in value)})"
+        case frozenset():
+            return f"{{{','.join(sorted(_spelled(item) for item in value))}}}"
+        case types.CodeType():
+            parts = (value.co_code, value.co_names, value.co_varnames, value.co_freevars)
+            return _spelled((*parts, value.co_flags, value.co_consts))
+        case types.FunctionType():
+            return _spelled_function(value)
+        case types.MethodType():
+            return _spelled(value.__func__)
+        case types.BuiltinFunctionType() | type():
+            return f"{value.__module__}.{value.__qualname__}"
+        case functools.partial():
+            return _spelled((value.func, value.args, tuple(sorted(value.keywords.items()))))
+        case _:
+            return f"<{type(value).__module__}.{type(value).__qualname__}>"
+
+
+def _spelled_function(function: types.FunctionType) -> str:
+    cells = tuple(_content(cell) for cell in function.__closure__ or ())
+    # A function that captures itself ends here: only its code is spelled inside.
+    inner = tuple(cell.__code__ if isinstance(cell, types.FunctionType) else cell for cell in cells)
+    keywords = tuple(sorted((function.__kwdefaults__ or {}).items()))
+    return _spelled((function.__code__, function.__defaults__, keywords, inner))
+
+
+def _content(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None

@@ -1,0 +1,256 @@
+"""Steps that are functions of the project, called in child processes that are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, cast
+
+from holdfast.errors import AttemptError, GuardBroken, ProcessError
+from holdfast.generators import child
+from holdfast.generators.contract import collect, lay_out
+from holdfast.generators.imports import Imports
+from holdfast.model.artifact import Form
+from holdfast.model.digest import Json
+from holdfast.model.plan import Step
+from holdfast.ports import Candidate, Job
+from holdfast.process.room import file_name
+from holdfast.process.run import Child, probe
+from holdfast.process.tree import MARK
+
+LOG_BYTES = 1 << 20
+
+_ANSWERED = frozenset({"done", "failed"})
+_CALLED = _ANSWERED | {"begun"}
+
+State = Literal["done", "failed", "lost", "timed_out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of `module:function`.
+
+    Without `subject` the arguments are `values` and `needs` by name; with it the function gets only
+    that artifact (form, path) as its first argument. `room` is a directory for files that go to and
+    fro.
+    """
+
+    target: str
+    root: str
+    folder: str
+    room: str
+    mark: str
+    env: Mapping[str, str]
+    values: Mapping[str, Json]
+    needs: tuple[tuple[str, Form, str], ...] = ()
+    subject: tuple[Form, str] | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a call ended: the result when done, otherwise a message; what was printed in any case."""
+
+    state: State
+    result: bytes = b""
+    message: str = ""
+    log: bytes = b""
+
+
+class Pool:
+    """Child processes, one call at a time each; one that is in doubt is not used again."""
+
+    def __init__(self) -> None:
+        self._idle: dict[str, list[Child]] = {}  # by project root: modules of two do not mix
+
+    async def call(self, call: Call) -> Answer:
+        """Call a function. Cancelling this ends its process and every descendant first."""
+        folder = Path(tempfile.mkdtemp(prefix="call-", dir=call.room))
+        try:
+            async with asyncio.timeout(call.timeout):
+                said = await self._ask(call, folder)
+        except TimeoutError:
+            message = f"'{call.target}' did not end within {call.timeout} s"
+            return Answer("timed_out", message=message, log=_log(folder))
+        if said is None:
+            message = f"the process of '{call.target}' ended before it answered"
+            return Answer("lost", message=message, log=_log(folder))
+        if said["state"] == "done":
+            return Answer("done", (folder / "result").read_bytes(), log=_log(folder))
+        return Answer("failed", message=str(said["message"]), log=_log(folder))
+
+    async def judge(
+        self,
+        target: str,
+        subject: tuple[Form, str],
+        job: Job,
+        env: Mapping[str, str],
+        timeout: float,
+    ) -> bytes:
+        """Call a function that guards: its answer to one artifact, as JSON."""
+        call = Call(
+            target=target,
+            root=job.root,
+            folder=job.folder,
+            room=job.room,
+            mark=job.mark,
+            env=env,
+            values={},
+            subject=subject,
+            timeout=timeout,
+        )
+        answer = await self.call(call)
+        if answer.state != "done":
+            raise GuardBroken(answer.message)
+        return answer.result
+
+    async def close(self) -> None:
+        """End every process that waits for a call."""
+        idle, self._idle = self._idle, {}
+        await asyncio.gather(*(process.kill() for some in idle.values() for process in some))
+
+    async def _ask(self, call: Call, folder: Path) -> Mapping[str, Json] | None:
+        """The answer of a process that knows the present source; None if it died over it."""
+        request = _request(call, folder)
+        idle = self._idle.setdefault(call.root, [])
+        said: Mapping[str, Json] = {}
+        while idle and said.get("state") not in _CALLED:
+            said = await _exchange(idle.pop(), request, idle)
+        if said.get("state") not in _CALLED:
+            said = await _exchange(_start(call), request, idle)
+        return said if said.get("state") in _ANSWERED else None
+
+
+class PythonGenerator:
+    """Calls `run` ("module:function") under the command contract.
+
+    Arguments are the values of `with` by name, and for a parameter named like a data need (`-` and
+    `.` as `_`) its artifact: as `bytes` or `str` if annotated so, as text if not annotated, as
+    `Path` of the file, or with any other annotation as the value that it is in JSON (its text, if
+    it is none). Several files are always the `Path` of a directory. Text is stored as UTF-8, bytes
+    as they are, any other result as JSON with sorted keys; with `produces` only the files count.
+    """
+
+    def __init__(
+        self,
+        pool: Pool | None = None,
+        imports: Imports | None = None,
+        engine: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._pool = pool or Pool()
+        self._imports = imports or Imports()
+        self._engine = engine
+
+    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
+        """The source of the module and of every project module that it imports."""
+        return self._imports.of_module(_target(step).partition(":")[0], root)
+
+    async def generate(self, job: Job) -> Candidate:
+        env = lay_out(job, self._engine)
+        inputs = Path(env["HOLDFAST_INPUTS"])
+        call = Call(
+            target=_target(job.step),
+            root=job.root,
+            folder=job.folder,
+            room=job.room,
+            mark=job.mark,
+            env=env,
+            values=job.step.values,
+            needs=tuple(
+                (need, given.form, str(inputs / file_name(need)))
+                for need, given in job.given.items()
+            ),
+            timeout=job.step.timeout,
+        )
+        try:
+            answer = await self._pool.call(call)
+        except ProcessError as error:
+            raise AttemptError(str(error), reason="command_failed") from error
+        if job.on_output is not None and answer.log:
+            job.on_output("stdout", answer.log)
+        return _candidate(job, answer)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+
+def _candidate(job: Job, answer: Answer) -> Candidate:
+    if answer.state != "done":
+        reason = "command_failed" if answer.state == "failed" else answer.state
+        raise AttemptError(answer.message, reason=reason, log=answer.log)
+    confined = probe().pid_namespace
+    if not job.step.produces:
+        return Candidate("bytes", answer.result, log=answer.log, confined=confined)
+    try:
+        candidate = collect(job.folder, job.step.produces)
+    except AttemptError as error:
+        raise AttemptError(error.message, reason=error.reason, log=answer.log) from error
+    return replace(candidate, log=answer.log, confined=confined)
+
+
+def _target(step: Step) -> str:
+    return step.run[0] if step.run else ""
+
+
+def _start(call: Call) -> Child:
+    """A fresh process: isolated from the engine's variables and folder, writing no byte code."""
+    env = {name: call.env[name] for name in ("PATH", "LANG", "HOME", "TMPDIR") if name in call.env}
+    argv = (sys.executable, "-I", "-B", "-X", "utf8", child.__file__)
+    return Child.start(argv, call.root, env, call.mark)
+
+
+async def _exchange(process: Child, request: bytes, idle: list[Child]) -> Mapping[str, Json]:
+    """The last answer to a call, empty if there was none.
+
+    Afterwards the process is idle, or gone with all it started.
+    """
+    said: Mapping[str, Json] = {}
+    try:
+        await process.send(request)
+        said = _frame(await process.receive())
+        if said["state"] == "begun":
+            said = _frame(await process.receive())
+    except ProcessError:
+        return said
+    finally:
+        if said.get("again"):
+            idle.append(process)
+        else:
+            await process.kill()
+    return said
+
+
+def _frame(content: bytes) -> Mapping[str, Json]:
+    return cast("Mapping[str, Json]", json.loads(content))
+
+
+def _request(call: Call, folder: Path) -> bytes:
+    request = {
+        "target": call.target,
+        "root": call.root,
+        "folder": call.folder,
+        "env": {**call.env, "PWD": call.folder, MARK: f"{call.mark}#{os.getpid()}.{folder.name}"},
+        "values": call.values,
+        "needs": call.needs,
+        "subject": call.subject,
+        "as_json": call.subject is not None,
+        "log": str(folder / "log"),
+        "result": str(folder / "result"),
+    }
+    return json.dumps(request, default=dict).encode()
+
+
+def _log(folder: Path) -> bytes:
+    """The end of what was printed."""
+    try:
+        with (folder / "log").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+            return file.read()
+    except FileNotFoundError:
+        return b""

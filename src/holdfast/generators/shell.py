@@ -1,0 +1,108 @@
+"""Steps that are commands: an argv list, or one line for /bin/sh."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from holdfast.errors import AttemptError, ProcessError
+from holdfast.generators.contract import collect, lay_out
+from holdfast.model.digest import Json
+from holdfast.model.plan import Step
+from holdfast.ports import Candidate, Job
+from holdfast.process.room import MAX_ARTIFACT_BYTES, named_files, shell_words, tail
+from holdfast.process.run import Command, Completed, run
+
+LOG_BYTES = 1 << 20
+
+
+class ShellGenerator:
+    """Runs `run` without a shell, or `shell` with one, under the command contract.
+
+    Without `produces` the candidate is stdout, byte for byte, and the log is stderr; with it the
+    candidate is what lies at those paths afterwards, and both streams are the log.
+    """
+
+    def __init__(self, engine: Mapping[str, str] = os.environ) -> None:
+        self._engine = engine
+
+    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
+        """The project files that the command names, except those that it makes."""
+        words = step.run or shell_words(step.shell)
+        return named_files(words, root, but=step.produces)
+
+    async def generate(self, job: Job) -> Candidate:
+        step = job.step
+        log = _Log(job.on_output)
+        try:
+            command = Command(
+                argv=step.run or ("/bin/sh", "-c", step.shell),
+                cwd=job.folder,
+                env=lay_out(job, self._engine),
+                timeout=step.timeout,
+                mark=job.mark,
+                keep=MAX_ARTIFACT_BYTES,
+            )
+            completed = await run(command, on_output=log.add)
+        except ProcessError as error:
+            raise AttemptError(str(error), reason="command_failed") from error
+        story = log.content() if step.produces else completed.stderr[-LOG_BYTES:]
+        _check(completed, step, story)
+        if not step.produces:
+            candidate = Candidate("bytes", completed.stdout, log=story)
+        else:
+            candidate = _collected(job, story)
+        return replace(candidate, confined=completed.confined)
+
+    async def close(self) -> None:
+        """Nothing is kept between attempts."""
+
+
+class _Log:
+    """The end of both streams in the order they came, passed on to whoever listens."""
+
+    def __init__(self, listener: Callable[[str, bytes], None] | None) -> None:
+        self._listener = listener
+        self._kept = bytearray()
+
+    def add(self, stream: str, chunk: bytes) -> None:
+        self._kept += chunk
+        if len(self._kept) > 2 * LOG_BYTES:
+            del self._kept[:-LOG_BYTES]
+        if self._listener is not None:
+            self._listener(stream, chunk)
+
+    def content(self) -> bytes:
+        return bytes(self._kept[-LOG_BYTES:])
+
+
+def _collected(job: Job, log: bytes) -> Candidate:
+    try:
+        return replace(collect(job.folder, job.step.produces), log=log)
+    except AttemptError as error:
+        raise AttemptError(error.message, reason=error.reason, log=log) from error
+
+
+def _check(completed: Completed, step: Step, log: bytes) -> None:
+    """Raise unless the command ended with exit code 0."""
+    name = step.run[0] if step.run else step.shell
+    what, reason = f"'{name}' cannot be executed", "command_failed"
+    match completed.ended:
+        case "exited" if completed.code == 0:
+            return
+        case "exited":
+            what = f"'{name}' ended with exit code {completed.code}"
+        case "signalled":
+            what, reason = f"'{name}' was ended by signal {completed.signal}", "lost"
+        case "timed_out":
+            what, reason = f"'{name}' did not end within {step.timeout} s", "timed_out"
+        case "overflow":
+            what = f"'{name}' wrote more than 1 GB to stdout"
+        case "not_found":
+            where = "" if "/" in name else " on PATH"
+            what = f"'{name}' was not found{where}"
+        case "not_executable":
+            pass
+    said = tail(completed.stderr).strip()
+    raise AttemptError(f"{what}\n{said}" if said else what, reason=reason, log=log)

@@ -1,0 +1,1 @@
+"""Guards: what judges a candidate, by kind."""

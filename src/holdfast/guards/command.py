@@ -1,0 +1,82 @@
+"""The `command` guard: a program looks at the candidate and answers with its exit code."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+
+from holdfast.errors import GuardBroken, ProcessError
+from holdfast.guards.candidate import accept, environment, name_of, reject
+from holdfast.model.artifact import Verdict
+from holdfast.model.digest import Json
+from holdfast.model.plan import Guard
+from holdfast.ports import Candidate, Job
+from holdfast.process.room import named_files, tail
+from holdfast.process.run import Command, run
+
+TIMEOUT = 60.0
+_COULD_NOT_RUN = frozenset({126, 127})
+
+
+class CommandGuard:
+    """Exit code 0 accepts, one of `fatal_on` is fatal, any other rejects with the last output.
+
+    126, 127, a signal or a timeout mean that the guard broke. HOLDFAST_ARTIFACT names a copy of the
+    candidate: a file, or a directory of files. The command runs where the step ran.
+    """
+
+    def __init__(self, engine: Mapping[str, str] = os.environ) -> None:
+        self._engine = engine
+
+    def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
+        return named_files(_argv(guard), root)
+
+    async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
+        name = name_of(guard)
+        limit = TIMEOUT if guard.timeout is None else guard.timeout
+        output = bytearray()
+        try:
+            command = Command(
+                argv=_argv(guard),
+                cwd=job.folder,
+                env=environment(candidate, job, self._engine),
+                timeout=limit,
+                mark=job.mark,
+            )
+            completed = await run(command, on_output=lambda _, chunk: output.extend(chunk))
+        except ProcessError as error:
+            raise GuardBroken(f"'{name}' could not run: {error}") from error
+        match completed.ended:
+            case "exited":
+                said = tail(bytes(output))
+                return _verdict(guard, completed.code or 0, said)
+            case "timed_out":
+                raise GuardBroken(f"'{name}' gave no verdict within {limit} s")
+            case "signalled":
+                raise GuardBroken(f"'{name}' was ended by signal {completed.signal}")
+            case "overflow":
+                raise GuardBroken(f"'{name}' wrote too much")
+            case "not_found" | "not_executable":
+                problem = completed.ended.replace("_", " ")
+                raise GuardBroken(f"'{command.argv[0]}' of '{name}' is {problem}")
+
+
+def _verdict(guard: Guard, code: int, said: str) -> Verdict:
+    if code == 0:
+        return accept(guard)
+    if code in guard.fatal_on:
+        return Verdict("fatal", name_of(guard), said)
+    if code in _COULD_NOT_RUN:
+        problem = f"'{name_of(guard)}' could not run: exit code {code}"
+        raise GuardBroken(f"{problem}\n{said}" if said else problem)
+    return reject(guard, said or f"'{name_of(guard)}' ended with exit code {code}")
+
+
+def _argv(guard: Guard) -> tuple[str, ...]:
+    config = guard.config
+    if isinstance(config, str):
+        return tuple(shlex.split(config))
+    if isinstance(config, list | tuple) and all(isinstance(word, str) for word in config):
+        return tuple(str(word) for word in config)
+    raise GuardBroken(f"'{name_of(guard)}' needs an argv list")

@@ -1,0 +1,155 @@
+"""The `json-schema` guard: Draft 2020-12, nothing fetched, patterns that cannot run away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.validators import extend
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from holdfast.errors import GuardBroken
+from holdfast.guards.candidate import accept, json_of, parse_json, reject
+from holdfast.guards.pattern import search
+from holdfast.model.artifact import Verdict
+from holdfast.model.digest import Json
+from holdfast.model.plan import Guard
+from holdfast.ports import Candidate, Job
+from holdfast.process.room import named_files
+
+MAX_ERRORS = 20
+
+
+class JsonSchemaGuard:
+    """The schema is a mapping, or the path of a file in the project."""
+
+    def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
+        if not isinstance(guard.config, str):
+            return {}
+        found = named_files([guard.config], root)
+        return found or {"unresolved": [guard.config]}
+
+    async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
+        schema = _schema(guard, job.root)
+        try:
+            value = json_of(candidate)
+        except ValueError as error:
+            return reject(guard, str(error))
+        try:
+            _Linear.check_schema(schema)
+            validator = _Linear(schema, registry=Registry())
+            errors = list(islice(validator.iter_errors(value), MAX_ERRORS))
+        except SchemaError as error:
+            raise GuardBroken(f"the schema is no schema: {error.message}") from error
+        except Unresolvable as error:
+            raise GuardBroken(f"the schema refers to '{error.ref}', which is not in it") from error
+        except RecursionError:
+            return reject(guard, "the artifact is nested too deeply for its schema")
+        if not errors:
+            return accept(guard)
+        return reject(guard, "\n".join(f"{error.json_path}: {_short(error)}" for error in errors))
+
+
+def _schema(guard: Guard, root: str) -> Mapping[str, Json] | bool:
+    config = guard.config
+    if isinstance(config, str):
+        top = Path(root).resolve()
+        place = (top / config).resolve()
+        if not place.is_relative_to(top):
+            raise GuardBroken(f"the schema file '{config}' is outside the project")
+        try:
+            config = parse_json(place.read_bytes())
+        except OSError as error:
+            raise GuardBroken(
+                f"the schema file '{config}' cannot be read: {error.strerror}"
+            ) from error
+        except ValueError as error:
+            raise GuardBroken(f"the schema file '{config}' is {error}") from error
+    if not isinstance(config, Mapping | bool):
+        raise GuardBroken("a schema must be a JSON object, true or false")
+    if _has_key(config, "patternProperties") and _has_key(config, "unevaluatedProperties"):
+        raise GuardBroken(
+            "a schema may not have both 'patternProperties' and 'unevaluatedProperties'"
+        )
+    return config
+
+
+def _has_key(value: Json, key: str) -> bool:
+    if isinstance(value, Mapping):
+        return key in value or any(_has_key(item, key) for item in value.values())
+    return isinstance(value, list) and any(_has_key(item, key) for item in value)
+
+
+def _short(error: ValidationError) -> str:
+    limit = 500
+    return error.message if len(error.message) <= limit else f"{error.message[:limit]}…"
+
+
+class _Descends(Protocol):
+    """What a keyword needs of the validator at work."""
+
+    def descend(
+        self, instance: object, schema: object, *, path: str, schema_path: str | None = None
+    ) -> Iterator[ValidationError]:
+        """The errors of a part of the instance under a part of the schema."""
+
+
+# The keywords whose own implementation would search with a backtracking engine. Their signature is
+# that of the library.
+
+
+def _pattern(
+    _: _Descends, pattern: str, instance: object, _schema: Mapping[str, Json]
+) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and search(pattern, instance) is None:
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: _Descends,
+    patterns: Mapping[str, Mapping[str, Json]],
+    instance: object,
+    _schema: Mapping[str, Json],
+) -> Iterator[ValidationError]:
+    if not isinstance(instance, Mapping):
+        return
+    for pattern, part in patterns.items():
+        for key, value in instance.items():
+            if search(pattern, key) is not None:
+                yield from validator.descend(value, part, path=key, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: _Descends,
+    allowed: Mapping[str, Json] | bool,
+    instance: object,
+    schema: Mapping[str, Json],
+) -> Iterator[ValidationError]:
+    if not isinstance(instance, Mapping):
+        return
+    known, patterns = schema.get("properties"), schema.get("patternProperties")
+    for key, value in instance.items():
+        if isinstance(known, Mapping) and key in known:
+            continue
+        if isinstance(patterns, Mapping) and any(search(p, key) is not None for p in patterns):
+            continue
+        if allowed is False:
+            yield ValidationError(f"the key {json.dumps(key)} is not allowed")
+        elif isinstance(allowed, Mapping):
+            yield from validator.descend(value, allowed, path=key)
+
+
+_Linear = extend(  # type: ignore[no-untyped-call]  # the stubs leave it open
+    Draft202012Validator,
+    {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+    },
+)

@@ -1,0 +1,1 @@
+"""The nouns: plan, artifact, verdict, event, digest."""

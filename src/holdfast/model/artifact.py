@@ -1,0 +1,95 @@
+"""Artifacts and verdicts: what an attempt made, and what the guards said of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from holdfast.errors import IntegrityError
+from holdfast.model.digest import Digest, Json, canonical
+from holdfast.model.plan import RunId, StepId
+
+Status = Literal["accepted", "rejected", "superseded", "interrupted"]
+Source = Literal["generated", "human", "imported"]
+Call = Literal["accept", "reject", "fatal"]
+Form = Literal["bytes", "program", "tree"]
+
+TREE_SCHEMA = "holdfast.tree/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A guard's answer; `items` are the answers of the guards inside a composite one."""
+
+    call: Call
+    guard: str = ""
+    feedback: str = ""
+    items: tuple[Verdict, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the candidate may be accepted."""
+        return self.call == "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A row of the artifact index: immutable content under the refs that decided it.
+
+    `number` is the place in the order of acceptance over the whole store; the highest wins.
+    `reusable` is false when the key could not be trusted: an input changed under way, or a part of it
+    could not be computed. `form` says how the content is put on disk: as plain bytes, as one executable
+    file, or as the manifest of several files.
+    """
+
+    project: str
+    line: str
+    step: StepId
+    config_ref: Digest
+    input_ref: Digest
+    own_ref: Digest
+    digest: Digest
+    status: Status
+    source: Source
+    run: RunId
+    attempt: int
+    form: Form = "bytes"
+    verified: bool = False
+    reusable: bool = True
+    at: int = 0
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of an artifact: path, content, and whether it may be executed."""
+
+    path: str
+    digest: Digest
+    executable: bool = False
+    size: int = 0
+
+
+def tree_bytes(entries: tuple[Entry, ...]) -> bytes:
+    """The manifest of an artifact of several files; its digest is the artifact's."""
+    files: list[Json] = [
+        {"path": item.path, "digest": item.digest, "mode": "755" if item.executable else "644", "size": item.size}
+        for item in sorted(entries, key=lambda item: item.path)
+    ]
+    return canonical({"schema": TREE_SCHEMA, "files": files})
+
+
+def tree_entries(content: bytes) -> tuple[Entry, ...]:
+    """Read a manifest back."""
+    try:
+        data = cast("Mapping[str, Json]", json.loads(content))
+        if data["schema"] != TREE_SCHEMA:
+            raise IntegrityError(f"'{data['schema']}' is not a manifest of files")
+        files = cast("list[Mapping[str, str]]", data["files"])
+        return tuple(
+            Entry(f["path"], Digest(f["digest"]), f["mode"] == "755", int(f["size"])) for f in files
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise IntegrityError("a manifest of files cannot be read") from error

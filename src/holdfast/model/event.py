@@ -1,0 +1,303 @@
+"""Events: facts in the past tense. A journal is nothing but these, in order.
+
+Events hold ids, digests, numbers and codes, never text from outside: prompts, answers, feedback and
+logs are blobs that an event names by digest. `Recorded` adds what the journal knows: the sequence
+number and the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from holdfast.model.artifact import Form, Source
+from holdfast.model.digest import Digest
+from holdfast.model.plan import RunId, StepId
+
+RestStatus = Literal["failed", "waiting", "paused", "limit", "escalated", "blocked"]
+EndStatus = Literal["completed", "superseded"]
+Drift = Literal["adopt", "regenerate", "fail"]
+
+
+class Reason(NamedTuple):
+    """Why a step runs, is reused, waits or failed: a code of the closed list and what is behind it."""
+
+    code: str
+    because: tuple[str, ...] = ()
+
+
+class Reused(NamedTuple):
+    """One step whose accepted artifact stands."""
+
+    step: StepId
+    config_ref: Digest
+    digest: Digest
+    form: Form = "bytes"
+    code: str = "unchanged"
+
+
+class Skipped(NamedTuple):
+    """One step that cannot run, and the step it waited for."""
+
+    step: StepId
+    code: str
+    because: StepId
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the person asked of a run."""
+
+    force: bool = False
+    force_steps: tuple[StepId, ...] = ()
+    cutoff: bool = False
+    on_drift: Drift = "adopt"
+    joined: bool = False
+    fail_fast: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run began: which plan, under which line, asked for how."""
+
+    run: RunId
+    line: str
+    project: str
+    plan: Digest
+    w_ref: Digest
+    options: Options
+    engine: str
+    previous: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    """Another engine, or the same one later, continues the run."""
+
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepsReused:
+    """Accepted artifacts stand for these steps. Two such events in a row equal one with both lists."""
+
+    items: tuple[Reused, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    """An attempt is about to begin; nothing of it happened before this was stored.
+
+    `before` is the manifest of what lay at the output paths of a step that works in the project directory,
+    so that they can be put back. `reguard` names content that is only guarded, not made: an accepted artifact under changed guards, or
+    what a person wrote in its place (`source` says which). `reusable` is false when a part of the key
+    could not be computed.
+    """
+
+    step: StepId
+    attempt: int
+    config_ref: Digest
+    input_ref: Digest
+    own_ref: Digest
+    reason: Reason
+    before: Digest | None = None
+    fence: int = 0
+    reguard: Digest | None = None
+    form: Form = "bytes"
+    source: Source = "generated"
+    reusable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptAccepted:
+    """The guards passed: this content is the step's artifact."""
+
+    step: StepId
+    attempt: int
+    digest: Digest
+    form: Form = "bytes"
+    source: Source = "generated"
+    verified: bool = False
+    reusable: bool = True
+    log: Digest | None = None
+    duration_ms: int = 0
+    confined: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRejected:
+    """A guard refused the candidate; the feedback goes to the next attempt. Fatal ends the step."""
+
+    step: StepId
+    attempt: int
+    guard: str
+    digest: Digest | None = None
+    form: Form = "bytes"
+    feedback: Digest | None = None
+    fatal: bool = False
+    log: Digest | None = None
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """The generator gave no candidate (exit code, exception); counts like a rejection."""
+
+    step: StepId
+    attempt: int
+    code: str
+    feedback: Digest | None = None
+    log: Digest | None = None
+    duration_ms: int = 0
+    kept: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLost:
+    """The attempt ended without an answer: its process died, timed out, or a guard broke.
+
+    `kept` is the manifest of what lay at its output paths when they were put back: nobody's bytes are lost.
+    """
+
+    step: StepId
+    attempt: int
+    code: str
+    feedback: Digest | None = None
+    log: Digest | None = None
+    kept: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputsPlaced:
+    """Accepted content was written to the step's output paths: a missing file restored, an old one replaced."""
+
+    step: StepId
+    digest: Digest
+    form: Form
+    paths: tuple[str, ...]
+    kept: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """The step's budgets are spent, or it may not be tried again."""
+
+    step: StepId
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class StepHeld:
+    """The step waits for a person."""
+
+    step: StepId
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class StepsSkipped:
+    """These steps cannot run because a step they need failed or was skipped."""
+
+    items: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepsReset:
+    """Failed, held or skipped steps are pending again, with fresh budgets."""
+
+    steps: tuple[StepId, ...]
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRested:
+    """Nothing more can be done now; the run can be continued."""
+
+    status: RestStatus
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run never changes again."""
+
+    status: EndStatus
+
+
+RunEvent = (
+    RunStarted
+    | RunResumed
+    | StepsReused
+    | AttemptStarted
+    | AttemptAccepted
+    | AttemptRejected
+    | AttemptFailed
+    | AttemptLost
+    | OutputsPlaced
+    | StepFailed
+    | StepHeld
+    | StepsSkipped
+    | StepsReset
+    | RunRested
+    | RunEnded
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanVersioned:
+    """A version of the line's plan was seen for the first time, or again after another one."""
+
+    plan: Digest
+    w_ref: Digest
+    parent: Digest | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOpened:
+    """A run of this line exists; its own journal begins with the same transaction."""
+
+    run: RunId
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepAmended:
+    """A person put other content in the place of a step's accepted artifact.
+
+    `after_run` and `after_seq` say how far the line's latest run had come: the order of acceptance does
+    not depend on clocks.
+    """
+
+    step: StepId
+    config_ref: Digest
+    input_ref: Digest
+    own_ref: Digest
+    digest: Digest
+    form: Form
+    verified: bool
+    by: str
+    because: Digest | None
+    replaces: Digest | None
+    after_run: RunId
+    after_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """A person asked the run to stop, after the running steps or at once."""
+
+    run: RunId
+    now: bool
+    by: str
+
+
+LineEvent = PlanVersioned | RunOpened | StepAmended | StopRequested
+Event = RunEvent | LineEvent
+
+
+class Recorded(NamedTuple):
+    """An event in its place: sequence number from 1, and milliseconds since 1970 by the writer's clock."""
+
+    seq: int
+    at: int
+    event: Event

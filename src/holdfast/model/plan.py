@@ -1,0 +1,287 @@
+"""A plan: an immutable graph of guarded steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Literal, NewType, cast
+
+from holdfast.errors import BugError, PlanError, Problem
+from holdfast.model.digest import Digest, Json, canonical, digest_bytes
+
+StepId = NewType("StepId", str)
+RunId = NewType("RunId", str)
+
+STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
+PLAN_SCHEMA = "holdfast.plan/1"
+
+NeedType = Literal["data", "sequence"]
+Effects = Literal["none", "workspace", "external"]
+Workspace = Literal["", "shared", "scratch"]
+Reuse = Literal["merkle", "content", "strict"]
+PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An edge: this step starts after `step` is complete. Data edges enter the ref, sequence edges do not."""
+
+    step: StepId
+    type: NeedType = "data"
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Files of the project that a step reads, by glob; no match is an error unless optional."""
+
+    glob: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A check of the candidate. `all`, `any` and `majority` hold further guards in `items`."""
+
+    kind: str
+    config: Json = None
+    name: str = ""
+    timeout: float | None = None
+    fatal_on: tuple[int, ...] = ()
+    items: tuple[Guard, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One guarded step: what generates, what it needs, what guards it, its limits."""
+
+    id: StepId
+    uses: str = "shell"
+    run: tuple[str, ...] = ()
+    shell: str = ""
+    prompt: Json = None
+    model: str = ""
+    parameters: Mapping[str, Json] = field(default_factory=dict)
+    values: Mapping[str, Json] = field(default_factory=dict)
+    needs: tuple[Need, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    produces: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    schema: Json = None
+    guards: tuple[Guard, ...] = ()
+    retries: int = 0
+    lost_retries: int = 1
+    timeout: float | None = None
+    priority: str = "normal"
+    effects: Effects = "none"
+    idempotent: bool = False
+    workspace: Workspace = ""
+    reuse: Reuse = "merkle"
+    fresh_for: float | None = None
+    share: bool = False
+    env: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    tool_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    description: str = ""
+    contract: str = ""
+    constraints: str = ""
+    specification: str = ""
+    agent: str = ""
+    action: str = ""
+
+    @property
+    def data_needs(self) -> tuple[StepId, ...]:
+        """The steps whose artifacts this one reads."""
+        return tuple(need.step for need in self.needs if need.type == "data")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of a run: wall seconds, attempts, steps at once."""
+
+    time: float | None = None
+    attempts: int | None = None
+    parallel: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps by id, under the name of a line. Checked on construction: ids are legal, needs exist."""
+
+    name: str
+    steps: Mapping[StepId, Step]
+    goal: str = ""
+    description: str = ""
+    project: str = ""
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        """Refuse a plan that no engine could run."""
+        problems = [problem for step in self.steps.values() for problem in self._wrong_with(step)]
+        if not self.steps:
+            problems.append(Problem("the plan has no steps", code="P001"))
+        if problems:
+            raise PlanError(tuple(problems))
+
+    def _wrong_with(self, step: Step) -> list[Problem]:
+        problems = []
+        if not STEP_ID.match(step.id):
+            problems.append(
+                Problem(
+                    f"'{step.id}' is not a step id",
+                    hint="start with a letter or _, then letters, digits, _ . -; at most 128",
+                    code="P002",
+                )
+            )
+        seen: set[StepId] = set()
+        for need in step.needs:
+            if need.step not in self.steps:
+                problems.append(
+                    Problem(f"'{step.id}' needs '{need.step}', which is no step", code="P003")
+                )
+            elif need.step in seen:
+                problems.append(Problem(f"'{step.id}' needs '{need.step}' twice", code="P004"))
+            seen.add(need.step)
+        return problems
+
+
+def plan_bytes(plan: Plan) -> bytes:
+    """The whole normalised plan; its digest identifies a version of a line."""
+    return canonical(plan_json(plan))
+
+
+def plan_digest(plan: Plan) -> Digest:
+    """Digest of the whole normalised plan, prompt texts included."""
+    return digest_bytes(plan_bytes(plan))
+
+
+def plan_json(plan: Plan) -> dict[str, Json]:
+    """The snapshot that a run keeps; `plan_from_json` reads it back."""
+    return {
+        "schema": PLAN_SCHEMA,
+        "name": plan.name,
+        "goal": plan.goal,
+        "description": plan.description,
+        "project": plan.project,
+        "limits": _sparse(plan.limits, _LIMITS),
+        "steps": {step_id: _step_json(step) for step_id, step in plan.steps.items()},
+    }
+
+
+def plan_from_json(data: Mapping[str, Json]) -> Plan:
+    """Read a snapshot written by `plan_json`."""
+    if data.get("schema") != PLAN_SCHEMA:
+        raise PlanError((Problem(f"'{data.get('schema')}' is not '{PLAN_SCHEMA}'", code="P005"),))
+    steps = cast("Mapping[str, Mapping[str, Json]]", data["steps"])
+    limits = cast("dict[str, float | int]", data["limits"])
+    return Plan(
+        name=str(data["name"]),
+        goal=str(data["goal"]),
+        description=str(data["description"]),
+        project=str(data["project"]),
+        limits=Limits(**_numbers(limits)),  # type: ignore[arg-type]  # keys come from _LIMITS
+        steps={StepId(key): _step_from(StepId(key), value) for key, value in steps.items()},
+    )
+
+
+def _defaults(noun: type) -> tuple[tuple[str, object], ...]:
+    pairs = []
+    for item in fields(noun):
+        default = item.default if item.default is not MISSING else None
+        if item.default_factory is not MISSING:
+            default = item.default_factory()
+        pairs.append((item.name, default))
+    return tuple(pairs)
+
+
+_STEP = tuple(pair for pair in _defaults(Step) if pair[0] not in {"id", "needs", "inputs", "guards"})
+_LIMITS = _defaults(Limits)
+_TUPLES = {"run", "produces", "outputs", "env", "secrets"}
+
+
+def _sparse(value: object, defaults: tuple[tuple[str, object], ...]) -> dict[str, Json]:
+    result: dict[str, Json] = {}
+    for name, default in defaults:
+        got = getattr(value, name)
+        if got != default:
+            result[name] = list(got) if isinstance(got, tuple) else got
+    return result
+
+
+def _step_json(step: Step) -> dict[str, Json]:
+    data = _sparse(step, _STEP)
+    if step.tool_versions:
+        data["tool_versions"] = {name: list(argv) for name, argv in step.tool_versions.items()}
+    if step.needs:
+        data["needs"] = [[need.step, need.type, need.key] for need in step.needs]
+    if step.inputs:
+        data["inputs"] = [[item.glob, item.optional] for item in step.inputs]
+    if step.guards:
+        data["guards"] = [guard_json(guard) for guard in step.guards]
+    return data
+
+
+def guard_json(guard: Guard) -> dict[str, Json]:
+    """A guard as JSON, defaults left out; part of the plan snapshot and of every ref."""
+    data: dict[str, Json] = {"kind": guard.kind}
+    if guard.config is not None:
+        data["config"] = guard.config
+    if guard.name:
+        data["name"] = guard.name
+    if guard.timeout is not None:
+        data["timeout"] = guard.timeout
+    if guard.fatal_on:
+        data["fatal_on"] = list(guard.fatal_on)
+    if guard.items:
+        data["items"] = [guard_json(item) for item in guard.items]
+    return data
+
+
+def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
+    given: dict[str, object] = dict(_numbers(data))
+    for name in _TUPLES & given.keys():
+        given[name] = tuple(cast("list[str]", given[name]))
+    if "tool_versions" in given:
+        tools = cast("Mapping[str, list[str]]", given["tool_versions"])
+        given["tool_versions"] = {name: tuple(argv) for name, argv in tools.items()}
+    needs = cast("list[tuple[str, NeedType, str]]", given.pop("needs", []))
+    inputs = cast("list[tuple[str, bool]]", given.pop("inputs", []))
+    guards = cast("list[Mapping[str, Json]]", given.pop("guards", []))
+    known = {name for name, _ in _STEP}
+    if unknown := given.keys() - known:
+        raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
+    return Step(
+        id=step_id,
+        needs=tuple(Need(StepId(step), kind, key) for step, kind, key in needs),
+        inputs=tuple(Input(glob, optional) for glob, optional in inputs),
+        guards=tuple(_guard_from(item) for item in guards),
+        **given,  # type: ignore[arg-type]  # names were checked against the fields above
+    )
+
+
+def _guard_from(data: Mapping[str, Json]) -> Guard:
+    plain = _numbers(data)
+    return Guard(
+        kind=str(plain["kind"]),
+        config=plain.get("config"),
+        name=str(plain.get("name", "")),
+        timeout=cast("float | None", plain.get("timeout")),
+        fatal_on=tuple(cast("list[int]", plain.get("fatal_on", []))),
+        items=tuple(_guard_from(i) for i in cast("list[Mapping[str, Json]]", plain.get("items", []))),
+    )
+
+
+def _numbers(data: Mapping[str, Json]) -> dict[str, Json]:
+    """Undo the canonical spelling of numbers that are not whole."""
+    return {key: _number(value) for key, value in data.items()}
+
+
+def _number(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        if value.keys() == {"$decimal"}:
+            return float(cast("str", value["$decimal"]))
+        return _numbers(value)
+    if isinstance(value, list | tuple):
+        return [_number(item) for item in value]
+    return value

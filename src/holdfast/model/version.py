@@ -1,0 +1,3 @@
+"""The version, as a constant."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,306 @@
+"""The seams: what the engine asks of the world, as protocols.
+
+A store is synchronous and safe to use from one thread at a time; the engine gives it one writer thread
+and a reader of its own. Each port has a contract suite under `tests/contracts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+from holdfast.model.artifact import Artifact, Form, Status, Verdict
+from holdfast.model.digest import Digest, Json
+from holdfast.model.event import Event, Recorded
+from holdfast.model.plan import Guard, RunId, Step, StepId
+
+# --- the store ---------------------------------------------------------------------------------
+
+
+class ClaimKey(NamedTuple):
+    """What two engines may not both run: one step under one config ref."""
+
+    project: str
+    line: str
+    step: StepId
+    config_ref: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """New events at the end of one journal; refused unless the journal ends at `expected`."""
+
+    journal: str
+    expected: int
+    events: Sequence[tuple[int, Event]]  # (at, event)
+    fence: int | None = None  # run journals: the fence under which this engine holds the run
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One transaction: everything in it becomes true together, or nothing does.
+
+    `blobs` are small contents that go into the database with the facts that name them; large ones are
+    put before by `put`. `held` are claims that must still be ours, `released` are given up.
+    """
+
+    appends: Sequence[Append] = ()
+    artifacts: Sequence[Artifact] = ()
+    blobs: Sequence[tuple[Digest, bytes]] = ()
+    held: Sequence[tuple[ClaimKey, int]] = ()
+    released: Sequence[tuple[ClaimKey, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as the index of runs knows it."""
+
+    run: RunId
+    project: str
+    line: str
+    number: int  # order of creation over the whole store
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """An engine process: enough to tell whether it still lives."""
+
+    engine: str  # a fresh UUID for every process
+    host: str
+    boot: str
+    pid: int
+    started: str  # start time of the process as the kernel tells it
+    since: int  # ms since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """An engine that holds a line, and how often its heart has beaten."""
+
+    owner: Owner
+    run: RunId | None
+    beat: int
+    sharing: bool  # it writes claims, because it knows of the others
+
+
+class Stat(NamedTuple):
+    """What tells that a file has not changed since it was hashed."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+class Store(Protocol):
+    """Journals, artifact index, blobs, claims and holds in one place."""
+
+    def commit(self, batch: Batch) -> None:
+        """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is."""
+
+    def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
+        """The events of a journal in order, the chain checked on the way."""
+
+    def last(self, journal: str) -> int:
+        """The last sequence number of a journal; 0 if there is none."""
+
+    def journals(self) -> Sequence[str]:
+        """The names of all journals."""
+
+    def runs(self, line: str | None = None) -> Sequence[RunRow]:
+        """All runs, oldest first; of one line if named."""
+
+    def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
+        """Create a run and commit its first batch in one transaction; gives the fence (1)."""
+
+    def take_run(self, run: RunId) -> int:
+        """Take a run over: raises its fence, so that whoever had it can write no more."""
+
+    def find(self, project: str, line: str, step: StepId, ref: Digest, *, content: bool = False) -> Artifact | None:
+        """The newest accepted, reusable artifact under this config ref (or input ref, if `content`)."""
+
+    def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
+        """The newest accepted artifact of a step under any ref."""
+
+    def artifacts(
+        self,
+        *,
+        project: str | None = None,
+        line: str | None = None,
+        step: StepId | None = None,
+        run: RunId | None = None,
+        status: Status | None = None,
+        source: str | None = None,
+        digest: Digest | None = None,
+    ) -> Iterator[Artifact]:
+        """Rows of the artifact index in the order they were stored."""
+
+    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
+        """Put a rebuilt index in the place of the present one, numbered in the order given."""
+
+    def put(self, content: bytes | Iterable[bytes]) -> Digest:
+        """Store content durably and return its digest. After this a batch may name it."""
+
+    def get(self, digest: Digest) -> bytes:
+        """Content by digest, verified; IntegrityError if missing or damaged."""
+
+    def chunks(self, digest: Digest) -> Iterator[bytes]:
+        """Content by digest in pieces, verified by the time the last piece is given."""
+
+    def has(self, digest: Digest) -> bool:
+        """Whether the content is there (its size is checked, not its bytes)."""
+
+    def blobs(self) -> Iterator[Digest]:
+        """The digests of everything stored."""
+
+    def claim(self, key: ClaimKey, engine: str) -> int | None:
+        """Take a claim; gives its fence, or None while a live engine has it."""
+
+    def claims(self) -> Sequence[tuple[ClaimKey, str, int]]:
+        """All claims: key, engine, fence."""
+
+    def enter(self, project: str, line: str, owner: Owner, *, alone: bool = False) -> Sequence[Holder]:
+        """Register as a holder of the line and tell who else is; with `alone` only if nobody else is."""
+
+    def beat(self, engine: str, *, sharing: bool, run: RunId | None = None) -> bool:
+        """One heartbeat; false if somebody removed this holder."""
+
+    def leave(self, engine: str) -> None:
+        """Stop holding; claims of this engine are given up."""
+
+    def holders(self, project: str, line: str) -> Sequence[Holder]:
+        """The engines that say they hold this line."""
+
+    def placed(self, path: str) -> Digest | None:
+        """The digest of the content that Holdfast last put at a project path."""
+
+    def place(self, items: Iterable[tuple[str, Digest | None]]) -> None:
+        """Remember what was put where; None forgets a path."""
+
+    def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
+        """Cached digests (and executable bits) of files that were hashed before."""
+
+    def remember_stats(self, items: Iterable[tuple[str, Stat, Digest, bool]]) -> None:
+        """Cache digests of files; losing them costs time, never correctness."""
+
+    def check(self) -> Iterator[str]:
+        """Problems of the store's own making: damaged pages, broken chains, missing or changed blobs."""
+
+    def close(self) -> None:
+        """Give back files and locks."""
+
+
+# --- attempts ----------------------------------------------------------------------------------
+
+
+class Feedback(NamedTuple):
+    """What an earlier attempt made and why it did not count."""
+
+    digest: Digest | None
+    guard: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The artifact of a need, ready to be read."""
+
+    form: Form
+    content: Callable[[], bytes]
+    files: tuple[tuple[str, bool, Callable[[], bytes]], ...] = ()  # path, executable, content (form tree)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything an attempt needs, and nothing it should not know.
+
+    `folder` is where the step runs, `root` the project directory, `room` a private directory of the
+    attempt for input files, feedback and home; all of them exist.
+    """
+
+    step: Step
+    attempt: int
+    folder: str
+    root: str
+    room: str
+    mark: str
+    given: Mapping[StepId, Given] = field(default_factory=dict)
+    feedback: tuple[Feedback, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    on_output: Callable[[str, bytes], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of a candidate, read from the folder where the step ran."""
+
+    path: str
+    content: bytes
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a generator made: bytes, or files by path when the step says `produces`."""
+
+    form: Form
+    content: bytes = b""
+    files: tuple[File, ...] = ()
+    log: bytes = b""
+    confined: bool = True
+
+
+class Generator(Protocol):
+    """Makes a candidate. AttemptError says that it could not, and with which code."""
+
+    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
+        """What else decides the result: source files by digest, things that cannot be resolved."""
+
+    async def generate(self, job: Job) -> Candidate:
+        """One try. Cancelling it ends every process it started before this returns."""
+
+    async def close(self) -> None:
+        """End what is kept between attempts."""
+
+
+class GuardKind(Protocol):
+    """Checks a candidate. A verdict is a value; GuardBroken says that there is none."""
+
+    def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
+        """What else decides the verdict: source and schema files by digest."""
+
+    async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
+        """Say accept, reject with feedback, or fatal."""
+
+
+class Outcome(NamedTuple):
+    """How an attempt ended, before the engine made it a fact."""
+
+    ended: Literal["accepted", "rejected", "fatal", "failed", "lost"]
+    code: str = ""
+    candidate: Candidate | None = None
+    verdict: Verdict | None = None
+    verified: bool = False
+    feedback: str = ""
+    log: bytes = b""
+
+
+class Executor(Protocol):
+    """Runs attempts somewhere: generate, then guard."""
+
+    def at_once(self, job: Job) -> Outcome | None:
+        """The outcome of a step that runs in this very process; None if it needs `run`."""
+
+    async def run(self, job: Job) -> Outcome:
+        """Generate and guard. Cancelling it ends every process it started before this returns."""
+
+    async def judge(self, job: Job, candidate: Candidate) -> Outcome:
+        """Only guard: a kept artifact under changed guards, or a person's version."""
+
+    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
+        """What the step's generator and guards add to its key."""
+
+    async def close(self) -> None:
+        """End what is kept between attempts."""

@@ -1,0 +1,1 @@
+"""Run commands safely: cancellable with every descendant, output capped and streamed."""

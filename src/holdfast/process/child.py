@@ -1,0 +1,180 @@
+"""A long-lived child process that answers frames over its pipes.
+
+A frame is four bytes of length, most significant first, and that many bytes. The child reads
+frames from its standard input and writes frames, and nothing else, to its standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+
+from holdfast.errors import ProcessError
+from holdfast.process.launch import Confine, Started, check, start
+from holdfast.process.lookup import refusal
+from holdfast.process.output import Ends, Reader
+
+_LENGTH = struct.Struct(">I")
+_MOST = 2**32 - 1
+_CHUNK = 2**18
+
+
+class Child:
+    """Owned by one event loop: started, used and killed there. One exchange at a time."""
+
+    def __init__(
+        self,
+        started: Started,
+        *,
+        on_stderr: Callable[[bytes], None] | None,
+        keep_err: int,
+        most: int,
+    ) -> None:
+        self._started = started
+        self._loop = asyncio.get_running_loop()
+        self._on_stderr = on_stderr
+        self._errors = Ends(keep_err)
+        self._most = min(most, _MOST)
+        self._received = bytearray()
+        self._cut = False  # a frame was sent in part: the child can no longer tell where one begins
+        self._closing: asyncio.Future[None] | None = None
+        self._reader = Reader(started.stderr, self._take_stderr, started.strike)
+
+    @classmethod
+    def start(
+        cls,
+        argv: Sequence[str],
+        cwd: str,
+        env: Mapping[str, str],
+        mark: str,
+        *,
+        on_stderr: Callable[[bytes], None] | None = None,
+        keep_err: int = 2**20,
+        most: int = 256 * 2**20,
+        confine: Confine = "auto",
+    ) -> Child:
+        """Start a child; frames longer than `most` are refused in both directions."""
+        check(argv, cwd, env, mark)
+        refused = refusal(argv[0], cwd, env)
+        if refused is not None:
+            raise ProcessError(f'"{argv[0]}" is {refused.replace("_", " ")}')
+        started = start(argv, cwd, env, mark=mark, stdin=subprocess.PIPE, confine=confine)
+        return cls(started, on_stderr=on_stderr, keep_err=keep_err, most=most)
+
+    @property
+    def alive(self) -> bool:
+        return self._closing is None and not self._started.ended.done()
+
+    @property
+    def pid(self) -> int:
+        """The direct child: the process itself, or bubblewrap."""
+        return self._started.pid
+
+    @property
+    def stderr(self) -> bytes:
+        """The first and the last of what the child wrote there."""
+        return self._errors.content()[0]
+
+    async def send(self, frame: bytes) -> None:
+        """Write one frame whole. A cancellation in the middle leaves a child fit only to kill."""
+        if len(frame) > self._most:
+            raise ProcessError(f"a frame of {len(frame)} bytes is over the limit of {self._most}")
+        if self._cut:
+            raise ProcessError("an earlier frame was sent only in part", hint="kill the child")
+        self._check_open()
+        self._cut = True
+        view = memoryview(_LENGTH.pack(len(frame)) + frame)
+        while view:
+            try:
+                view = view[os.write(self._started.stdin, view[:_CHUNK]) :]
+            except BlockingIOError:
+                await self._ready(self._started.stdin, write=True)
+                self._check_open()
+            except BrokenPipeError:
+                raise self._gone() from None
+        self._cut = False
+
+    async def receive(self) -> bytes:
+        """The next frame. A cancellation loses nothing: the next call goes on from there."""
+        await self._fill(_LENGTH.size)
+        (length,) = _LENGTH.unpack_from(self._received)
+        if length > self._most:
+            raise ProcessError(f"a frame of {length} bytes is over the limit of {self._most}")
+        whole = _LENGTH.size + length
+        await self._fill(whole)
+        frame = bytes(memoryview(self._received)[_LENGTH.size : whole])
+        del self._received[:whole]
+        return frame
+
+    async def kill(self) -> None:
+        """End the child with every descendant; returns when all are gone. May be called again.
+
+        Also to be called when the child ended by itself: its descendants may live, and the pipes
+        are held until then.
+        """
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+            return
+        self._closing = self._loop.create_future()
+        try:
+            await self._started.finish()
+        finally:
+            self._reader.drain()
+            # Before the close: the loop must not keep a number that names another pipe later.
+            self._loop.remove_reader(self._started.stdout)
+            self._loop.remove_writer(self._started.stdin)
+            self._started.close()
+            self._closing.set_result(None)
+
+    async def _fill(self, size: int) -> None:
+        while len(self._received) < size:
+            self._check_open()
+            # Looked at before the read: what an ended child wrote is in the pipe by then.
+            has_ended = self._started.ended.done()
+            try:
+                chunk = os.read(self._started.stdout, _CHUNK)
+            except BlockingIOError:
+                if has_ended:  # a descendant holds the pipe open
+                    raise self._gone() from None
+                await self._ready(self._started.stdout)
+                continue
+            if not chunk:
+                raise self._gone()
+            self._received += chunk
+
+    async def _ready(self, descriptor: int, *, write: bool = False) -> None:
+        """Wait until the pipe can be used, the child has ended, or `kill` was called."""
+        ready: asyncio.Future[None] = self._loop.create_future()
+
+        def settle(*_: object) -> None:
+            if not ready.done():
+                ready.set_result(None)
+
+        add = self._loop.add_writer if write else self._loop.add_reader
+        remove = self._loop.remove_writer if write else self._loop.remove_reader
+        add(descriptor, settle)
+        self._started.ended.add_done_callback(settle)
+        try:
+            await ready
+        finally:
+            self._started.ended.remove_done_callback(settle)
+            if self._closing is None or not self._closing.done():
+                remove(descriptor)
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise ProcessError("the child was killed")
+        if self._reader.error is not None:
+            raise self._reader.error
+
+    def _gone(self) -> ProcessError:
+        said = self.stderr[-2000:].decode(errors="replace").strip()
+        return ProcessError("the child process ended before it answered", hint=said or None)
+
+    def _take_stderr(self, chunk: bytes) -> None:
+        self._errors.add(chunk)
+        if self._on_stderr is not None:
+            self._on_stderr(chunk)

@@ -1,0 +1,368 @@
+"""Start one process so that it can be ended with every descendant, and watch it.
+
+Confined, the command lives in a pid namespace: the end of the namespace's first process is the end
+of all, also when this process is killed. Unconfined, `setpriv` asks the kernel to kill the direct
+child when this process dies (a `preexec_fn` would do without the extra program, but runs Python
+between fork and exec, which may deadlock in a process with threads); orphans become children of
+this process and are found by `tree`.
+
+Both death signals hang on the thread that started the process: when an event loop's thread ends,
+so do its commands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from holdfast.errors import ProcessError
+from holdfast.process import sandbox, tree
+
+Confine = Literal["auto", "never"]
+
+_POLL_SECONDS = 0.01
+
+_numbers = itertools.count(1)
+
+
+class Started:
+    """A started process with all its descendants; owned by the event loop that started it."""
+
+    def __init__(
+        self,
+        popen: subprocess.Popen[bytes],
+        mark: str,
+        *,
+        since: int,
+        status: int | None,
+        wrapper: str,
+    ) -> None:
+        self._popen = popen
+        self._status = status
+        self._report = b""
+        self._loop = asyncio.get_running_loop()
+        self._finished = False
+        self.pid = popen.pid
+        self.confined = status is not None
+        self.wrapper = wrapper
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+
+        def belongs(entry: tree.Entry) -> bool:
+            return entry.start >= since and (
+                entry.session == popen.pid or tree.mark_of(entry.pid) == mark
+            )
+
+        self._belongs = belongs
+        self._family = tree.Family(belongs)
+        self._pidfd = tree.open_pidfd(popen.pid)
+        if self._pidfd is None:
+            threading.Thread(target=self._wait_in_thread, daemon=True).start()
+        else:
+            self._loop.add_reader(self._pidfd, self._note_end)
+
+    @property
+    def stdin(self) -> int:
+        return _descriptor(self._popen.stdin)
+
+    @property
+    def stdout(self) -> int:
+        return _descriptor(self._popen.stdout)
+
+    @property
+    def stderr(self) -> int:
+        return _descriptor(self._popen.stderr)
+
+    @property
+    def returncode(self) -> int:
+        """As `Popen` has it: negative for a signal; only after `finish`."""
+        code = self._popen.returncode
+        return sandbox.outcome(code) if self.confined else code
+
+    @property
+    def was_executed(self) -> bool:
+        """False if bubblewrap says that it never came to execute the command."""
+        return not self.confined or self.returncode < 0 or self._read_status().code is not None
+
+    async def finish(self) -> None:
+        """End what still runs, wait until all of it is gone, take the exit status.
+
+        A cancellation in between is held back until then.
+        """
+        patience = _Patience()
+        if self.confined:
+            await self._finish_namespace(patience)
+        else:
+            await self._finish_family(patience)
+        self._finished = True
+        tree.roots.discard(self.pid)
+        if patience.was_cancelled:
+            raise asyncio.CancelledError
+
+    def strike(self) -> None:
+        """Kill everything now, without waiting for the end."""
+        self._signal_group(signal.SIGSTOP)
+        self._family.strike()
+        self._signal_group(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Give back every descriptor; kill what runs if `finish` was not reached."""
+        if not self._finished:
+            self.strike()
+            self._popen.wait()
+            tree.roots.discard(self.pid)
+        if self._pidfd is not None:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+        if self._status is not None:
+            os.close(self._status)
+            self._status = None
+        for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            if stream is not None:
+                stream.close()
+
+    def _note_end(self) -> None:
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _wait_in_thread(self) -> None:
+        """Where there is no pidfd. Takes the exit status at once; `Popen` keeps it."""
+        self._popen.wait()
+        with contextlib.suppress(RuntimeError):  # the loop may be closed
+            self._loop.call_soon_threadsafe(self._note_end)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        # One call reaches all at once, before any can fork. Safe against reuse: the group's number
+        # is taken until its leader's status is.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    async def _finish_family(self, patience: _Patience) -> None:
+        if not self.ended.done():
+            self._signal_group(signal.SIGSTOP)
+            await self._end_family(patience)
+            self._signal_group(signal.SIGKILL)
+        await patience.wait(self.ended)
+        self._signal_group(signal.SIGKILL)
+        self._popen.wait()
+        if self._has_orphans():
+            await self._end_family(patience)
+
+    async def _finish_namespace(self, patience: _Patience) -> None:
+        if not self.ended.done():
+            init = self._read_status().init
+            entry = None if init is None else tree.look(init)
+            if entry is not None and entry.parent == self.pid:
+                tree.signal_entry(entry, signal.SIGKILL)
+            self._popen.kill()
+        await patience.wait(self.ended)
+        self._popen.wait()
+        init = self._read_status().init
+        if init is None:
+            # Ended during set-up: the namespace's first process may exist without being told of.
+            await self._end_family(patience)
+            return
+        while not tree.reap(init):
+            await self._gone(init, patience)
+
+    async def _end_family(self, patience: _Patience) -> None:
+        while struck := self._family.strike():
+            for entry in struck[: tree.BATCH]:
+                await self._gone(entry.pid, patience, start=entry.start)
+
+    def _has_orphans(self) -> bool:
+        pids = tree.adopted()
+        if pids is None:
+            return True  # unknown: look at the whole table
+        entries = (tree.look(pid) for pid in pids if pid not in tree.roots)
+        return any(entry is not None and self._belongs(entry) for entry in entries)
+
+    async def _gone(self, pid: int, patience: _Patience, *, start: int | None = None) -> None:
+        """Wait for the end of a process that was just killed: a child, or known by its start."""
+        gone: asyncio.Future[None] = self._loop.create_future()
+        try:
+            descriptor = tree.open_pidfd(pid)
+        except ProcessLookupError:
+            return
+        if descriptor is None:
+            self._loop.call_later(_POLL_SECONDS, _settle, gone)  # the caller looks again
+            await patience.wait(gone)
+            return
+        with _closing(descriptor):
+            now = tree.look(pid)
+            if start is not None and (now is None or now.start != start):
+                return
+            self._loop.add_reader(descriptor, _settle, gone)
+            try:
+                await patience.wait(gone)
+            finally:
+                self._loop.remove_reader(descriptor)
+        if pid not in tree.roots:
+            tree.reap(pid)
+
+    def _read_status(self) -> sandbox.Status:
+        if self._status is not None:
+            with contextlib.suppress(BlockingIOError):
+                self._report += os.read(self._status, sandbox.STATUS_MOST)
+        return sandbox.parse_status(self._report)
+
+
+class _Patience:
+    """Waits that a cancellation does not interrupt; remembers that there was one."""
+
+    def __init__(self) -> None:
+        self.was_cancelled = False
+
+    async def wait(self, future: asyncio.Future[None]) -> None:
+        while not future.done():
+            try:
+                await asyncio.shield(future)
+            except asyncio.CancelledError:
+                self.was_cancelled = True
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _descriptor(stream: object) -> int:
+    fileno = getattr(stream, "fileno", None)
+    if fileno is None:
+        raise ProcessError("this stream of the process is not a pipe")
+    return int(fileno())
+
+
+def check(argv: Sequence[str], cwd: str, env: Mapping[str, str], mark: str) -> None:
+    """Refuse what no system call could take."""
+    if not argv or not argv[0]:
+        raise ProcessError("a command needs a program")
+    if any("\0" in word for word in (*argv, cwd, mark)):
+        raise ProcessError(f'command "{argv[0]}" has a null character in it')
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ProcessError(f'"{name}" cannot be an environment variable')
+
+
+def start(
+    argv: Sequence[str],
+    cwd: str,
+    env: Mapping[str, str],
+    *,
+    mark: str,
+    stdin: int,
+    confine: Confine,
+) -> Started:
+    """Start a command whose output comes by pipes that do not block.
+
+    `stdin` is a descriptor or a constant of `subprocess`. The environment is `env` and two more
+    variables: PWD, which bubblewrap sets in any case, and the mark, made unique by a suffix.
+    """
+    check(argv, cwd, env, mark)
+    tree.adopt_orphans(os.getpid())
+    mark = f"{mark}#{os.getpid()}.{next(_numbers)}"
+    whole = {**env, "PWD": os.path.abspath(cwd), tree.MARK: mark}
+    since = tree.clock()
+    status: int | None = None
+    try:
+        if confine == "auto" and sandbox.probe().pid_namespace:
+            wrapper = "bwrap"
+            popen, status = _popen_confined(argv, cwd, whole, stdin)
+        else:
+            words = death_signal()
+            wrapper = "setpriv" if words else ""
+            popen = _popen([*words, *argv], cwd, whole, stdin)
+    except OSError as error:
+        raise ProcessError(
+            f'"{argv[0]}" could not be started: {error.strerror or error}'
+        ) from error
+    for stream in (popen.stdin, popen.stdout, popen.stderr):
+        if stream is not None:
+            os.set_blocking(stream.fileno(), False)
+    return Started(popen, mark, since=since, status=status, wrapper=wrapper)
+
+
+def _popen_confined(
+    argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int
+) -> tuple[subprocess.Popen[bytes], int]:
+    """The process, and the descriptor where bubblewrap reports; neither blocks."""
+    if sandbox.too_long(argv, env):
+        raise ProcessError(
+            f'"{argv[0]}" has more arguments than bubblewrap takes',
+            hint="hand them over in a file",
+        )
+    own = {name: env[name] for name in ("PWD", tree.MARK)}
+    arguments = sandbox.scratch_file(sandbox.packed(sandbox.options(env)))
+    with _closing(arguments):
+        status, status_end = os.pipe()
+        os.set_blocking(status, False)
+        words = [sandbox.probe().program, "--args", str(arguments)]
+        words += ["--json-status-fd", str(status_end), "--", *argv]
+        try:
+            with _closing(status_end):
+                return _popen(words, cwd, own, stdin, (arguments, status_end)), status
+        except BaseException:
+            os.close(status)
+            raise
+
+
+def _popen(
+    argv: Sequence[str],
+    cwd: str,
+    env: Mapping[str, str],
+    stdin: int,
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    popen = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+        pass_fds=pass_fds,
+    )
+    tree.roots.add(popen.pid)
+    return popen
+
+
+@contextlib.contextmanager
+def _closing(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@functools.cache
+def death_signal() -> tuple[str, ...]:
+    """The words that make the kernel kill the direct child with this process; none if it cannot."""
+    program = shutil.which("setpriv")
+    if program is None:
+        return ()
+    words = (program, "--pdeathsig", "KILL", "--")
+    try:
+        trial = subprocess.run(
+            [*words, program, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=15,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return words if trial.returncode == 0 else ()

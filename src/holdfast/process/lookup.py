@@ -1,0 +1,56 @@
+"""Say before the start whether a command's program can be executed at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Literal
+
+from holdfast.errors import ProcessError
+
+Refusal = Literal["not_found", "not_executable"]
+
+# What the kernel reads of a file to learn how to execute it.
+_HEAD = 256
+# The kernel follows a script whose interpreter is a script this far.
+_DEPTH = 4
+
+
+def refusal(name: str, cwd: str, env: Mapping[str, str]) -> Refusal | None:
+    """Why `name` cannot be executed in `cwd` with the PATH of `env`; None if it can.
+
+    A text file without `#!` is refused: some ways of starting hand it to `/bin/sh`, others fail,
+    and a step must not depend on which of them a machine has.
+    """
+    if not os.path.isdir(cwd):
+        raise ProcessError(f'the working directory "{cwd}" does not exist')
+    if "/" in name:
+        return _examine(os.path.join(cwd, name), cwd, _DEPTH)
+    found: Refusal = "not_found"
+    for folder in env.get("PATH", os.defpath).split(os.pathsep):
+        match _examine(os.path.join(cwd, folder, name), cwd, _DEPTH):
+            case None:
+                return None
+            case "not_executable":
+                found = "not_executable"
+            case "not_found":
+                pass
+    return found
+
+
+def _examine(path: str, cwd: str, depth: int) -> Refusal | None:
+    if not os.path.exists(path):
+        return "not_found"
+    if not os.path.isfile(path) or not os.access(path, os.X_OK):
+        return "not_executable"
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return None  # executable but not readable: a program, for a script must be readable
+    if not head.startswith(b"#!"):
+        return None if b"\0" in head else "not_executable"
+    words = head[2:].split(b"\n", 1)[0].split()
+    if not words or depth == 0:
+        return "not_executable"
+    return _examine(os.path.join(cwd, os.fsdecode(words[0])), cwd, depth - 1)

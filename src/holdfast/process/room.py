@@ -1,0 +1,145 @@
+"""What a process finds: a clean environment and the files that its variables name.
+
+Values reach a process only as files or as whole variables, never inside a command line; whatever is
+in them stays text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import quote
+
+TAIL_BYTES = 8 * 1024
+MAX_ARTIFACT_BYTES = 1_000_000_000
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def clean_environment(
+    room: str, engine: Mapping[str, str], declared: Mapping[str, str]
+) -> dict[str, str]:
+    """PATH and LANG of the engine, a private HOME and TMPDIR in `room`, and what was declared."""
+    home, temporary = os.path.join(room, "home"), os.path.join(room, "tmp")
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    os.makedirs(temporary, mode=0o700, exist_ok=True)
+    return {
+        "PATH": engine.get("PATH") or os.defpath,
+        "LANG": engine.get("LANG") or "C.UTF-8",
+        "HOME": home,
+        "TMPDIR": temporary,
+        **declared,
+    }
+
+
+def file_name(name: str) -> str:
+    """A name as one component of a path; equal to the name unless that would leave the folder."""
+    if name in {"", ".", ".."}:
+        return "%2E" * len(name) or "%"
+    return "".join(quote(c, safe="") if c in "/\0%" else c for c in name)
+
+
+def put_file(path: str, content: bytes, *, executable: bool = False) -> str:
+    """Write a file that only its owner may read; returns the path."""
+    descriptor = os.open(path, _CREATE, 0o700 if executable else 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return path
+
+
+def put_tree(path: str, files: Iterable[tuple[str, bytes, bool]]) -> str:
+    """Write files (relative path, content, executable) under a new directory; returns the path."""
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    for relative, content, executable in files:
+        if os.path.isabs(relative) or ".." in relative.split("/"):
+            raise ValueError(f"'{relative}' is not inside its tree")
+        place = os.path.join(path, relative)
+        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+        put_file(place, content, executable=executable)
+    return path
+
+
+def tail(output: bytes, limit: int = TAIL_BYTES) -> str:
+    """The end of an output as text, at most `limit` bytes, begun at a whole character."""
+    if len(output) > limit:
+        output = output[-limit:].lstrip(bytes(range(0x80, 0xC0)))
+    return output.decode("utf-8", "replace")
+
+
+def shell_words(line: str) -> list[str]:
+    """The words of a shell line, as far as they can be told without running it.
+
+    What an output is redirected to is left out: a line does not read what it writes.
+    """
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        words = list(lexer)
+    except ValueError:
+        return line.split()
+    return [word for before, word in zip(["", *words], words, strict=False) if ">" not in before]
+
+
+def named_files(
+    words: Sequence[str], root: str, but: Sequence[str] = ()
+) -> dict[str, dict[str, str] | list[str]]:
+    """The files of the project that a command names, as the part of a key that they are.
+
+    `files` has relative path to digest, `+x` if executable; `unresolved` those that cannot be read.
+    A word counts when it names a regular file inside `root`, also after links are resolved. Paths
+    at or beneath `but` are left out: what a step makes does not decide whether it must be made.
+    """
+    top = os.path.realpath(root)
+    files: dict[str, str] = {}
+    unresolved: list[str] = []
+    for word in words:
+        relative = _relative(word, top)
+        if relative is None or relative in files or is_beneath(relative, but):
+            continue
+        try:
+            files[relative] = file_digest(os.path.join(top, relative))
+        except OSError:
+            unresolved.append(relative)
+    found: dict[str, dict[str, str] | list[str]] = {}
+    if files:
+        found["files"] = files
+    if unresolved:
+        found["unresolved"] = sorted(set(unresolved))
+    return found
+
+
+def is_beneath(relative: str, places: Sequence[str]) -> bool:
+    """Whether a path is one of the places or inside one of them."""
+    return any(
+        relative == place or relative.startswith(f"{place}/")
+        for place in (os.path.normpath(place) for place in places)
+    )
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file, with `+x` if its owner may execute it."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        executable = os.fstat(file.fileno()).st_mode & 0o100
+    return f"{digest}+x" if executable else digest
+
+
+def _relative(word: str, top: str) -> str | None:
+    """The path below `top` of the regular file that a word names, if it names one."""
+    if not word or "\0" in word:
+        return None
+    path = os.path.normpath(os.path.join(top, word))
+    relative = os.path.relpath(path, top)
+    if _leaves(relative) or _leaves(os.path.relpath(os.path.realpath(path), top)):
+        return None
+    try:
+        return relative if stat.S_ISREG(os.stat(path).st_mode) else None
+    except OSError:
+        return None
+
+
+def _leaves(relative: str) -> bool:
+    return relative in {".", ".."} or relative.startswith("../")

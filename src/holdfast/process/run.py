@@ -1,0 +1,211 @@
+"""Run one command: capped and streamed output, a timeout, and no descendant left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.errors import ProcessError
+from holdfast.process.child import Child
+from holdfast.process.launch import Confine, Started, check, start
+from holdfast.process.lookup import refusal
+from holdfast.process.output import Ends, Reader, Start
+from holdfast.process.sandbox import Confinement, probe, scratch_file
+from holdfast.process.tree import sweep
+
+__all__ = ["Child", "Command", "Completed", "Confinement", "probe", "run", "sweep"]
+
+Ended = Literal["exited", "signalled", "timed_out", "overflow", "not_found", "not_executable"]
+
+_NOT_EXECUTED = (126, 127)  # what setpriv exits with when it cannot execute a program
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. `env` is the whole environment but for PWD and HOLDFAST_MARK.
+
+    HOLDFAST_MARK begins with `mark`; a suffix makes it unique to this run. More than `keep` bytes
+    of stdout end the command; of stderr the first and the last of `keep_err` bytes stay. Without
+    `stdin` the command reads /dev/null.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    timeout: float | None = None
+    mark: str = ""
+    keep: int = 256 * 2**20
+    keep_err: int = 16 * 2**20
+    stdin: bytes | None = None
+    confine: Confine = "auto"
+
+    def __post_init__(self) -> None:
+        check(self.argv, self.cwd, self.env, self.mark)
+        if self.timeout is not None and self.timeout <= 0:
+            raise ProcessError(f"a timeout of {self.timeout} s leaves no time")
+        if self.keep < 0 or self.keep_err < 0:
+            raise ProcessError("a limit on output cannot be negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How a command ended. `code` is None if a signal ended it, or it never ran.
+
+    Confined, exit codes 130 and above that are 128 plus a deadly signal are read as that signal.
+    """
+
+    code: int | None
+    signal: int | None
+    stdout: bytes
+    stderr: bytes
+    dropped: int
+    duration: float
+    ended: Ended
+    confined: bool
+
+
+async def run(
+    command: Command, *, on_output: Callable[[str, bytes], None] | None = None
+) -> Completed:
+    """Run a command to its end; when this returns or raises, none of its processes is left.
+
+    `on_output` is called with "stdout" or "stderr" and each chunk as it comes; what it raises ends
+    the command and is raised here. A cancellation ends the command first.
+    """
+    refused = refusal(command.argv[0], command.cwd, command.env)
+    if refused is not None:
+        return Completed(None, None, b"", b"", 0, 0.0, refused, confined=False)
+    began = time.monotonic()
+    running = _Running(command, _start(command), on_output)
+    try:
+        reason = await running.wait()
+        return running.completed(reason, time.monotonic() - began)
+    finally:
+        running.close()
+
+
+class _Running:
+    """What is held while a command runs: its processes, its readers, its timer."""
+
+    def __init__(
+        self,
+        command: Command,
+        started: Started,
+        on_output: Callable[[str, bytes], None] | None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self._started = started
+        self._on_output = on_output
+        self._stdout = Start(command.keep)
+        self._stderr = Ends(command.keep_err)
+        self._reason: asyncio.Future[str] = loop.create_future()
+        self._readers = (
+            Reader(started.stdout, self._take_stdout, self._fail),
+            Reader(started.stderr, self._take_stderr, self._fail),
+        )
+        self._timer = (
+            None
+            if command.timeout is None
+            else loop.call_later(command.timeout, self._settle, "timed_out")
+        )
+        started.ended.add_done_callback(lambda _: self._settle("exited"))
+
+    async def wait(self) -> str:
+        try:
+            reason = await self._reason
+        except asyncio.CancelledError:
+            await self._started.finish()
+            raise
+        await self._started.finish()
+        for reader in self._readers:
+            reader.drain()
+            if reader.error is not None:
+                raise reader.error
+        return "overflow" if self._stdout.is_over else reason
+
+    def completed(self, reason: str, duration: float) -> Completed:
+        stderr, dropped = self._stderr.content()
+        code = self._started.returncode
+        ended: Ended
+        match reason:
+            case "timed_out" | "overflow":
+                ended, code = reason, -signal.SIGKILL
+            case _ if code < 0:
+                ended = "signalled"
+            case _:
+                ended = _never_executed(self._started, code, stderr) or "exited"
+        return Completed(
+            code=code if ended == "exited" else None,
+            signal=-code if code < 0 else None,
+            stdout=self._stdout.content(),
+            stderr=stderr,
+            dropped=dropped,
+            duration=duration,
+            ended=ended,
+            confined=self._started.confined,
+        )
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for reader in self._readers:
+            reader.stop()
+        self._started.close()
+
+    def _settle(self, reason: str) -> None:
+        if not self._reason.done():
+            self._reason.set_result(reason)
+
+    def _fail(self) -> None:
+        self._settle("failed")
+
+    def _take_stdout(self, chunk: bytes) -> None:
+        kept = self._stdout.add(chunk)
+        if self._stdout.is_over:
+            self._readers[0].stop()
+            self._settle("overflow")
+        if kept and self._on_output is not None:
+            self._on_output("stdout", kept)
+
+    def _take_stderr(self, chunk: bytes) -> None:
+        self._stderr.add(chunk)
+        if self._on_output is not None:
+            self._on_output("stderr", chunk)
+
+
+def _start(command: Command) -> Started:
+    stdin = subprocess.DEVNULL if command.stdin is None else scratch_file(command.stdin)
+    try:
+        return start(
+            command.argv,
+            command.cwd,
+            command.env,
+            mark=command.mark,
+            stdin=stdin,
+            confine=command.confine,
+        )
+    finally:
+        if command.stdin is not None:
+            os.close(stdin)
+
+
+def _never_executed(
+    started: Started, code: int, stderr: bytes
+) -> Literal["not_found", "not_executable"] | None:
+    """Why the wrapper could not execute the program (its loader may be missing), if so."""
+    if started.wrapper == "bwrap":
+        if started.was_executed:
+            return None
+        if not stderr.startswith(b"bwrap: execvp "):
+            said = stderr.decode(errors="replace").strip()
+            raise ProcessError(f"bubblewrap could not start the command: {said}")
+        return "not_found" if stderr.endswith(b"No such file or directory\n") else "not_executable"
+    if started.wrapper == "setpriv" and code in _NOT_EXECUTED and stderr.startswith(b"setpriv: "):
+        return "not_executable" if code == _NOT_EXECUTED[0] else "not_found"
+    return None

@@ -1,0 +1,204 @@
+"""Contents above 16 KB: one file each, named by the SHA-256 of what is in it.
+
+    blobs/CACHEDIR.TAG            back-up programs may leave this tree out
+    blobs/tmp/<random>            being written; left behind by a kill, never read
+    blobs/ab/<sha256>             complete and durable since the moment it has this name
+    blobs/quarantine/<sha256>     found not to be what its name says
+
+Written as: temporary file (created, never opened by another name or through a link) → all bytes, in
+a loop, hashed on the way → fsync → rename → fsync of the directory. The name appears only when the
+bytes are durable, and `put` returns only when the name is durable too: a fact committed after that
+can never name content that a power loss takes away. Equal content is stored once; a file of another
+size under the name is damage and replaced. The 256 directories are made before the first file and
+synced once per process, also when another process made them, because its sync may still be to come.
+
+After a failed fsync nothing may be believed, so the store is poisoned; a second fsync could succeed
+without the data. Reads hash what they give. What does not match is moved to `quarantine`, so that
+storing the content again repairs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Iterator
+
+from holdfast.errors import IntegrityError, StoreError
+from holdfast.model.digest import Digest
+
+SMALL = 16 * 1024  # contents up to this size live in the database
+_PIECE = 1024 * 1024
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_TAG = (
+    b"Signature: 8a477f597d28d172789f06886806bc55\n# Contents kept by Holdfast, named by digest.\n"
+)
+
+_NAME = re.compile("[0-9a-f]{64}")
+
+Write = Callable[[int, memoryview], int]
+
+
+class BlobFiles:
+    """The tree of content files of one store."""
+
+    def __init__(self, root: str, poison: Callable[[str], None], write: Write = os.write) -> None:
+        self._root = root
+        self._poison = poison
+        self._write = write
+        self._ready = False
+
+    def put(self, pieces: Iterable[bytes]) -> Digest:
+        """Store the content durably; gives its digest."""
+        try:
+            self._make_shards()
+            temp = os.path.join(self._root, "tmp", secrets.token_hex(16))
+            handle = os.open(temp, _NEW, 0o600)
+            try:
+                try:
+                    digest, size = self._fill(handle, pieces)
+                    self._sync(handle)
+                finally:
+                    os.close(handle)
+                self._settle(temp, digest, size)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temp)
+                raise
+        except OSError as error:
+            raise StoreError(
+                f"content cannot be stored: {error}", hint="is the disk full?"
+            ) from error
+        return digest
+
+    def known(self, digest: Digest, size: int) -> bool:
+        """Whether a file of this size has the name, durably."""
+        self._make_shards()
+        if self._size(digest) != size:
+            return False
+        self._sync_directory(os.path.dirname(self._path(digest)))
+        return True
+
+    def has(self, digest: Digest) -> bool:
+        """Whether there is a file that can be this content; one of a small size cannot."""
+        return self._size(digest) > SMALL
+
+    def chunks(self, digest: Digest) -> Iterator[bytes]:
+        """The content in pieces; the last is held back until the whole is verified."""
+        try:
+            handle = os.open(self._path(digest), _OLD)
+        except FileNotFoundError:
+            raise IntegrityError(f"content '{digest}' is missing") from None
+        except OSError as error:
+            raise IntegrityError(f"content '{digest}' cannot be opened: {error}") from error
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise IntegrityError(f"content '{digest}' is not a file")
+            whole, held = hashlib.sha256(), b""
+            while piece := os.read(handle, _PIECE):
+                whole.update(piece)
+                if held:
+                    yield held
+                held = piece
+        except OSError as error:
+            raise StoreError(f"content '{digest}' cannot be read: {error}") from error
+        finally:
+            os.close(handle)
+        if whole.hexdigest() != digest:
+            raise IntegrityError(f"content '{digest}' is damaged")
+        yield held
+
+    def digests(self) -> Iterator[Digest]:
+        """The names of all files, in order."""
+        for shard in range(256):
+            with contextlib.suppress(FileNotFoundError):
+                for name in sorted(os.listdir(os.path.join(self._root, f"{shard:02x}"))):
+                    if _NAME.fullmatch(name):
+                        yield Digest(name)
+
+    def quarantine(self, digest: Digest, content: bytes | None = None) -> None:
+        """Take damaged content away from its name; the bytes stay for whoever asks why."""
+        folder = os.path.join(self._root, "quarantine")
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, 0o700, exist_ok=True)
+            if content is None:
+                os.rename(self._path(digest), os.path.join(folder, digest))
+            else:
+                with open(os.path.join(folder, digest), "wb") as file:
+                    file.write(content)
+
+    # inside
+
+    def _path(self, digest: Digest) -> str:
+        return os.path.join(self._root, digest[:2], digest)
+
+    def _size(self, digest: Digest) -> int:
+        try:
+            found = os.lstat(self._path(digest))
+        except OSError:
+            return -1
+        return found.st_size if stat.S_ISREG(found.st_mode) else -1
+
+    def _fill(self, handle: int, pieces: Iterable[bytes]) -> tuple[Digest, int]:
+        whole, size = hashlib.sha256(), 0
+        for piece in pieces:
+            whole.update(piece)
+            size += len(piece)
+            rest = memoryview(piece)
+            while rest:
+                rest = rest[self._write(handle, rest) :]
+        return Digest(whole.hexdigest()), size
+
+    def _settle(self, temp: str, digest: Digest, size: int) -> None:
+        path = self._path(digest)
+        if self._size(digest) == size:
+            os.unlink(temp)
+        else:
+            os.rename(temp, path)
+        self._sync_directory(os.path.dirname(path))
+
+    def _make_shards(self) -> None:
+        if self._ready:
+            return
+        make_tree(self._root)
+        for name in ("tmp", *(f"{shard:02x}" for shard in range(256))):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(os.path.join(self._root, name), 0o700)
+        self._sync_directory(self._root)
+        self._sync_directory(os.path.dirname(self._root))
+        self._ready = True
+
+    def _sync_directory(self, path: str) -> None:
+        handle = os.open(path, _FOLDER)
+        try:
+            self._sync(handle)
+        finally:
+            os.close(handle)
+
+    def _sync(self, handle: int) -> None:
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            self._poison(f"a file of '{self._root}' could not be synced: {error}")
+            raise StoreError(f"content cannot be stored durably: {error}") from error
+
+
+def make_tree(root: str) -> None:
+    """Create the top of the tree with its tag."""
+    os.makedirs(root, 0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError), open(f"{root}/CACHEDIR.TAG", "xb") as file:
+        file.write(_TAG)
+
+
+def sync_directory(path: str) -> None:
+    """Make the names in a directory durable."""
+    handle = os.open(path, _FOLDER)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

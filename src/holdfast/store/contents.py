@@ -1,0 +1,107 @@
+"""Contents by digest: small ones as rows, large ones as files, one rule for both.
+
+What a read finds damaged is moved out of the way (to `blobs/quarantine`), so that it counts as
+missing and storing it again repairs it; a store opened to read leaves it where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+import apsw
+
+from holdfast.errors import IntegrityError
+from holdfast.model.digest import Digest, digest_bytes
+from holdfast.store.blobs import SMALL, BlobFiles
+from holdfast.store.database import Database, Row
+from holdfast.store.refusals import damaged
+from holdfast.store.rows import raw
+
+
+class Contents:
+    """The contents of one store."""
+
+    def __init__(self, database: Database, files: BlobFiles) -> None:
+        self._database = database
+        self._files = files
+
+    def put(self, content: bytes | Iterable[bytes]) -> Digest:
+        """Store content durably; a small one in a transaction of its own."""
+        self._database.check_writable()
+        if isinstance(content, bytes):
+            return self._put_whole(content)
+        start: list[bytes] = []
+        pieces, size = iter(content), 0
+        for piece in pieces:
+            start.append(piece)
+            size += len(piece)
+            if size > SMALL:
+                return self._files.put(_joined(start, pieces))
+        return self._put_small(b"".join(start))
+
+    def _put_whole(self, content: bytes) -> Digest:
+        if len(content) <= SMALL:
+            return self._put_small(content)
+        digest = digest_bytes(content)
+        return digest if self._files.known(digest, len(content)) else self._files.put((content,))
+
+    def _put_small(self, content: bytes) -> Digest:
+        digest = digest_bytes(content)
+        if self._small_size(digest) != len(content):
+            self._write(
+                "INSERT OR REPLACE INTO blob(digest, content) VALUES(?, ?)", (raw(digest), content)
+            )
+        return digest
+
+    def chunks(self, digest: Digest) -> Iterator[bytes]:
+        """The content in pieces, verified before the last one is given."""
+        found = self._database.rows("SELECT content FROM blob WHERE digest = ?", (raw(digest),))
+        if not found:
+            yield from self._file_chunks(digest)
+            return
+        content = cast("bytes", found[0][0])
+        if digest_bytes(content) != digest:
+            if not self._database.readonly:
+                self._files.quarantine(digest, content)
+                self._write("DELETE FROM blob WHERE digest = ?", (raw(digest),))
+            raise damaged(digest)
+        yield content
+
+    def _file_chunks(self, digest: Digest) -> Iterator[bytes]:
+        try:
+            yield from self._files.chunks(digest)
+        except IntegrityError:
+            if not self._database.readonly:
+                self._files.quarantine(digest)
+            raise
+
+    def has(self, digest: Digest) -> bool:
+        """Whether the content is there, judged by its size."""
+        return self._small_size(digest) >= 0 or self._files.has(digest)
+
+    def _small_size(self, digest: Digest) -> int:
+        query = "SELECT length(content) FROM blob WHERE digest = ?"
+        found = self._database.rows(query, (raw(digest),))
+        return cast("int", found[0][0]) if found else -1
+
+    def digests(self) -> Iterator[Digest]:
+        """The digests of everything stored."""
+        after = 0
+        query = "SELECT id, digest FROM blob WHERE id > ? ORDER BY id LIMIT 1000"
+        while page := cast("list[tuple[int, bytes]]", self._database.rows(query, (after,))):
+            for number, digest in page:
+                after = number
+                yield Digest(digest.hex())
+        yield from self._files.digests()
+
+    def _write(self, statement: str, values: Row) -> None:
+        def work(cursor: apsw.Cursor) -> None:
+            cursor.execute(statement, values)
+
+        self._database.write(work)
+
+
+def _joined(start: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield from start
+    yield from rest

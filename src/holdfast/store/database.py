@@ -1,0 +1,184 @@
+"""The SQLite database under a store: two connections, one transaction at a time.
+
+Writes go through one connection and reads through another, each behind its own lock, so that a
+reader never waits for a commit in another thread; WAL lets a read that starts after a commit see
+all of it. Every writing transaction begins with BEGIN IMMEDIATE: one that reads first and writes
+later would fail at once when another process wrote in between, whatever the timeout. Reads fetch
+all their rows before they return: no read transaction stays open, so the WAL can always be reset.
+
+After an I/O error nothing this process believes about the file is certain (a second fsync may
+succeed without the data): the database is poisoned, every later call fails, and closing does not
+checkpoint. A forked child shares file locks with nobody; it may not use the connections of its
+parent.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import apsw
+
+from holdfast.errors import BugError, HoldfastError, IntegrityError, StoreError, UsageError
+from holdfast.store.migrate import VERSION, migrate, version_of
+
+T = TypeVar("T")
+Value = None | int | float | bytes | str
+Row = tuple[Value, ...]
+
+BUSY_MS = 30_000
+_WAL_LIMIT = 64 * 1024 * 1024
+_CACHE_KIB = 32 * 1024
+
+
+class Database:
+    """Two connections to one file."""
+
+    def __init__(self, path: str, *, create: bool, readonly: bool, busy_ms: int = BUSY_MS) -> None:
+        self._path = path
+        self.readonly = readonly
+        self._busy_ms = busy_ms
+        self._pid = os.getpid()
+        self._refusal = ""  # why nothing may be done any more
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        try:
+            self._writer = self._connect(create=create)
+            self._prepare(create=create)
+            self._reader = self._connect(create=False)
+            self._reader.pragma("query_only", True)
+        except apsw.Error as error:
+            raise self._failure(error) from error
+        self._write_cursor = self._writer.cursor()
+        self._read_cursor = self._reader.cursor()
+
+    def _connect(self, *, create: bool) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+        connection = apsw.Connection(self._path, flags=flags)
+        connection.set_busy_timeout(self._busy_ms)
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        # Plans must not depend on bound values: that would prepare a query again for each call.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        connection.pragma("trusted_schema", False)
+        connection.pragma("foreign_keys", True)
+        connection.pragma("synchronous", "FULL")
+        connection.pragma("journal_size_limit", _WAL_LIMIT)
+        connection.pragma("wal_autocheckpoint", 1000)
+        connection.pragma("cache_size", -_CACHE_KIB)
+        return connection
+
+    def _prepare(self, *, create: bool) -> None:
+        """Bring the tables to this version, or refuse; a store is only made when asked for."""
+        version = version_of(self._writer, self._path)
+        if version == 0 and not create:
+            self._writer.close()
+            raise UsageError(f"no store at '{os.path.dirname(self._path)}'")
+        if version < VERSION and self.readonly:
+            raise StoreError(f"store '{self._path}' has the old format {version}")
+        if version < VERSION:
+            self._writer.pragma("journal_mode", "WAL")
+            migrate(self._writer, self._path)
+        if self.readonly:
+            self._writer.pragma("query_only", True)
+
+    # use
+
+    def write(self, work: Callable[[apsw.Cursor], T]) -> T:
+        """Do the work in one transaction: when this returns, all of it is durable."""
+        with self._write_lock:
+            self.check_writable()
+            cursor = self._write_cursor
+            try:
+                cursor.execute("BEGIN IMMEDIATE")
+                try:
+                    result = work(cursor)
+                    cursor.execute("COMMIT")
+                except BaseException:
+                    if self._writer.in_transaction:
+                        cursor.execute("ROLLBACK")
+                    raise
+            except (apsw.Error, UnicodeEncodeError) as error:
+                raise self._failure(error) from error
+            return result
+
+    def rows(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
+        """All rows of a query, as of everything committed so far."""
+        with self._read_lock:
+            self.check_usable()
+            try:
+                return self._read_cursor.execute(statement, values).fetchall()
+            except (apsw.Error, UnicodeEncodeError) as error:
+                raise self._failure(error) from error
+
+    def rows_many(self, statement: str, values: Sequence[Sequence[Value]]) -> list[Row]:
+        """The rows of one query for each set of values, in that order."""
+        with self._read_lock:
+            self.check_usable()
+            try:
+                return list(self._read_cursor.executemany(statement, values))
+            except (apsw.Error, UnicodeEncodeError) as error:
+                raise self._failure(error) from error
+
+    # trust
+
+    def check_usable(self) -> None:
+        """StoreError if this object was poisoned, closed, or belongs to the parent of a fork."""
+        if self._refusal:
+            raise StoreError(self._refusal)
+        if os.getpid() != self._pid:
+            raise StoreError(
+                "this store was opened by another process",
+                hint="open the store again after a fork",
+            )
+
+    def check_writable(self) -> None:
+        """StoreError as above; BugError if the store was opened to read."""
+        self.check_usable()
+        if self.readonly:
+            raise BugError("a store that was opened to read was asked to write")
+
+    def poison(self, why: str) -> None:
+        """Refuse everything from now on."""
+        self._refusal = f"this store can no longer be trusted; start again ({why})"
+
+    def close(self) -> None:
+        """Close both connections; in a forked child this does nothing."""
+        if os.getpid() != self._pid or self._refusal == _CLOSED:
+            return
+        with self._write_lock, self._read_lock:
+            for connection in (self._reader, self._writer):
+                if self._refusal:
+                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                try:
+                    connection.close()
+                except apsw.Error as error:
+                    raise self._failure(error) from error
+            self._refusal = _CLOSED
+
+    def _failure(self, error: apsw.Error | UnicodeEncodeError) -> HoldfastError:
+        match error:
+            case UnicodeEncodeError():
+                return UsageError(f"{error.object!a} is not text that can be stored")
+            case apsw.BusyError() | apsw.LockedError():
+                return StoreError(
+                    f"another process has had the database '{self._path}' locked"
+                    f" for more than {self._busy_ms / 1000:g} s",
+                    hint="end that process, or wait until it is done",
+                )
+            case apsw.FullError():
+                return StoreError(
+                    f"the disk that holds '{self._path}' is full",
+                    hint="free some space, then resume",
+                )
+            case apsw.IOError():
+                self.poison(f"'{self._path}': {error}")
+                return StoreError(f"the database '{self._path}' cannot be read or written: {error}")
+            case apsw.CorruptError() | apsw.NotADBError():
+                return IntegrityError(f"the database '{self._path}' is damaged: {error}")
+            case _:
+                return StoreError(f"the database '{self._path}' refused: {error}")
+
+
+_CLOSED = "this store was closed"

@@ -1,0 +1,166 @@
+"""Which process this is, whether another one still lives, and locks that end with their owner.
+
+A process is known by host, boot, process id and start time: an id alone is given out again. `boot`
+also names the process id namespace, because the same id means another process in another container;
+across namespaces, and on another host, nobody can tell, and then nobody is dead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from holdfast.errors import StoreError
+from holdfast.ports import Owner
+
+_BOOT = "/proc/sys/kernel/random/boot_id"
+_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def this_process() -> Owner:
+    """This process under a fresh name; two calls never give the same one."""
+    pid = os.getpid()
+    return Owner(
+        engine=str(uuid.uuid4()),
+        host=platform.node(),
+        boot=_boot(),
+        pid=pid,
+        started=started(pid),
+        since=time.time_ns() // 1_000_000,
+    )
+
+
+def gone(owner: Owner, look: Callable[[int], str] | None = None) -> bool:
+    """Whether the process has certainly ended. False means alive, or that nobody here can tell."""
+    if owner.host != platform.node():
+        return False
+    boot, _, space = owner.boot.partition("/")
+    here, _, our_space = _boot().partition("/")
+    if boot != here:
+        return True
+    return space == our_space and (look or started)(owner.pid) != owner.started
+
+
+def started(pid: int) -> str:
+    """When the process began, as the kernel says it; '' if it is no more, or a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            after_name = file.read().rpartition(")")[2].split()
+    except OSError:
+        return "" if os.path.exists("/proc/self/stat") else _started_elsewhere(pid)
+    return "" if after_name[0] in "ZX" else after_name[19]
+
+
+def _started_elsewhere(pid: int) -> str:
+    """Without /proc: only whether there is a process with this id."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        return "unknown"
+    return "unknown"
+
+
+def _boot() -> str:
+    boot, space = "unknown", ""
+    with contextlib.suppress(OSError), open(_BOOT, encoding="ascii") as file:
+        boot = file.read().strip()
+    with contextlib.suppress(OSError):
+        space = os.readlink("/proc/self/ns/pid")
+    return f"{boot}/{space}"
+
+
+class LineLock:
+    """A lock of the operating system on one line: held until released or the process ends.
+
+    The file is never removed (that would let two processes lock two files of one name). Programs
+    that this process starts do not get the lock, and a forked child lets go of it at once.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._handle: int | None = None
+        os.register_at_fork(after_in_child=partial(_forget, weakref.ref(self)))
+
+    @property
+    def held(self) -> bool:
+        """Whether this object has the lock."""
+        return self._handle is not None
+
+    def try_lock(self) -> bool:
+        """Take the lock if nobody has it; does not wait."""
+        if self._handle is not None:
+            return True
+        try:
+            os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+            handle = os.open(self._path, _LOCK, 0o600)
+        except OSError as error:
+            raise StoreError(f"the lock '{self._path}' cannot be opened: {error}") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return False
+        except OSError as error:
+            os.close(handle)
+            raise StoreError(f"the lock '{self._path}' cannot be taken: {error}") from error
+        self._handle = handle
+        return True
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._handle is not None:
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+            self.forget()
+
+    def forget(self) -> None:
+        """In a forked child: close what was inherited and leave the lock to the parent."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def _forget(lock: weakref.ref[LineLock]) -> None:
+    alive = lock()
+    if alive is not None:
+        alive.forget()
+
+
+def line_lock(directory: str, project: str, line: str) -> LineLock:
+    """The lock of a line in the store of a directory; not yet taken."""
+    name = f"{project}\0{line}".encode("utf-8", "surrogatepass")
+    return LineLock(os.path.join(directory, "locks", f"{hashlib.sha256(name).hexdigest()}.lock"))
+
+
+@contextlib.contextmanager
+def only_one(path: str) -> Iterator[None]:
+    """Wait until no other process is inside; for the short moment in which a store is made."""
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    handle = os.open(path, _LOCK, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

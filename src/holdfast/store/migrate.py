@@ -1,0 +1,125 @@
+"""The tables of a SQLite store, as numbered steps from nothing to now.
+
+`PRAGMA user_version` counts the steps that were applied and `application_id` says that the file is
+ours. A released step is never edited; a change is a further step. A file with more steps than this
+Holdfast knows is refused, never guessed at.
+
+Constraints: about 2 KB per attempt besides its content, so few and narrow indexes; digests and
+hashes are raw bytes, hex only at the edge; names that repeat in every row (line, run) are integers.
+
+    line      project and name of a plan's line
+    run       one row per run: its place in the order of creation, and the fence of its engine
+    journal   one row per journal: its name, its last sequence number and the hash of that event,
+              so that a lost tail shows although the chain up to it still holds
+    event     place = journal * 2^40 + seq: one integer key, so that a journal is a range, appends go
+              to the right end of a full page, and no second index is needed
+    maker     names of runs, as artifacts hold them; such a run need not exist here (imports)
+    artifact  the index of results; `number` never repeats and the highest accepted one wins.
+              `artifact_once` is the second wall under "accepted once": no attempt of a run is
+              accepted twice, whatever the code does
+    blob      contents of at most 16 KB. A table with row ids: in a table keyed by digest a row
+              above 1,000 bytes spills into a page of its own
+    claim     who runs which step. The fence is the row id, never given twice, and a release removes
+              the row: a late owner can never match again and nothing has to be kept
+    holder    which engine says that it holds which line, and how often its heart has beaten
+    placed    the digest of what was last put at a project path
+    stat      digests of files that were hashed before; a cache
+
+Rejected: events keyed by (journal, seq) without row ids (a third more pages), status and superseded
+flags that are rewritten (rows are append-only; "newest" is the highest number), hex digests (twice
+the bytes in every index), a row per claim for ever.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from holdfast.errors import StoreError
+
+APPLICATION_ID = 0x484F4C44  # "HOLD"
+
+_FIRST = """
+CREATE TABLE line(
+  id INTEGER PRIMARY KEY, project TEXT NOT NULL, name TEXT NOT NULL, UNIQUE(project, name)
+) STRICT;
+CREATE TABLE run(
+  number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  line INTEGER NOT NULL REFERENCES line(id), fence INTEGER NOT NULL CHECK(fence > 0)
+) STRICT;
+CREATE TABLE journal(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
+  last INTEGER NOT NULL CHECK(last >= 0), hash BLOB NOT NULL CHECK(length(hash) = 32)
+) STRICT;
+CREATE TABLE event(
+  place INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+  hash BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER event_is_kept BEFORE UPDATE ON event
+  BEGIN SELECT RAISE(ABORT, 'events never change'); END;
+CREATE TABLE maker(id INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE artifact(
+  number INTEGER PRIMARY KEY AUTOINCREMENT, line INTEGER NOT NULL REFERENCES line(id),
+  step TEXT NOT NULL, config_ref BLOB NOT NULL, input_ref BLOB NOT NULL, own_ref BLOB NOT NULL,
+  digest BLOB NOT NULL, status TEXT NOT NULL, source TEXT NOT NULL,
+  maker INTEGER NOT NULL REFERENCES maker(id), attempt INTEGER NOT NULL, form TEXT NOT NULL,
+  verified INTEGER NOT NULL, reusable INTEGER NOT NULL, at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX artifact_find ON artifact(line, step, config_ref);
+CREATE UNIQUE INDEX artifact_once ON artifact(maker, step, attempt)
+  WHERE status = 'accepted' AND source = 'generated';
+CREATE TABLE blob(
+  id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, content BLOB NOT NULL
+) STRICT;
+CREATE TABLE claim(
+  fence INTEGER PRIMARY KEY AUTOINCREMENT, line INTEGER NOT NULL REFERENCES line(id),
+  step TEXT NOT NULL, config_ref BLOB NOT NULL, engine TEXT NOT NULL,
+  UNIQUE(line, step, config_ref)
+) STRICT;
+CREATE INDEX claim_engine ON claim(engine);
+CREATE TABLE holder(
+  engine TEXT NOT NULL, line INTEGER NOT NULL REFERENCES line(id), host TEXT NOT NULL,
+  boot TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL, since INTEGER NOT NULL,
+  run TEXT, beat INTEGER NOT NULL, sharing INTEGER NOT NULL, PRIMARY KEY(engine, line)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE placed(path BLOB PRIMARY KEY, digest BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE stat(
+  path BLOB PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+  ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL, digest BLOB NOT NULL,
+  executable INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS = (_FIRST,)
+VERSION = len(MIGRATIONS)
+
+
+def version_of(connection: apsw.Connection, name: str) -> int:
+    """How many steps were applied; 0 for an empty file. StoreError for a file that is not ours."""
+    version = connection.pragma("user_version")
+    owner = connection.pragma("application_id")
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if version == 0 and owner == 0 and tables == (0,):
+        return 0
+    if owner != APPLICATION_ID or not isinstance(version, int):
+        raise StoreError(f"'{name}' is not the database of a Holdfast store")
+    if version > VERSION:
+        raise StoreError(
+            f"store '{name}' has format {version}, this Holdfast knows formats up to {VERSION}",
+            hint="upgrade holdfast",
+        )
+    return version
+
+
+def migrate(connection: apsw.Connection, name: str) -> None:
+    """Apply the steps that are missing, all of them in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in MIGRATIONS[version_of(connection, name) :]:
+            connection.execute(step)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,58 @@
+"""Names that stand in many rows, as integers that this process remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import apsw
+
+from holdfast.store.database import Database
+
+T = TypeVar("T")
+_LINE = "SELECT id FROM line WHERE project = ? AND name = ?"
+
+
+class Names:
+    """The ids of lines and of the runs that made artifacts. Rows of both tables are never removed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lines: dict[tuple[str, str], int] = {}
+        self._makers: dict[str, int] = {}
+
+    def write(self, work: Callable[[apsw.Cursor], T]) -> T:
+        """A transaction that may make ids; one that fails takes them back, so they are forgotten."""
+        try:
+            return self._database.write(work)
+        except BaseException:
+            self._lines.clear()
+            self._makers.clear()
+            raise
+
+    def line(self, cursor: apsw.Cursor, project: str, line: str) -> int:
+        """The id of a line inside a writing transaction; makes it if need be."""
+        known = self._lines.get((project, line))
+        if known is None:
+            names = (project, line)
+            cursor.execute("INSERT OR IGNORE INTO line(project, name) VALUES(?, ?)", names)
+            found = cursor.execute(_LINE, names).fetchall()
+            known = self._lines[names] = cast("int", found[0][0])
+        return known
+
+    def maker(self, cursor: apsw.Cursor, run: str) -> int:
+        """The id of a run that made artifacts, inside a writing transaction."""
+        known = self._makers.get(run)
+        if known is None:
+            cursor.execute("INSERT OR IGNORE INTO maker(run) VALUES(?)", (run,))
+            found = cursor.execute("SELECT id FROM maker WHERE run = ?", (run,)).fetchall()
+            known = self._makers[run] = cast("int", found[0][0])
+        return known
+
+    def known_line(self, project: str, line: str) -> int | None:
+        """The id of a line, for a reader; None if there is no such line."""
+        known = self._lines.get((project, line))
+        if known is None:
+            found = self._database.rows(_LINE, (project, line))
+            known = cast("int", found[0][0]) if found else None
+        return known

@@ -1,0 +1,57 @@
+"""What every store refuses, in the same words, and the one liberty of a run's first batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
+from holdfast.model.plan import RunId
+from holdfast.ports import Append, Batch, ClaimKey
+
+RUN = "run:"  # journals of runs begin with this; they are written under the fence of the run
+
+
+def check_end(append: Append, last: int) -> None:
+    """ConflictError unless the journal ends where the writer thinks."""
+    if last != append.expected:
+        raise ConflictError(f"journal '{append.journal}' ends at {last}, not at {append.expected}")
+
+
+def check_fence(run: str, fence: int, append: Append) -> None:
+    """FencedError unless the writer holds the run."""
+    if fence != append.fence:
+        raise FencedError(f"run '{run}' was taken over: its fence is {fence}, not {append.fence}")
+
+
+def claim_lost(key: ClaimKey) -> FencedError:
+    return FencedError(f"the claim on step '{key.step}' was given up or taken over")
+
+
+def accepted_twice(detail: str) -> ConflictError:
+    return ConflictError(f"an attempt can be accepted only once: {detail}")
+
+
+def no_run(run: str) -> UsageError:
+    return UsageError(f"there is no run '{run}' in this store")
+
+
+def run_exists(run: str) -> ConflictError:
+    return ConflictError(f"there is a run '{run}' already")
+
+
+def missing(digest: str) -> IntegrityError:
+    return IntegrityError(f"content '{digest}' is missing")
+
+
+def damaged(digest: str) -> IntegrityError:
+    return IntegrityError(f"content '{digest}' is damaged")
+
+
+def first_batch(run: RunId, batch: Batch) -> Batch:
+    """A run's first batch is written under its first fence, which nobody can know before."""
+    journal = f"{RUN}{run}"
+    appends = [
+        replace(item, fence=1) if item.journal == journal and item.fence is None else item
+        for item in batch.appends
+    ]
+    return replace(batch, appends=appends)

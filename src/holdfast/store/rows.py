@@ -1,0 +1,159 @@
+"""Artifacts as rows of the index, and the queries that read them."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from holdfast.errors import IntegrityError
+from holdfast.model.artifact import Artifact, Form, Source, Status
+from holdfast.model.digest import Digest
+from holdfast.model.plan import RunId, StepId
+from holdfast.ports import Holder, Owner, Stat
+from holdfast.store.database import Row, Value
+
+INSERT = (
+    "INSERT INTO artifact(line, step, config_ref, input_ref, own_ref, digest, status, source,"
+    " maker, attempt, form, verified, reusable, at) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+)
+_SELECT = (
+    "SELECT line.project, line.name, a.step, a.config_ref, a.input_ref, a.own_ref, a.digest,"
+    " a.status, a.source, maker.run, a.attempt, a.form, a.verified, a.reusable, a.at, a.number"
+    " FROM artifact a JOIN line ON line.id = a.line JOIN maker ON maker.id = a.maker"
+)
+_NEWEST = " ORDER BY a.number DESC LIMIT 1"
+_STEP = " WHERE a.line = ? AND a.step = ? AND a.status = 'accepted'"
+FIND = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.config_ref = ?{_NEWEST}"
+FIND_CONTENT = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.input_ref = ?{_NEWEST}"
+FIND_ANY = f"{_SELECT}{_STEP}{_NEWEST}"
+PLACE = 1 << 40  # event.place = journal * PLACE + seq
+_PAGE = 500
+
+
+_Columns = tuple[
+    str, str, str, bytes, bytes, bytes, bytes, Status, Source, str, int, Form, int, int, int, int
+]
+
+
+def raw(digest: str) -> bytes:
+    """The 32 bytes of a digest; whatever is not 64 lower-case hex digits is refused."""
+    try:
+        value = bytes.fromhex(digest)
+    except ValueError:
+        value = b""
+    if len(value) != 32 or value.hex() != digest:  # noqa: PLR2004 - SHA-256
+        raise IntegrityError(f"'{digest}' is not a digest")
+    return value
+
+
+def artifact_values(row: Artifact, line: int, maker: int) -> Row:
+    """What `INSERT` binds for a row."""
+    return (
+        line,
+        row.step,
+        raw(row.config_ref),
+        raw(row.input_ref),
+        raw(row.own_ref),
+        raw(row.digest),
+        row.status,
+        row.source,
+        maker,
+        row.attempt,
+        row.form,
+        row.verified,
+        row.reusable,
+        row.at,
+    )
+
+
+def artifact_from(row: Row) -> Artifact:
+    """An artifact from the columns of `_SELECT`, which stand in the order of its fields."""
+    (
+        project,
+        line,
+        step,
+        config,
+        needs,
+        own,
+        digest,
+        status,
+        source,
+        run,
+        attempt,
+        form,
+        verified,
+        reusable,
+        at,
+        number,
+    ) = cast("_Columns", row)
+    return Artifact(
+        project,
+        line,
+        StepId(step),
+        Digest(config.hex()),
+        Digest(needs.hex()),
+        Digest(own.hex()),
+        Digest(digest.hex()),
+        status,
+        source,
+        RunId(run),
+        attempt,
+        form,
+        verified == 1,
+        reusable == 1,
+        at,
+        number,
+    )
+
+
+_COLUMNS = {
+    "project": "line.project",
+    "line": "line.name",
+    "step": "a.step",
+    "run": "maker.run",
+    "status": "a.status",
+    "source": "a.source",
+    "digest": "a.digest",
+}
+
+
+def page_query(asked: dict[str, Value]) -> tuple[str, list[Value]]:
+    """The query for one page of rows and its values but the last: the number to start after."""
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    where = "".join(f"{_COLUMNS[name]} = ? AND " for name in wanted)
+    query = f"{_SELECT} WHERE {where}a.number > ? ORDER BY a.number LIMIT {_PAGE}"
+    return query, list(wanted.values())
+
+
+def holder_from(row: Row) -> Holder:
+    """A holder from engine, host, boot, pid, started, since, run, beat, sharing."""
+    engine, host, boot, pid, started, since, run, beat, sharing = cast(
+        "tuple[str, str, str, int, str, int, str | None, int, int]", row
+    )
+    owner = Owner(engine, host, boot, pid, started, since)
+    return Holder(owner, None if run is None else RunId(run), beat, sharing == 1)
+
+
+STATS = "SELECT path, size, mtime_ns, ctime_ns, inode, digest, executable FROM stat WHERE path = ?"
+STAT = "INSERT OR REPLACE INTO stat VALUES(?, ?, ?, ?, ?, ?, ?)"
+_SIGN = 1 << 63  # SQLite's integers have a sign, inode numbers do not
+
+
+def path_key(path: str) -> bytes:
+    """A path as bytes: file names may hold what no text column takes."""
+    return path.encode("utf-8", "surrogatepass")
+
+
+def stat_values(path: str, stat: Stat, digest: Digest, executable: bool) -> Row:
+    """What `STAT` binds."""
+    inode = stat.inode - 2 * _SIGN if stat.inode >= _SIGN else stat.inode
+    key = path_key(path)
+    return key, stat.size, stat.mtime_ns, stat.ctime_ns, inode, raw(digest), executable
+
+
+def stat_from(row: Row) -> tuple[str, tuple[Stat, Digest, bool]]:
+    """A cached digest by path, from the columns of `STATS`."""
+    key, size, mtime, ctime, inode, digest, executable = cast(
+        "tuple[bytes, int, int, int, int, bytes, int]", row
+    )
+    stat = Stat(size, mtime, ctime, inode + 2 * _SIGN if inode < 0 else inode)
+    return key.decode("utf-8", "surrogatepass"), (stat, Digest(digest.hex()), executable == 1)

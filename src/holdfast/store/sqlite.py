@@ -1,0 +1,404 @@
+"""A store in a directory: one SQLite database, and a file for each large content.
+
+    state.db         journals, artifact index, small contents, claims, holders (see `migrate`)
+    blobs/           contents above 16 KB (see `blobs`)
+    locks/           files that live engines keep locked (see `host`)
+    .gitignore       `*`: a store inside a working tree is never committed
+
+A batch is one transaction and one fsync of the WAL. Events are turned into text before the
+transaction begins, so that the lock which all processes share is held for inserts only. Ids of
+lines and runs are remembered per process; a rolled back transaction forgets them.
+
+One thread may write while another reads. Generators fetch a page of rows at a time and keep nothing
+open between pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Self, cast
+
+import apsw
+
+from holdfast.errors import IntegrityError, StoreError, UsageError
+from holdfast.model.artifact import Artifact, Status
+from holdfast.model.digest import Digest
+from holdfast.model.event import Event, Recorded
+from holdfast.model.plan import RunId, StepId
+from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, RunRow, Stat
+from holdfast.store import rows
+from holdfast.store.blobs import SMALL, BlobFiles, Write, make_tree, sync_directory
+from holdfast.store.codec import decode, encode, first_hash, next_hash
+from holdfast.store.contents import Contents
+from holdfast.store.database import BUSY_MS, Database, Row, Value
+from holdfast.store.gate import check_file_system, check_sqlite, file_system
+from holdfast.store.holds import Holds
+from holdfast.store.host import only_one
+from holdfast.store.names import Names
+from holdfast.store.refusals import (
+    RUN,
+    accepted_twice,
+    check_end,
+    check_fence,
+    first_batch,
+    no_run,
+    run_exists,
+)
+from holdfast.store.rows import artifact_from, artifact_values, path_key, raw
+from holdfast.store.verify import problems
+
+_Texts = list[tuple[int, str, str]]  # at, kind, body
+_Small = list[tuple[bytes, bytes]]  # digest, content
+
+_EVENTS = 1000  # events per query
+
+
+class SqliteStore:
+    """Fills the port `Store` with a directory on a local disk."""
+
+    def __init__(self, directory: str, database: Database, files: BlobFiles) -> None:
+        self.directory = directory
+        self._database = database
+        self._files = files
+        self._contents = Contents(database, files)
+        self._names = Names(database)
+        self._holds = Holds(database, self._names)
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        *,
+        create: bool,
+        readonly: bool = False,
+        busy_ms: int = BUSY_MS,
+        kind_of_disk: Callable[[str], str] = file_system,
+        write: Write = os.write,
+    ) -> Self:
+        """Open the store in a directory. It is made if `create`; otherwise nothing ever is."""
+        check_sqlite(apsw.sqlite_lib_version())
+        directory = os.path.abspath(directory)
+        path = os.path.join(directory, "state.db")
+        make = create and not readonly
+        if not make and not os.path.isfile(path):
+            raise UsageError(f"no store at '{directory}'")
+        check_file_system(kind_of_disk(directory), directory)
+        if make:
+            try:
+                database = _made(directory, path, busy_ms)
+            except OSError as error:
+                raise StoreError(f"no store can be made at '{directory}': {error}") from error
+        else:
+            database = Database(path, create=False, readonly=readonly, busy_ms=busy_ms)
+        files = BlobFiles(os.path.join(directory, "blobs"), database.poison, write)
+        return cls(directory, database, files)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # batches
+
+    def commit(self, batch: Batch) -> None:
+        texts, small = self._prepared(batch)
+        self._names.write(lambda cursor: self._apply(cursor, batch, texts, small))
+
+    def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
+        first = first_batch(run, batch)
+        texts, small = self._prepared(first)
+
+        def work(cursor: apsw.Cursor) -> int:
+            if cursor.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone():
+                raise run_exists(run)
+            values = (run, self._names.line(cursor, project, line))
+            cursor.execute("INSERT INTO run(id, line, fence) VALUES(?, ?, 1)", values)
+            self._apply(cursor, first, texts, small)
+            return 1
+
+        return self._names.write(work)
+
+    def take_run(self, run: RunId) -> int:
+        def work(cursor: apsw.Cursor) -> int:
+            raised = "UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence"
+            found = cursor.execute(raised, (run,)).fetchall()
+            if not found:
+                raise no_run(run)
+            return cast("int", found[0][0])
+
+        return self._names.write(work)
+
+    def _prepared(self, batch: Batch) -> tuple[list[_Texts], _Small]:
+        """What can be done before the transaction; large contents become durable here."""
+        texts = [[(at, *encode(event)) for at, event in item.events] for item in batch.appends]
+        small: _Small = []
+        for digest, content in batch.blobs:
+            if len(content) <= SMALL:
+                small.append((raw(digest), content))
+            else:
+                self._contents.put(content)
+        return texts, small
+
+    def _apply(self, cursor: apsw.Cursor, batch: Batch, texts: list[_Texts], small: _Small) -> None:
+        for append, encoded in zip(batch.appends, texts, strict=True):
+            self._append(cursor, append, encoded)
+        for key, fence in batch.held:
+            self._holds.check(cursor, key, fence)
+        if small:
+            cursor.executemany("INSERT OR IGNORE INTO blob(digest, content) VALUES(?, ?)", small)
+        if batch.artifacts:
+            self._insert_artifacts(cursor, batch.artifacts)
+        for key, fence in batch.released:
+            self._holds.release(cursor, key, fence)
+
+    def _append(self, cursor: apsw.Cursor, append: Append, texts: _Texts) -> None:
+        name = append.journal
+        if name.startswith(RUN):
+            run = name.removeprefix(RUN)
+            fence = cursor.execute("SELECT fence FROM run WHERE id = ?", (run,)).fetchone()
+            if fence is None:
+                raise no_run(run)
+            check_fence(run, cast("int", fence[0]), append)
+        head = cursor.execute(
+            "SELECT id, last, hash FROM journal WHERE name = ?", (name,)
+        ).fetchone()
+        journal, seq, chain = cast("tuple[int, int, bytes]", head or (0, 0, first_hash(name)))
+        check_end(append, seq)
+        if not texts:
+            return
+        if not journal:
+            cursor.execute("INSERT INTO journal(name, last, hash) VALUES(?, 0, ?)", (name, chain))
+            journal = cursor.connection.last_insert_rowid()
+        place, new = journal * rows.PLACE, []
+        for at, kind, body in texts:
+            seq += 1
+            chain = next_hash(chain, seq, at, kind, body)
+            new.append((place + seq, at, kind, body, chain))
+        cursor.executemany("INSERT INTO event VALUES(?, ?, ?, ?, ?)", new)
+        cursor.execute("UPDATE journal SET last = ?, hash = ? WHERE id = ?", (seq, chain, journal))
+
+    def _insert_artifacts(self, cursor: apsw.Cursor, artifacts: Iterable[Artifact]) -> None:
+        values = [
+            artifact_values(
+                row,
+                self._names.line(cursor, row.project, row.line),
+                self._names.maker(cursor, row.run),
+            )
+            for row in artifacts
+        ]
+        try:
+            cursor.executemany(rows.INSERT, values)
+        except apsw.ConstraintError as error:
+            raise accepted_twice(str(error)) from error
+
+    def _write_many(self, statement: str, values: Sequence[Row]) -> None:
+        """One statement for each set of values, in one transaction."""
+
+        def work(cursor: apsw.Cursor) -> None:
+            cursor.executemany(statement, values)
+
+        if values:
+            self._names.write(work)
+
+    # journals and runs
+
+    def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
+        head = self._database.rows("SELECT id, last, hash FROM journal WHERE name = ?", (journal,))
+        if not head:
+            return
+        number, last, end = cast("tuple[int, int, bytes]", head[0])
+        chain = first_hash(journal) if after <= 0 else self._hash_at(journal, number, after)
+        seq = max(after, 0)
+        while seq < last:
+            place = number * rows.PLACE
+            page = self._database.rows(_READ, (place + seq, place + last, _EVENTS))
+            if not page:
+                break
+            for row in cast("list[tuple[int, int, str, str, bytes]]", page):
+                seq += 1
+                chain = next_hash(chain, seq, row[1], row[2], row[3])
+                if row[0] != place + seq or row[4] != chain:
+                    raise IntegrityError(f"journal '{journal}' is damaged at event {seq}")
+                yield Recorded(seq, row[1], _decoded(journal, seq, row[2], row[3]))
+        if after < last and (seq != last or chain != end):
+            raise IntegrityError(f"journal '{journal}' is damaged: it should end at event {last}")
+
+    def _hash_at(self, journal: str, number: int, seq: int) -> bytes:
+        place = number * rows.PLACE + seq
+        found = self._database.rows("SELECT hash FROM event WHERE place = ?", (place,))
+        if not found and seq < self.last(journal):
+            raise IntegrityError(f"journal '{journal}' is damaged: event {seq} is missing")
+        return cast("bytes", found[0][0]) if found else b""
+
+    def last(self, journal: str) -> int:
+        found = self._database.rows("SELECT last FROM journal WHERE name = ?", (journal,))
+        return cast("int", found[0][0]) if found else 0
+
+    def journals(self) -> Sequence[str]:
+        found = self._database.rows("SELECT name FROM journal ORDER BY id")
+        return [cast("str", row[0]) for row in found]
+
+    def runs(self, line: str | None = None) -> Sequence[RunRow]:
+        found = self._database.rows(_RUNS, (line, line))
+        return [
+            RunRow(RunId(run), project, name, number, fence)
+            for run, project, name, number, fence in cast(
+                "list[tuple[str, str, str, int, int]]", found
+            )
+        ]
+
+    # artifacts
+
+    def find(
+        self, project: str, line: str, step: StepId, ref: Digest, *, content: bool = False
+    ) -> Artifact | None:
+        return self._one(rows.FIND_CONTENT if content else rows.FIND, project, line, step, raw(ref))
+
+    def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
+        return self._one(rows.FIND_ANY, project, line, step)
+
+    def _one(self, query: str, project: str, line: str, *values: Value) -> Artifact | None:
+        known = self._names.known_line(project, line)
+        found = self._database.rows(query, (known, *values)) if known is not None else ()
+        return artifact_from(found[0]) if found else None
+
+    def artifacts(
+        self,
+        *,
+        project: str | None = None,
+        line: str | None = None,
+        step: StepId | None = None,
+        run: RunId | None = None,
+        status: Status | None = None,
+        source: str | None = None,
+        digest: Digest | None = None,
+    ) -> Iterator[Artifact]:
+        query, values = rows.page_query(
+            {
+                "project": project,
+                "line": line,
+                "step": step,
+                "run": run,
+                "status": status,
+                "source": source,
+                "digest": None if digest is None else raw(digest),
+            }
+        )
+        after = 0
+        while page := self._database.rows(query, (*values, after)):
+            for row in page:
+                artifact = artifact_from(row)
+                after = artifact.number
+                yield artifact
+
+    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
+        given = list(rows)
+
+        def work(cursor: apsw.Cursor) -> None:
+            cursor.execute("DELETE FROM artifact")
+            cursor.execute("DELETE FROM sqlite_sequence WHERE name = 'artifact'")
+            self._insert_artifacts(cursor, given)
+
+        self._names.write(work)
+
+    # contents
+
+    def put(self, content: bytes | Iterable[bytes]) -> Digest:
+        return self._contents.put(content)
+
+    def get(self, digest: Digest) -> bytes:
+        return b"".join(self._contents.chunks(digest))
+
+    def chunks(self, digest: Digest) -> Iterator[bytes]:
+        return self._contents.chunks(digest)
+
+    def has(self, digest: Digest) -> bool:
+        return self._contents.has(digest)
+
+    def blobs(self) -> Iterator[Digest]:
+        return self._contents.digests()
+
+    # claims and holders
+
+    def claim(self, key: ClaimKey, engine: str) -> int | None:
+        return self._holds.claim(key, engine)
+
+    def claims(self) -> Sequence[tuple[ClaimKey, str, int]]:
+        return self._holds.claims()
+
+    def enter(
+        self, project: str, line: str, owner: Owner, *, alone: bool = False
+    ) -> Sequence[Holder]:
+        return self._holds.enter(project, line, owner, alone=alone)
+
+    def beat(self, engine: str, *, sharing: bool, run: RunId | None = None) -> bool:
+        return self._holds.beat(engine, sharing=sharing, run=run)
+
+    def leave(self, engine: str) -> None:
+        self._holds.leave(engine)
+
+    def holders(self, project: str, line: str) -> Sequence[Holder]:
+        return self._holds.holders(project, line)
+
+    # what is on disk
+
+    def placed(self, path: str) -> Digest | None:
+        found = self._database.rows("SELECT digest FROM placed WHERE path = ?", (path_key(path),))
+        return Digest(cast("bytes", found[0][0]).hex()) if found else None
+
+    def place(self, items: Iterable[tuple[str, Digest | None]]) -> None:
+        given = {path_key(path): digest for path, digest in items}
+        kept = [(path, raw(digest)) for path, digest in given.items() if digest is not None]
+        gone = [(path,) for path, digest in given.items() if digest is None]
+
+        def work(cursor: apsw.Cursor) -> None:
+            cursor.executemany("INSERT OR REPLACE INTO placed VALUES(?, ?)", kept)
+            cursor.executemany("DELETE FROM placed WHERE path = ?", gone)
+
+        if given:
+            self._names.write(work)
+
+    def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
+        found = self._database.rows_many(rows.STATS, [(path_key(path),) for path in paths])
+        return dict(rows.stat_from(row) for row in found)
+
+    def remember_stats(self, items: Iterable[tuple[str, Stat, Digest, bool]]) -> None:
+        self._write_many(rows.STAT, [rows.stat_values(*item) for item in items])
+
+    def check(self) -> Iterator[str]:
+        yield from problems(self._database, self._files)
+
+
+_READ = "SELECT * FROM event WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
+_RUNS = (
+    "SELECT run.id, project, name, number, fence FROM run JOIN line ON line.id = run.line"
+    " WHERE ? IS NULL OR name = ? ORDER BY number"
+)
+
+
+def _made(directory: str, path: str, busy_ms: int) -> Database:
+    """Make what is missing of a store, one process at a time, and open its database."""
+    os.makedirs(directory, 0o700, exist_ok=True)
+    with only_one(os.path.join(directory, "locks", "store.lock")):
+        make_tree(os.path.join(directory, "blobs"))
+        ignore = os.path.join(directory, ".gitignore")
+        with contextlib.suppress(FileExistsError), open(ignore, "x", encoding="ascii") as file:
+            file.write("*\n")
+        database = Database(path, create=True, readonly=False, busy_ms=busy_ms)
+        for folder in (directory, os.path.dirname(directory)):
+            sync_directory(folder)
+    return database
+
+
+def _decoded(journal: str, seq: int, kind: str, body: str) -> Event:
+    try:
+        return decode(kind, body)
+    except IntegrityError as error:
+        message = f"journal '{journal}', event {seq}: {error.message}"
+        raise IntegrityError(message, hint=error.hint) from error

@@ -1,0 +1,124 @@
+"""The store's own check: pages, references, chains, contents. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from holdfast.errors import HoldfastError, IntegrityError
+from holdfast.model.digest import Digest, digest_bytes
+from holdfast.store.blobs import BlobFiles
+from holdfast.store.codec import decode, encode, first_hash, next_hash
+from holdfast.store.database import Database, Row
+from holdfast.store.rows import PLACE
+
+_PAGE = 500
+
+
+def problems(database: Database, files: BlobFiles) -> Iterator[str]:
+    """Everything that contradicts itself, one line each, with the journal or the step and run."""
+    parts = (
+        _pages(database),
+        _journals(database),
+        _references(database, files),
+        _small(database),
+        _large(database, files),
+    )
+    for part in parts:
+        try:
+            yield from part
+        except HoldfastError as error:
+            yield error.message
+
+
+def _pages(database: Database) -> Iterator[str]:
+    for row in database.rows("PRAGMA integrity_check"):
+        if row != ("ok",):
+            yield f"database: {row[0]!s}"
+    for table, number, parent, _ in database.rows("PRAGMA foreign_key_check"):
+        yield f"database: row {number!s} of '{table!s}' names a missing row of '{parent!s}'"
+
+
+def _journals(database: Database) -> Iterator[str]:
+    heads = database.rows("SELECT id, name, last, hash FROM journal ORDER BY id")
+    for number, name, last, end in cast("list[tuple[int, str, int, bytes]]", heads):
+        try:
+            yield from _journal(database, number, name, last, end)
+        except HoldfastError as error:
+            yield f"journal '{name}': {error.message}"
+    strays = "SELECT DISTINCT place / ? FROM event WHERE place / ? NOT IN (SELECT id FROM journal)"
+    for row in database.rows(strays, (PLACE, PLACE)):
+        yield f"database: events of a journal {row[0]!s} that is not there"
+
+
+def _journal(database: Database, number: int, name: str, last: int, end: bytes) -> Iterator[str]:
+    """Each event against its own hash, so that one changed event is one line."""
+    chain, seq, place = first_hash(name), 0, number * PLACE
+    while page := _events(database, place + seq, place + last):
+        for found, at, kind, body, stored in cast("list[tuple[int, int, str, str, bytes]]", page):
+            if found != place + seq + 1:
+                yield f"journal '{name}': event {seq + 1} is missing"
+            seq = found - place
+            if next_hash(chain, seq, at, kind, body) != stored:
+                yield f"journal '{name}': event {seq} is damaged"
+            elif problem := _text_problem(kind, body):
+                yield f"journal '{name}': event {seq}: {problem}"
+            chain = stored
+    if seq != last:
+        yield f"journal '{name}': event {last} is missing"
+    elif chain != end:
+        yield f"journal '{name}': its last event is not the one it ended with"
+
+
+def _events(database: Database, after: int, last: int) -> list[Row]:
+    query = "SELECT * FROM event WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
+    return database.rows(query, (after, last, _PAGE))
+
+
+def _text_problem(kind: str, body: str) -> str:
+    try:
+        again = encode(decode(kind, body))
+    except IntegrityError as error:
+        return error.message
+    return "" if again == (kind, body) else "its text is not the one Holdfast writes"
+
+
+def _references(database: Database, files: BlobFiles) -> Iterator[str]:
+    query = (
+        "SELECT DISTINCT digest FROM artifact WHERE digest NOT IN (SELECT digest FROM blob)"
+        " ORDER BY number"
+    )
+    for row in database.rows(query):
+        digest = Digest(cast("bytes", row[0]).hex())
+        if not files.has(digest):
+            yield f"{_owner(database, digest)} is missing"
+
+
+def _small(database: Database) -> Iterator[str]:
+    after = 0
+    query = "SELECT id, digest, content FROM blob WHERE id > ? ORDER BY id LIMIT ?"
+    while page := cast("list[tuple[int, bytes, bytes]]", database.rows(query, (after, _PAGE))):
+        for number, key, content in page:
+            after, digest = number, Digest(key.hex())
+            if digest_bytes(content) != digest:
+                yield f"{_owner(database, digest)} is damaged"
+
+
+def _large(database: Database, files: BlobFiles) -> Iterator[str]:
+    for digest in files.digests():
+        try:
+            for _ in files.chunks(digest):
+                pass
+        except HoldfastError as error:
+            yield f"{_owner(database, digest)} is damaged: {error.message}"
+
+
+def _owner(database: Database, digest: Digest) -> str:
+    """The content, and the first artifact that it is."""
+    query = (
+        "SELECT step, run FROM artifact JOIN maker ON maker.id = artifact.maker WHERE digest = ?"
+        " ORDER BY number LIMIT 1"
+    )
+    for step, run in database.rows(query, (bytes.fromhex(digest),)):
+        return f"content '{digest}' of step '{step!s}' in run '{run!s}'"
+    return f"content '{digest}'"

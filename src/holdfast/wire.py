@@ -1,0 +1,228 @@
+"""The one place that knows every adapter: builds a running engine from what a face asks for.
+
+Imports stand inside the functions: a command loads only the adapters it uses.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from holdfast.errors import UsageError
+from holdfast.model.event import Recorded
+from holdfast.model.plan import Guard, Plan, Step, StepId
+
+if TYPE_CHECKING:
+    from holdfast.core.state import State
+    from holdfast.engine.hold import Hold
+    from holdfast.engine.loop import Engine
+    from holdfast.engine.world import World
+    from holdfast.executors.local import LocalExecutor
+    from holdfast.ports import GuardKind, Store
+
+Function = Callable[..., object]
+STORE_NAME = ".holdfast"
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def store_location(root: str, given: str | None) -> str:
+    """Where the state of a project lives: as told, else beside the plan."""
+    return os.path.abspath(given or os.environ.get("HOLDFAST_STORE") or os.path.join(root, STORE_NAME))
+
+
+def open_store(location: str, *, create: bool = False, readonly: bool = False) -> Store:
+    """Open a store by its location."""
+    if "://" in location:
+        raise UsageError(f"'{location}' is not a directory", hint="this version keeps its store in a directory")
+    from holdfast.store.sqlite import SqliteStore
+
+    return SqliteStore.open(location, create=create, readonly=readonly)
+
+
+def _guard_kinds(plan: Plan) -> set[str]:
+    kinds: set[str] = set()
+    pending: list[Guard] = [guard for step in plan.steps.values() for guard in step.guards]
+    while pending:
+        guard = pending.pop()
+        kinds.add(guard.kind)
+        pending += guard.items
+    if any(step.schema is not None for step in plan.steps.values()):
+        kinds.add("json-schema")
+    if any(step.outputs for step in plan.steps.values()):
+        kinds.add("outputs")
+    return kinds
+
+
+def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None) -> LocalExecutor:
+    """An executor with the generators and guards that a plan uses."""
+    from holdfast.executors.local import LocalExecutor
+    from holdfast.generators.imports import Imports
+    from holdfast.generators.python import Pool, PythonGenerator
+    from holdfast.generators.shell import ShellGenerator
+
+    imports, pool = Imports(), Pool()
+    guards: dict[str, GuardKind] = {}
+    for kind in _guard_kinds(plan):
+        found = _guard(kind, guards, pool, imports)
+        if found is not None:
+            guards[kind] = found
+    inline = None
+    if functions:
+        from holdfast.generators.inline import InlineFunctions
+
+        inline = InlineFunctions(functions, imports)
+    return LocalExecutor({"shell": ShellGenerator(), "python": PythonGenerator(pool, imports)}, guards, inline)
+
+
+def _guard(kind: str, guards: Mapping[str, GuardKind], pool: object, imports: object) -> GuardKind | None:
+    if kind in {"all", "any", "majority"}:
+        from holdfast.guards.compose import CompositeGuard
+
+        return CompositeGuard(guards)
+    if kind == "command":
+        from holdfast.guards.command import CommandGuard
+
+        return CommandGuard()
+    if kind == "python":
+        return _python_guard(pool, imports)
+    if kind == "json-schema":
+        from holdfast.guards.schema import JsonSchemaGuard
+
+        return JsonSchemaGuard()
+    if kind == "regex":
+        from holdfast.guards.pattern import RegexGuard
+
+        return RegexGuard()
+    from holdfast.guards import content
+
+    plain: dict[str, Callable[[], GuardKind]] = {
+        "syntax": content.SyntaxGuard,
+        "file": content.FileGuard,
+        "outputs": content.OutputsGuard,
+    }
+    return plain[kind]() if kind in plain else None
+
+
+def _python_guard(pool: object, imports: object) -> GuardKind:
+    from holdfast.generators.imports import Imports
+    from holdfast.generators.python import Pool
+    from holdfast.guards.code import PythonGuard
+
+    assert isinstance(pool, Pool)
+    assert isinstance(imports, Imports)
+    return PythonGuard(pool.judge, imports.of_module)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a face asks of an engine beside the run's own options."""
+
+    parallel: int = 0
+    beat_seconds: float = 10.0
+    poll_seconds: float = 1.0
+    lease_seconds: float = 30.0
+    on_events: Callable[[list[Recorded]], None] = lambda _: None
+    on_output: Callable[[StepId, str, bytes], None] | None = None
+    say: Callable[[str], None] = lambda _: None
+    functions: Mapping[StepId, Function] = field(default_factory=dict)
+
+
+def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes) -> World:
+    """Everything an engine is given."""
+    from holdfast.engine.world import World
+    from holdfast.process.run import sweep
+    from holdfast.store.host import gone, this_process
+
+    parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
+    return World(
+        store=store,
+        executor=executor_for(plan, wishes.functions),
+        root=os.path.abspath(root),
+        home=location,
+        owner=this_process(),
+        clock=now_ms,
+        new_id=lambda: str(uuid.uuid4()),
+        gone=gone,
+        sweep=sweep,
+        inline=frozenset(wishes.functions),
+        parallel=parallel,
+        beat_seconds=wishes.beat_seconds,
+        poll_seconds=wishes.poll_seconds,
+        lease_seconds=wishes.lease_seconds,
+        on_events=wishes.on_events,
+        on_output=wishes.on_output,
+        say=wishes.say,
+    )
+
+
+def drive(begin: Callable[[], tuple[Hold, Engine]], *, signals: bool = False, world: World) -> State:
+    """Begin a run and drive it to its end or rest. With `signals`, Ctrl-C once stops, twice stops now."""
+    import asyncio
+
+    hold, engine = begin()
+
+    async def main() -> State:
+        with _signals(engine, world.say) if signals else _nothing():
+            return await engine.drive()
+
+    try:
+        return asyncio.run(main())
+    finally:
+        hold.release()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _signals(engine: Engine, say: Callable[[str], None]) -> Iterator[None]:
+    import asyncio
+    import signal
+
+    loop = asyncio.get_running_loop()
+    presses: list[int] = []
+
+    def interrupted() -> None:
+        presses.append(1)
+        if len(presses) == 1:
+            say("stopping after the running steps; press Ctrl-C again to stop now")
+        else:
+            say("stopping now; what is running will be run again on resume")
+        engine.stop(now=len(presses) > 1)
+
+    def terminated() -> None:
+        say("told to end: stopping now; resume continues from here")
+        engine.stop(now=True)
+
+    loop.add_signal_handler(signal.SIGINT, interrupted)
+    loop.add_signal_handler(signal.SIGTERM, terminated)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+def secrets_missing(plan: Plan, allowed: Sequence[str]) -> list[tuple[Step, str]]:
+    """Secrets that a plan asks for and nobody allowed: a plan file cannot grant them to itself."""
+    return [
+        (step, name) for step in plan.steps.values() for name in step.secrets if name not in allowed
+    ]
+
+
+def empty_store() -> Store:
+    """A store with nothing in it, for a project that has none yet."""
+    from holdfast.store.memory import MemoryStore
+
+    return MemoryStore()

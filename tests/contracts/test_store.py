@@ -1,0 +1,633 @@
+"""What every store does. A new store is one more line in `STORES`."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Digest, digest_bytes
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptStarted,
+    PlanVersioned,
+    Reason,
+    Recorded,
+    RunEnded,
+    RunResumed,
+    StopRequested,
+)
+from holdfast.model.plan import RunId, StepId
+from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, RunRow, Stat, Store
+from holdfast.store.memory import MemoryStore
+from holdfast.store.sqlite import SqliteStore
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda _: MemoryStore(),
+    "sqlite": lambda path: SqliteStore.open(str(path / ".holdfast"), create=True),
+}
+
+LARGE = b"0123456789abcdef" * 5000  # 80 KB
+RUN = RunId("r-1")
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    opened = STORES[request.param](tmp_path)
+    yield opened
+    opened.close()
+
+
+def ref(text: str) -> Digest:
+    return Digest(hashlib.sha256(text.encode()).hexdigest())
+
+
+def artifact(
+    step: str = "build",
+    content: str = "one",
+    *,
+    project: str = "shop",
+    line: str = "main",
+    key: str = "key",
+    run: str = RUN,
+    attempt: int = 1,
+) -> Artifact:
+    return Artifact(
+        project=project,
+        line=line,
+        step=StepId(step),
+        config_ref=ref(key),
+        input_ref=ref(f"input of {key}"),
+        own_ref=ref("own"),
+        digest=ref(content),
+        status="accepted",
+        source="generated",
+        run=RunId(run),
+        attempt=attempt,
+    )
+
+
+def keep(store: Store, *rows: Artifact) -> None:
+    store.commit(Batch(artifacts=rows))
+
+
+def owner(name: str) -> Owner:
+    return Owner(engine=name, host="here", boot="b", pid=7, started="9", since=1000)
+
+
+def state_of(store: Store) -> tuple[object, ...]:
+    """Everything a batch could have changed."""
+    return (
+        {name: list(store.read(name)) for name in store.journals()},
+        list(store.artifacts()),
+        list(store.blobs()),
+        list(store.claims()),
+        list(store.runs()),
+    )
+
+
+def started(store: Store, run: RunId = RUN, line: str = "main") -> int:
+    first = Append(f"run:{run}", 0, [(1, RunResumed("e"))])
+    return store.open_run(run, "shop", line, Batch(appends=[first]))
+
+
+KEY = ClaimKey("shop", "main", StepId("build"), ref("key"))
+
+
+class TestJournals:
+    def test_an_unknown_journal_is_empty(self, store: Store) -> None:
+        assert store.last("line:main") == 0
+        assert list(store.read("line:main")) == []
+        assert list(store.journals()) == []
+
+    def test_events_come_back_in_order_with_their_numbers_and_times(self, store: Store) -> None:
+        stop = StopRequested(RUN, now=True, by="ann")
+        seen = PlanVersioned(ref("plan"), ref("w"), None)
+        store.commit(Batch(appends=[Append("line:main", 0, [(5, seen), (3, stop)])]))
+        store.commit(Batch(appends=[Append("line:main", 2, [(4, stop)])]))
+        assert list(store.read("line:main")) == [
+            Recorded(1, 5, seen),
+            Recorded(2, 3, stop),
+            Recorded(3, 4, stop),
+        ]
+        assert store.last("line:main") == 3
+
+    def test_reading_starts_after_a_number(self, store: Store) -> None:
+        stop = StopRequested(RUN, now=True, by="ann")
+        store.commit(Batch(appends=[Append("line:main", 0, [(n, stop) for n in range(5)])]))
+        assert [item.seq for item in store.read("line:main", after=3)] == [4, 5]
+        assert list(store.read("line:main", after=5)) == []
+        assert list(store.read("line:main", after=99)) == []
+
+    def test_a_long_journal_is_read_whole(self, store: Store) -> None:
+        stop = StopRequested(RUN, now=False, by="ann")
+        store.commit(Batch(appends=[Append("line:main", 0, [(n, stop) for n in range(2500)])]))
+        assert [item.seq for item in store.read("line:main")] == list(range(1, 2501))
+
+    def test_journals_do_not_mix(self, store: Store) -> None:
+        stop = StopRequested(RUN, now=True, by="ann")
+        store.commit(Batch(appends=[Append("line:a", 0, [(1, stop)])]))
+        store.commit(Batch(appends=[Append("line:b", 0, [(2, stop)])]))
+        store.commit(Batch(appends=[Append("line:a", 1, [(3, stop)])]))
+        assert [item.at for item in store.read("line:a")] == [1, 3]
+        assert [item.at for item in store.read("line:b")] == [2]
+        assert list(store.journals()) == ["line:a", "line:b"]
+
+    def test_one_batch_may_append_to_a_journal_twice(self, store: Store) -> None:
+        stop = StopRequested(RUN, now=True, by="ann")
+        store.commit(
+            Batch(appends=[Append("line:a", 0, [(1, stop)]), Append("line:a", 1, [(2, stop)])])
+        )
+        assert [item.at for item in store.read("line:a")] == [1, 2]
+
+    def test_an_append_of_nothing_still_says_what_it_expects(self, store: Store) -> None:
+        store.commit(Batch(appends=[Append("line:a", 0, [])]))
+        assert store.last("line:a") == 0
+        with pytest.raises(ConflictError):
+            store.commit(Batch(appends=[Append("line:a", 1, [])]))
+
+    @pytest.mark.req("D13")
+    @pytest.mark.parametrize("expected", [0, 2])
+    def test_an_append_that_expects_another_end_is_refused(
+        self, store: Store, expected: int
+    ) -> None:
+        stop = StopRequested(RUN, now=True, by="ann")
+        store.commit(Batch(appends=[Append("line:main", 0, [(1, stop)])]))
+        before = state_of(store)
+        with pytest.raises(ConflictError, match="journal 'line:main' ends at 1, not at"):
+            store.commit(Batch(appends=[Append("line:main", expected, [(2, stop)])]))
+        assert state_of(store) == before
+
+
+class TestBatches:
+    def test_everything_of_a_batch_becomes_true_together(self, store: Store) -> None:
+        fence = started(store)
+        claim = store.claim(KEY, "e")
+        assert claim is not None
+        row = artifact(content="one")
+        begun = AttemptStarted(
+            StepId("build"), 1, row.config_ref, row.input_ref, row.own_ref, Reason("never_run")
+        )
+        done = AttemptAccepted(StepId("build"), 1, row.digest)
+        store.commit(
+            Batch(
+                appends=[Append("run:r-1", 1, [(2, begun), (3, done)], fence)],
+                artifacts=[row],
+                blobs=[(ref("one"), b"one"), (ref("log"), b"log")],
+                held=[(KEY, claim)],
+                released=[(KEY, claim)],
+            )
+        )
+        assert [item.event for item in store.read("run:r-1", after=1)] == [begun, done]
+        assert list(store.artifacts()) == [replace(row, number=1)]
+        assert store.get(ref("one")) == b"one"
+        assert store.get(ref("log")) == b"log"
+        assert list(store.claims()) == []
+
+    @pytest.mark.req("D11")
+    @pytest.mark.parametrize("reason", ["conflict", "fence", "claim", "twice"])
+    def test_a_batch_that_is_refused_leaves_nothing(self, store: Store, reason: str) -> None:
+        fence = started(store)
+        keep(store, artifact("other"))
+        stop = StopRequested(RUN, now=True, by="ann")
+        before = state_of(store)
+        appends = [
+            Append("line:main", 0, [(1, stop)]),
+            Append("run:r-1", 1, [(1, RunEnded("completed"))], fence),
+        ]
+        rows = [artifact("build")]
+        held: list[tuple[ClaimKey, int]] = []
+        match reason:
+            case "conflict":
+                appends[1] = replace(appends[1], expected=7)
+            case "fence":
+                appends[1] = replace(appends[1], fence=fence + 1)
+            case "claim":
+                held = [(KEY, 5)]
+            case _:
+                rows.append(artifact("other"))
+        with pytest.raises((ConflictError, FencedError)):
+            store.commit(
+                Batch(appends=appends, artifacts=rows, blobs=[(ref("x"), b"x")], held=held)
+            )
+        assert state_of(store) == before
+        assert not store.has(ref("x"))
+
+    def test_a_large_content_in_a_batch_is_kept_too(self, store: Store) -> None:
+        store.commit(Batch(blobs=[(digest_bytes(LARGE), LARGE)]))
+        assert store.get(digest_bytes(LARGE)) == LARGE
+
+
+class TestRuns:
+    def test_a_run_begins_with_its_first_batch(self, store: Store) -> None:
+        stop = StopRequested(RUN, now=True, by="ann")
+        first = Batch(
+            appends=[
+                Append("run:r-1", 0, [(1, RunResumed("e"))]),
+                Append("line:main", 0, [(1, stop)]),
+            ]
+        )
+        assert store.open_run(RUN, "shop", "main", first) == 1
+        assert list(store.runs()) == [RunRow(RUN, "shop", "main", 1, 1)]
+        assert store.last("run:r-1") == 1
+        assert store.last("line:main") == 1
+
+    def test_runs_are_listed_oldest_first_and_by_line(self, store: Store) -> None:
+        for name, line in [("r-b", "main"), ("r-a", "docs"), ("r-c", "main")]:
+            started(store, RunId(name), line)
+        assert [row.run for row in store.runs()] == ["r-b", "r-a", "r-c"]
+        assert [(row.run, row.number) for row in store.runs("main")] == [("r-b", 1), ("r-c", 3)]
+        assert list(store.runs("nowhere")) == []
+
+    @pytest.mark.req("D12")
+    def test_a_run_whose_first_batch_is_refused_does_not_exist(self, store: Store) -> None:
+        with pytest.raises(ConflictError):
+            store.open_run(
+                RUN, "shop", "main", Batch(appends=[Append("line:main", 3, [(1, RunResumed("e"))])])
+            )
+        assert list(store.runs()) == []
+        assert started(store) == 1
+
+    def test_a_run_is_opened_once(self, store: Store) -> None:
+        started(store)
+        before = state_of(store)
+        with pytest.raises(ConflictError, match="'r-1'"):
+            started(store)
+        assert state_of(store) == before
+
+    @pytest.mark.req("D14")
+    def test_whoever_lost_a_run_can_write_no_more(self, store: Store) -> None:
+        old = started(store)
+        new = store.take_run(RUN)
+        assert new > old
+        before = state_of(store)
+        with pytest.raises(FencedError, match="run 'r-1' was taken over"):
+            store.commit(Batch(appends=[Append("run:r-1", 1, [(1, RunResumed("old"))], old)]))
+        assert state_of(store) == before
+        store.commit(Batch(appends=[Append("run:r-1", 1, [(1, RunResumed("new"))], new)]))
+        assert store.last("run:r-1") == 2
+        assert [row.fence for row in store.runs()] == [new]
+
+    def test_a_run_journal_is_never_written_without_a_fence(self, store: Store) -> None:
+        started(store)
+        with pytest.raises(FencedError):
+            store.commit(Batch(appends=[Append("run:r-1", 1, [(1, RunResumed("e"))])]))
+
+    def test_a_run_that_is_not_there_cannot_be_written_or_taken(self, store: Store) -> None:
+        with pytest.raises(UsageError, match="no run 'r-9'"):
+            store.take_run(RunId("r-9"))
+        with pytest.raises(UsageError, match="no run 'r-9'"):
+            store.commit(Batch(appends=[Append("run:r-9", 0, [(1, RunResumed("e"))], 1)]))
+
+
+class TestArtifacts:
+    @pytest.mark.req("E1", "R50")
+    def test_every_field_comes_back(self, store: Store) -> None:
+        row = Artifact(
+            project="shop",
+            line="größe",
+            step=StepId("build"),
+            config_ref=ref("c"),
+            input_ref=ref("i"),
+            own_ref=ref("o"),
+            digest=ref("d"),
+            status="rejected",
+            source="human",
+            run=RunId("r-7"),
+            attempt=3,
+            form="tree",
+            verified=True,
+            reusable=False,
+            at=1_700_000_000_123,
+        )
+        keep(store, row)
+        assert list(store.artifacts()) == [replace(row, number=1)]
+
+    def test_the_artifact_of_a_ref_is_found(self, store: Store) -> None:
+        keep(store, artifact(key="a", content="A"), artifact(key="b", content="B", attempt=2))
+        found = store.find("shop", "main", StepId("build"), ref("a"))
+        assert found == replace(artifact(key="a", content="A"), number=1)
+        assert store.find("shop", "main", StepId("build"), ref("c")) is None
+        assert store.find("shop", "main", StepId("test"), ref("a")) is None
+
+    @pytest.mark.req("E5")
+    def test_the_latest_accepted_wins_in_the_order_of_storing(self, store: Store) -> None:
+        keep(store, replace(artifact(content="old"), at=2000))
+        keep(store, replace(artifact(content="new"), source="human", attempt=0, at=1000))
+        found = store.find("shop", "main", StepId("build"), ref("key"))
+        assert found is not None
+        assert found.digest == ref("new")
+
+    @pytest.mark.req("R41")
+    @pytest.mark.parametrize("status", ["rejected", "superseded", "interrupted"])
+    def test_only_accepted_ones_are_found_but_all_are_kept(self, store: Store, status: str) -> None:
+        row = replace(artifact(), status=status)  # type: ignore[arg-type]  # from the closed list
+        keep(store, row)
+        assert store.find("shop", "main", StepId("build"), row.config_ref) is None
+        assert store.find("shop", "main", StepId("build"), row.input_ref, content=True) is None
+        assert store.newest("shop", "main", StepId("build")) is None
+        assert list(store.artifacts()) == [replace(row, number=1)]
+
+    @pytest.mark.req("R41")
+    def test_a_rejected_one_does_not_hide_an_accepted_one(self, store: Store) -> None:
+        keep(store, artifact(content="good"))
+        keep(store, replace(artifact(content="bad", attempt=2), status="rejected"))
+        found = store.find("shop", "main", StepId("build"), ref("key"))
+        assert found is not None
+        assert found.digest == ref("good")
+
+    def test_what_is_not_reusable_is_never_found_but_is_the_newest(self, store: Store) -> None:
+        row = replace(artifact(), reusable=False)
+        keep(store, row)
+        assert store.find("shop", "main", StepId("build"), row.config_ref) is None
+        assert store.find("shop", "main", StepId("build"), row.input_ref, content=True) is None
+        assert store.newest("shop", "main", StepId("build")) == replace(row, number=1)
+
+    def test_by_content_the_input_ref_decides(self, store: Store) -> None:
+        keep(store, artifact(key="a", content="A"))
+        same_input = replace(artifact(key="b", content="B", attempt=2), input_ref=ref("input of a"))
+        keep(store, same_input)
+        found = store.find("shop", "main", StepId("build"), ref("input of a"), content=True)
+        assert found == replace(same_input, number=2)
+        assert store.find("shop", "main", StepId("build"), ref("input of a")) is None
+
+    def test_the_newest_of_a_step_is_found_under_any_ref(self, store: Store) -> None:
+        keep(store, artifact(key="z", content="A"), artifact(key="a", content="B", attempt=2))
+        newest = store.newest("shop", "main", StepId("build"))
+        assert newest is not None
+        assert newest.digest == ref("B")
+        assert store.newest("shop", "main", StepId("test")) is None
+
+    @pytest.mark.req("E15")
+    def test_projects_and_lines_do_not_mix(self, store: Store) -> None:
+        places = [("shop", "main"), ("shop", "docs"), ("bank", "main")]
+        for project, line in places:
+            name = f"{project}/{line}"
+            keep(store, artifact(project=project, line=line, content=name, run=f"r-{name}"))
+        for project, line in places:
+            found = store.find(project, line, StepId("build"), ref("key"))
+            newest = store.newest(project, line, StepId("build"))
+            assert found == newest
+            assert found is not None
+            assert found.digest == ref(f"{project}/{line}")
+        assert store.find("bank", "docs", StepId("build"), ref("key")) is None
+
+    @pytest.mark.req("R51")
+    def test_rows_are_extracted_by_any_of_their_marks(self, store: Store) -> None:
+        keep(
+            store,
+            artifact("a", "1"),
+            replace(artifact("a", "2", attempt=2), status="rejected"),
+            artifact("b", "1", run="r-2"),
+            replace(artifact("b", "3", line="docs"), source="human"),
+            artifact("b", "4", project="bank", run="r-3"),
+        )
+
+        def numbers(**asked: object) -> list[int]:
+            return [row.number for row in store.artifacts(**asked)]  # type: ignore[arg-type]  # named below
+
+        assert numbers() == [1, 2, 3, 4, 5]
+        assert numbers(project="shop") == [1, 2, 3, 4]
+        assert numbers(line="main") == [1, 2, 3, 5]
+        assert numbers(step="a") == [1, 2]
+        assert numbers(run="r-1") == [1, 2, 4]
+        assert numbers(status="accepted") == [1, 3, 4, 5]
+        assert numbers(source="human") == [4]
+        assert numbers(digest=ref("1")) == [1, 3]
+        assert numbers(project="shop", line="main", step="a", status="rejected") == [2]
+        assert numbers(project="nowhere") == []
+
+    def test_many_rows_come_in_the_order_they_were_stored(self, store: Store) -> None:
+        keep(store, *(artifact(f"s{n}", str(n)) for n in range(1234)))
+        assert [row.number for row in store.artifacts()] == list(range(1, 1235))
+
+    @pytest.mark.req("D13")
+    def test_an_attempt_is_accepted_once(self, store: Store) -> None:
+        keep(store, artifact(content="one"))
+        with pytest.raises(ConflictError, match="accepted only once"):
+            keep(store, artifact(content="two"))
+        assert [row.digest for row in store.artifacts()] == [ref("one")]
+        keep(store, artifact(content="two", attempt=2), artifact(content="three", run="r-2"))
+
+    def test_a_rebuilt_index_takes_the_place_of_the_old_one(self, store: Store) -> None:
+        keep(store, artifact("a"), artifact("b"))
+        rows = [artifact("c"), artifact("a", line="docs"), artifact("b")]
+        store.replace_artifacts(iter(rows))
+        assert list(store.artifacts()) == [
+            replace(row, number=number) for number, row in enumerate(rows, 1)
+        ]
+        assert store.find("shop", "main", StepId("a"), ref("key")) is None
+        keep(store, artifact("d"))
+        assert [row.number for row in store.artifacts(step=StepId("d"))] == [4]
+
+
+class TestBlobs:
+    @pytest.mark.req("R73")
+    @pytest.mark.parametrize("content", [b"", b"x", b"y" * 16384, b"z" * 16385, LARGE])
+    def test_content_is_kept_under_its_digest(self, store: Store, content: bytes) -> None:
+        digest = store.put(content)
+        assert digest == digest_bytes(content)
+        assert store.has(digest)
+        assert store.get(digest) == content
+        assert b"".join(store.chunks(digest)) == content
+        assert list(store.blobs()) == [digest]
+
+    @pytest.mark.parametrize("size", [10, 50_000])
+    def test_content_may_come_in_pieces(self, store: Store, size: int) -> None:
+        content = bytes(n % 251 for n in range(size))
+        digest = store.put(content[at : at + 3000] for at in range(0, size, 3000))
+        assert store.get(digest) == content
+
+    @pytest.mark.parametrize("content", [b"small", LARGE])
+    def test_equal_content_is_stored_once(self, store: Store, content: bytes) -> None:
+        assert store.put(content) == store.put(content) == store.put([content])
+        store.commit(Batch(blobs=[(digest_bytes(content), content)]))
+        assert list(store.blobs()) == [digest_bytes(content)]
+
+    def test_absent_content_is_said_to_be_missing(self, store: Store) -> None:
+        assert not store.has(ref("nothing"))
+        with pytest.raises(IntegrityError, match=f"content '{ref('nothing')}' is missing"):
+            store.get(ref("nothing"))
+        with pytest.raises(IntegrityError):
+            list(store.chunks(ref("nothing")))
+
+    @pytest.mark.req("D07")
+    def test_content_that_is_not_what_its_digest_says_is_never_given(self, store: Store) -> None:
+        store.commit(Batch(blobs=[(ref("right"), b"wrong")]))
+        assert any(ref("right") in problem for problem in store.check())
+        with pytest.raises(IntegrityError, match=f"content '{ref('right')}' is damaged"):
+            store.get(ref("right"))
+
+    @pytest.mark.req("D07")
+    def test_damaged_content_is_repaired_by_storing_it_again(self, store: Store) -> None:
+        store.commit(Batch(blobs=[(ref("right"), b"wrong")]))
+        with pytest.raises(IntegrityError):
+            store.get(ref("right"))
+        assert not store.has(ref("right"))
+        assert store.put(b"right") == ref("right")
+        assert store.get(ref("right")) == b"right"
+        assert list(store.check()) == []
+
+
+class TestClaims:
+    @pytest.mark.req("R94", "D13")
+    def test_one_engine_at_a_time_has_a_claim(self, store: Store) -> None:
+        store.enter("shop", "main", owner("a"))
+        store.enter("shop", "main", owner("b"))
+        fence = store.claim(KEY, "a")
+        assert fence is not None
+        assert store.claim(KEY, "b") is None
+        assert store.claim(KEY, "a") == fence
+        assert list(store.claims()) == [(KEY, "a", fence)]
+
+    def test_claims_on_other_keys_are_free(self, store: Store) -> None:
+        store.enter("shop", "main", owner("a"))
+        keys = [
+            KEY,
+            KEY._replace(step=StepId("test")),
+            KEY._replace(config_ref=ref("other")),
+            KEY._replace(line="docs"),
+            KEY._replace(project="bank"),
+        ]
+        store.claim(KEY, "a")
+        assert store.claim(KEY, "b") is None
+        assert all(store.claim(key, "b") for key in keys[1:])
+        assert {key for key, _, _ in store.claims()} == set(keys)
+
+    @pytest.mark.req("R94", "D17")
+    def test_the_claim_of_an_engine_that_left_is_free_and_its_fence_never_counts_again(
+        self, store: Store
+    ) -> None:
+        store.enter("shop", "main", owner("a"))
+        store.enter("shop", "main", owner("b"))
+        old = store.claim(KEY, "a")
+        store.leave("a")
+        new = store.claim(KEY, "b")
+        assert old is not None
+        assert new is not None
+        assert new > old
+        with pytest.raises(FencedError, match="claim on step 'build'"):
+            store.commit(Batch(artifacts=[artifact()], held=[(KEY, old)]))
+        assert list(store.artifacts()) == []
+        store.commit(Batch(artifacts=[artifact()], held=[(KEY, new)], released=[(KEY, new)]))
+
+    def test_a_claim_of_an_engine_that_never_entered_is_free(self, store: Store) -> None:
+        first = store.claim(KEY, "ghost")
+        second = store.claim(KEY, "a")
+        assert first is not None
+        assert second is not None
+        assert second > first
+
+    def test_the_fence_grows_over_releases(self, store: Store) -> None:
+        store.enter("shop", "main", owner("a"))
+        fences = []
+        for _ in range(3):
+            fence = store.claim(KEY, "a")
+            assert fence is not None
+            fences.append(fence)
+            store.commit(Batch(released=[(KEY, fence)]))
+        assert fences == sorted(set(fences))
+        with pytest.raises(FencedError):
+            store.commit(Batch(held=[(KEY, fences[-1])]))
+
+    def test_giving_up_what_another_has_changes_nothing(self, store: Store) -> None:
+        store.enter("shop", "main", owner("a"))
+        fence = store.claim(KEY, "a")
+        assert fence is not None
+        store.commit(Batch(released=[(KEY, fence + 1)]))
+        assert list(store.claims()) == [(KEY, "a", fence)]
+
+
+class TestHolders:
+    def test_engines_enter_beat_and_leave(self, store: Store) -> None:
+        store.enter("shop", "main", owner("a"))
+        store.enter("shop", "main", owner("b"))
+        store.enter("shop", "docs", owner("c"))
+        assert list(store.holders("shop", "main")) == [
+            Holder(owner("a"), None, 0, sharing=False),
+            Holder(owner("b"), None, 0, sharing=False),
+        ]
+        assert store.beat("a", sharing=False)
+        assert store.beat("a", sharing=True, run=RUN)
+        assert store.holders("shop", "main")[0] == Holder(owner("a"), RUN, 2, sharing=True)
+        store.leave("a")
+        assert [holder.owner.engine for holder in store.holders("shop", "main")] == ["b"]
+        assert list(store.holders("bank", "main")) == []
+
+    @pytest.mark.req("D17")
+    def test_a_heart_that_beats_after_removal_is_told_so(self, store: Store) -> None:
+        store.enter("shop", "main", owner("a"))
+        store.leave("a")
+        assert not store.beat("a", sharing=False)
+        assert list(store.holders("shop", "main")) == []
+
+    @pytest.mark.req("R67")
+    def test_who_wants_to_be_alone_enters_only_an_empty_line(self, store: Store) -> None:
+        assert list(store.enter("shop", "main", owner("a"), alone=True)) == []
+        a = Holder(owner("a"), None, 0, sharing=False)
+        assert list(store.enter("shop", "main", owner("b"), alone=True)) == [a]
+        assert list(store.holders("shop", "main")) == [a]
+        assert list(store.enter("shop", "main", owner("a"), alone=True)) == []
+        assert list(store.enter("shop", "main", owner("b"))) == [a]
+        assert len(store.holders("shop", "main")) == 2
+        assert list(store.enter("shop", "docs", owner("c"), alone=True)) == []
+
+    def test_leaving_twice_is_leaving(self, store: Store) -> None:
+        store.leave("a")
+        store.enter("shop", "main", owner("a"))
+        store.leave("a")
+        store.leave("a")
+        assert list(store.holders("shop", "main")) == []
+
+
+class TestFiles:
+    def test_what_was_put_at_a_path_is_remembered(self, store: Store) -> None:
+        assert store.placed("a.txt") is None
+        store.place([("a.txt", ref("1")), ("dir/\udcff", ref("2"))])
+        assert store.placed("a.txt") == ref("1")
+        assert store.placed("dir/\udcff") == ref("2")
+        store.place([("a.txt", ref("3")), ("dir/\udcff", None), ("never", None)])
+        assert store.placed("a.txt") == ref("3")
+        assert store.placed("dir/\udcff") is None
+
+    def test_the_last_word_on_a_path_counts(self, store: Store) -> None:
+        store.place([("a", None), ("a", ref("1")), ("b", ref("1")), ("b", None)])
+        assert store.placed("a") == ref("1")
+        assert store.placed("b") is None
+
+    def test_digests_of_files_are_cached_by_stat(self, store: Store) -> None:
+        one = Stat(3, 1_700_000_000_123_456_789, 5, 2**64 - 7)
+        two = Stat(4, 1, 2, 3)
+        store.remember_stats([("a", one, ref("1"), True), ("\udcfe", two, ref("2"), False)])
+        assert store.stats(["a", "b", "\udcfe"]) == {
+            "a": (one, ref("1"), True),
+            "\udcfe": (two, ref("2"), False),
+        }
+        store.remember_stats([("a", two, ref("3"), False)])
+        assert store.stats(["a"]) == {"a": (two, ref("3"), False)}
+        assert store.stats([]) == {}
+
+
+class TestCheck:
+    def test_a_store_in_order_has_no_problems(self, store: Store) -> None:
+        fence = started(store)
+        store.put(LARGE)
+        store.commit(
+            Batch(
+                appends=[Append("run:r-1", 1, [(1, RunEnded("completed"))], fence)],
+                artifacts=[artifact(content="one")],
+                blobs=[(ref("one"), b"one")],
+            )
+        )
+        assert list(store.check()) == []
+
+    def test_an_artifact_without_content_is_named(self, store: Store) -> None:
+        keep(store, artifact(content="one"))
+        problems = list(store.check())
+        assert len(problems) == 1
+        assert ref("one") in problems[0]
+        assert "step 'build'" in problems[0]
+        assert "run 'r-1'" in problems[0]

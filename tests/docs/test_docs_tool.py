@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+
+from tools.docs import BEGIN, END, DocsError, diagram, run
+
+TABLE = {
+    "attempt_started": {"ready": "running", "held-back": "running"},
+    "attempt_accepted": {"running": "done"},
+    "attempt_adopted": {"running": "done"},
+}
+
+DRAWN = """```mermaid
+stateDiagram-v2
+    state "held-back" as held_back
+    held_back --> running : attempt_started
+    ready --> running : attempt_started
+    running --> done : attempt_accepted, attempt_adopted
+```"""
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "index.md").write_text("# Start <here>\n\n[map](architecture.md#law)\n")
+    (folder / "architecture.md").write_text(f"# Map\n\n{BEGIN}\nold\n{END}\n\nend\n")
+    return folder
+
+
+def test_the_diagram_has_one_arrow_per_pair_of_phases() -> None:
+    assert diagram(TABLE) == DRAWN
+
+
+def test_the_diagram_replaces_what_stands_between_the_markers(docs: Path) -> None:
+    assert run(docs, TABLE, check=False) == "docs: 2 pages in docs/_site"
+    page = (docs / "architecture.md").read_text()
+    assert page == f"# Map\n\n{BEGIN}\n{DRAWN}\n{END}\n\nend\n"
+    assert run(docs, TABLE, check=True) == "docs: up to date"
+
+
+def test_an_old_diagram_fails_the_check_and_is_left_alone(docs: Path) -> None:
+    before = (docs / "architecture.md").read_text()
+    with pytest.raises(DocsError, match="out of date"):
+        run(docs, TABLE, check=True)
+    assert (docs / "architecture.md").read_text() == before
+
+
+def test_links_between_pages_lead_to_the_written_pages(docs: Path) -> None:
+    run(docs, TABLE, check=False)
+    page = (docs / "_site" / "index.html").read_text()
+    assert '<a href="architecture.html#law">map</a>' in page
+    assert '<a href="architecture.html">Map</a>' in page
+    assert "<title>Start &lt;here&gt;</title>" in page
+
+
+def test_a_link_to_nowhere_is_named(docs: Path) -> None:
+    (docs / "index.md").write_text("# Start\n\n[gone](gone.md)\n")
+    with pytest.raises(DocsError, match=r'"docs/index.md" links to "gone.md"'):
+        run(docs, TABLE, check=False)
+
+
+def test_a_page_without_markers_is_refused(docs: Path) -> None:
+    (docs / "architecture.md").write_text("# Map\n")
+    with pytest.raises(DocsError, match="has no"):
+        run(docs, TABLE, check=False)

@@ -1,0 +1,55 @@
+"""Every file in `bad` is refused, with the codes and lines it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import PlanError
+from holdfast.formats import load_plan, render
+from holdfast.formats.problems import CODES
+
+pytestmark = pytest.mark.req("R16", "R180", "D32", "D33")
+
+FILES = sorted((Path(__file__).parent / "bad").iterdir())
+
+
+def expected(file: Path) -> list[str]:
+    """A YAML file says it in its first line, a JSON file in its name: what.CODE.LINE.json."""
+    if file.suffix == ".json":
+        _, code, line, _ = file.name.split(".")
+        return [f"{code}:{line}"]
+    return file.read_text().splitlines()[0].removeprefix("# expect: ").split()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_bad_plan_is_refused_with_its_code_and_line(file: Path) -> None:
+    with pytest.raises(PlanError) as caught:
+        load_plan(str(file))
+    found = [f"{item.code}:{item.line}" for item in caught.value.problems]
+    assert sorted(found) == sorted(expected(file))
+    for item in caught.value.problems:
+        assert item.code in CODES
+        assert item.file == str(file)
+        assert item.column > 0
+        assert item.message[0] in "'." or item.message[0].islower()
+        assert not item.message.endswith(".")
+        assert "\n" not in item.message
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_bad_plan_is_shown_with_every_problem(file: Path) -> None:
+    with pytest.raises(PlanError) as caught:
+        load_plan(str(file))
+    screen = render(caught.value.problems, file.read_bytes())
+    assert screen.count("error[P") == len(caught.value.problems)
+    assert all(char.isprintable() or char == "\n" for char in screen)
+
+
+def test_the_corpus_is_large_and_covers_the_catalogue() -> None:
+    seen = {item.split(":")[0] for file in FILES for item in expected(file)}
+    # Of bytes, sizes and missing files there are no files here: the other tests make them.
+    made = {"P010", "P011", "P013", "P019", "P055", "P901", "P902", "P903"}
+    assert len(FILES) >= 60
+    assert CODES.keys() - seen == made
