@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.model.version import VERSION as __version__
+from holdfast.model import version
+
+__version__ = version.VERSION
 
 if TYPE_CHECKING:
     from holdfast.api import Plan, Result, load, run

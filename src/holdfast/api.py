@@ -52,7 +52,9 @@ class Plan:
             raise UsageError(f"the plan has a step '{name}' already")
         target = f"{function.__module__}:{function.__qualname__}"
         if not inline and ("<" in target or function.__module__ == "__main__"):
-            raise UsageError(f"'{target}' cannot be imported by a child process", hint="say inline=True")
+            raise UsageError(
+                f"'{target}' cannot be imported by a child process", hint="say inline=True"
+            )
         self.steps[step_id] = Step(
             id=step_id,
             uses="python",
@@ -159,7 +161,11 @@ class Where:
 
 
 def where(
-    *, status: Status | None = None, step: str | None = None, line: str | None = None, source: str | None = None
+    *,
+    status: Status | None = None,
+    step: str | None = None,
+    line: str | None = None,
+    source: str | None = None,
 ) -> Where:
     """Artifacts of this status, step, line and source; what is not said does not matter."""
     wanted = {"status": status, "step": step, "line": line, "source": source}

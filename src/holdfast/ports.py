@@ -118,7 +118,9 @@ class Store(Protocol):
     def take_run(self, run: RunId) -> int:
         """Take a run over: raises its fence, so that whoever had it can write no more."""
 
-    def find(self, project: str, line: str, step: StepId, ref: Digest, *, content: bool = False) -> Artifact | None:
+    def find(
+        self, project: str, line: str, step: StepId, ref: Digest, *, content: bool = False
+    ) -> Artifact | None:
         """The newest accepted, reusable artifact under this config ref (or input ref, if `content`)."""
 
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
@@ -161,7 +163,9 @@ class Store(Protocol):
     def claims(self) -> Sequence[tuple[ClaimKey, str, int]]:
         """All claims: key, engine, fence."""
 
-    def enter(self, project: str, line: str, owner: Owner, *, alone: bool = False) -> Sequence[Holder]:
+    def enter(
+        self, project: str, line: str, owner: Owner, *, alone: bool = False
+    ) -> Sequence[Holder]:
         """Register as a holder of the line and tell who else is; with `alone` only if nobody else is."""
 
     def beat(self, engine: str, *, sharing: bool, run: RunId | None = None) -> bool:
@@ -209,7 +213,9 @@ class Given:
 
     form: Form
     content: Callable[[], bytes]
-    files: tuple[tuple[str, bool, Callable[[], bytes]], ...] = ()  # path, executable, content (form tree)
+    files: tuple[
+        tuple[str, bool, Callable[[], bytes]], ...
+    ] = ()  # path, executable, content (form tree)
 
 
 @dataclass(frozen=True, slots=True)

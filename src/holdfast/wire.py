@@ -36,13 +36,17 @@ def now_ms() -> int:
 
 def store_location(root: str, given: str | None) -> str:
     """Where the state of a project lives: as told, else beside the plan."""
-    return os.path.abspath(given or os.environ.get("HOLDFAST_STORE") or os.path.join(root, STORE_NAME))
+    return os.path.abspath(
+        given or os.environ.get("HOLDFAST_STORE") or os.path.join(root, STORE_NAME)
+    )
 
 
 def open_store(location: str, *, create: bool = False, readonly: bool = False) -> Store:
     """Open a store by its location."""
     if "://" in location:
-        raise UsageError(f"'{location}' is not a directory", hint="this version keeps its store in a directory")
+        raise UsageError(
+            f"'{location}' is not a directory", hint="this version keeps its store in a directory"
+        )
     from holdfast.store.sqlite import SqliteStore
 
     return SqliteStore.open(location, create=create, readonly=readonly)
@@ -80,10 +84,14 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
         from holdfast.generators.inline import InlineFunctions
 
         inline = InlineFunctions(functions, imports)
-    return LocalExecutor({"shell": ShellGenerator(), "python": PythonGenerator(pool, imports)}, guards, inline)
+    return LocalExecutor(
+        {"shell": ShellGenerator(), "python": PythonGenerator(pool, imports)}, guards, inline
+    )
 
 
-def _guard(kind: str, guards: Mapping[str, GuardKind], pool: object, imports: object) -> GuardKind | None:
+def _guard(
+    kind: str, guards: Mapping[str, GuardKind], pool: object, imports: object
+) -> GuardKind | None:
     if kind in {"all", "any", "majority"}:
         from holdfast.guards.compose import CompositeGuard
 
@@ -164,7 +172,9 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     )
 
 
-def drive(begin: Callable[[], tuple[Hold, Engine]], *, signals: bool = False, world: World) -> State:
+def drive(
+    begin: Callable[[], tuple[Hold, Engine]], *, signals: bool = False, world: World
+) -> State:
     """Begin a run and drive it to its end or rest. With `signals`, Ctrl-C once stops, twice stops now."""
     import asyncio
 

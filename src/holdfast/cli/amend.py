@@ -24,13 +24,16 @@ from holdfast.model.plan import Plan, RunId, Step
 from holdfast.ports import Append, Batch, Candidate, File, Job, Outcome, Store
 
 
-class Refused(HoldfastError):
+class RefusedError(HoldfastError):
     """A guard refused a person's version."""
 
     code = "guard_rejected"
 
 
-@click.command(epilog="\b\nExample:\n  holdfast amend summary better.txt --because 'the source was wrong'\n  holdfast amend build            # take what lies at its output paths")
+@click.command(
+    epilog="\b\nExample:\n  holdfast amend summary better.txt --because 'wrong source'\n"
+    "  holdfast amend build            # take what lies at its output paths"
+)
 @click.argument("step")
 @click.argument("file", required=False)
 @click.option("--because", default="", metavar="TEXT", help="Why; kept with the decision.")
@@ -38,7 +41,14 @@ class Refused(HoldfastError):
 @place_options
 @json_option
 def amend(
-    step: str, file: str | None, because: str, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+    step: str,
+    file: str | None,
+    because: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Put your own version in the place of a step's artifact. Its guards must pass.
 
@@ -54,15 +64,25 @@ def amend(
         with_store.close()
     if as_json:
         out_json(
-            {"schema": "holdfast.amend/1", "step": event.step, "digest": event.digest, "config_ref": event.config_ref, "verified": event.verified}
+            {
+                "schema": "holdfast.amend/1",
+                "step": event.step,
+                "digest": event.digest,
+                "config_ref": event.config_ref,
+                "verified": event.verified,
+            }
         )
     else:
-        out(f"{event.step}: your version {event.digest[:12]} stands; steps that read it will run again")
+        out(
+            f"{event.step}: your version {event.digest[:12]} stands; steps that read it will run again"
+        )
         out("next: holdfast plan    holdfast run")
     return 0
 
 
-def _amend(where: Place, plan: Plan, step: Step, store: Store, file: str | None, because: str) -> StepAmended:
+def _amend(
+    where: Place, plan: Plan, step: Step, store: Store, file: str | None, because: str
+) -> StepAmended:
     newest = store.newest(plan.project, plan.name, step.id)
     if newest is None:
         raise UsageError(f"'{step.id}' has no accepted artifact to amend", hint="holdfast run")
@@ -70,7 +90,9 @@ def _amend(where: Place, plan: Plan, step: Step, store: Store, file: str | None,
     outcome = _judge(where, plan, step, candidate)
     if outcome.ended != "accepted":
         guard = outcome.verdict.guard if outcome.verdict else outcome.code
-        raise Refused(f"guard '{guard}' refuses this version of '{step.id}': {outcome.feedback}")
+        raise RefusedError(
+            f"guard '{guard}' refuses this version of '{step.id}': {outcome.feedback}"
+        )
     latest, seq = _latest(store, plan)
     event = StepAmended(
         step=step.id,
@@ -110,7 +132,9 @@ def _append(store: Store, plan: Plan, event: StepAmended) -> None:
         return
 
 
-def _content(where: Place, step: Step, store: Store, file: str | None) -> tuple[Digest, Form, Candidate]:
+def _content(
+    where: Place, step: Step, store: Store, file: str | None
+) -> tuple[Digest, Form, Candidate]:
     """Store the new content and return it as the guards see it."""
     if file is not None:
         content = sys.stdin.buffer.read() if file == "-" else _read(file)

@@ -28,7 +28,7 @@ from holdfast.core.refs import own_parts, w_ref
 from holdfast.core.views import reason_json
 from holdfast.core.waves import graph_of
 from holdfast.engine.foresee import Foreseen, foresee
-from holdfast.engine.survey import NoInput, Survey
+from holdfast.engine.survey import NoInputError, Survey
 from holdfast.errors import PlanError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
@@ -53,7 +53,14 @@ def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: 
         if not as_json:
             raise
         problems: list[Json] = [
-            {"code": p.code, "file": p.file, "line": p.line, "column": p.column, "message": p.message, "hint": p.hint}
+            {
+                "code": p.code,
+                "file": p.file,
+                "line": p.line,
+                "column": p.column,
+                "message": p.message,
+                "hint": p.hint,
+            }
             for p in error.problems
         ]
         out_json({"schema": "holdfast.check/1", "ok": False, "problems": problems})
@@ -61,18 +68,24 @@ def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: 
     for warning in loaded.warnings:
         talk(str(warning))
     if as_json:
-        out_json({"schema": "holdfast.check/1", "ok": True, "problems": [], "steps": len(graph.order)})
+        out_json(
+            {"schema": "holdfast.check/1", "ok": True, "problems": [], "steps": len(graph.order)}
+        )
     else:
         out(f"{where.file}: {len(graph.order)} steps in {len(graph.waves())} waves, nothing wrong")
     return 0
 
 
-@click.command("plan", epilog="\b\nExample:\n  holdfast plan\n  holdfast plan --json --detailed-exitcode")
+@click.command(
+    "plan", epilog="\b\nExample:\n  holdfast plan\n  holdfast plan --json --detailed-exitcode"
+)
 @click.argument("plan_file", metavar="[PLAN]", required=False)
 @place_options
 @json_option
 @click.option("--force", is_flag=True, help="As if every step were forced.")
-@click.option("--force-node", "forced", multiple=True, metavar="STEP", help="As if this step were forced.")
+@click.option(
+    "--force-node", "forced", multiple=True, metavar="STEP", help="As if this step were forced."
+)
 @click.option("--cutoff", is_flag=True, help="As with run --cutoff.")
 @click.option("--on-drift", type=click.Choice(["adopt", "regenerate", "fail"]), default="adopt")
 @click.option("-v", "verbose", is_flag=True, help="Also list what is reused.")
@@ -107,13 +120,11 @@ def plan(
 def look_ahead(where: Place, loaded: Loaded, options: Options) -> Foreseen:
     """A preview against the store, or against nothing if there is none yet."""
     executor = wire.executor_for(loaded.plan)
-    store: Store
-    if where.exists():
-        store = where.open(readonly=True)
-    else:
-        store = wire.empty_store()
+    store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
     try:
-        return foresee(loaded.plan, loaded.plan.name, where.root, store, executor, options, wire.now_ms)
+        return foresee(
+            loaded.plan, loaded.plan.name, where.root, store, executor, options, wire.now_ms
+        )
     finally:
         store.close()
 
@@ -125,7 +136,12 @@ def preview_json(where: Place, plan: Plan, foreseen: Foreseen) -> dict[str, Json
     none: dict[str, Json] = {"p50": 0.0, "p90": 0.0, "basis": "none"}
     return {
         "schema": "holdfast.preview/1",
-        "plan": {"line": plan.name, "ref": w_ref(plan), "digest": plan_digest(plan), "file": where.file},
+        "plan": {
+            "line": plan.name,
+            "ref": w_ref(plan),
+            "digest": plan_digest(plan),
+            "file": where.file,
+        },
         "waves": [list(wave) for wave in foreseen.graph.waves()],
         "steps": {
             step_id: {
@@ -137,7 +153,13 @@ def preview_json(where: Place, plan: Plan, foreseen: Foreseen) -> dict[str, Json
             for step_id, outlook in outlooks.items()
         },
         "totals": {"steps": len(outlooks), **counts, "cost_usd": 0.0},
-        "changes": {"added": [], "removed": [], "contract_changed": [], "deps_changed": [], "output_modified": []},
+        "changes": {
+            "added": [],
+            "removed": [],
+            "contract_changed": [],
+            "deps_changed": [],
+            "output_modified": [],
+        },
     }
 
 
@@ -179,10 +201,21 @@ def _words(outlook: Outlook) -> str:
 @place_options
 @json_option
 @click.option("--cutoff", is_flag=True, help="As with run --cutoff.")
-def why(step: str, run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool, cutoff: bool) -> int:
+def why(
+    step: str,
+    run_id: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    as_json: bool,
+    cutoff: bool,
+) -> int:
     """Say why a step would run or be reused now, or did in a run, with what changed."""
     where = place(plan, store, plan_id)
-    answer = _recorded(where, step, run_id) if run_id else _ahead(where, step, Options(cutoff=cutoff))
+    answer = (
+        _recorded(where, step, run_id) if run_id else _ahead(where, step, Options(cutoff=cutoff))
+    )
     if as_json:
         out_json(answer)
     else:
@@ -222,20 +255,27 @@ def _ahead(where: Place, step: str, options: Options) -> dict[str, Json]:
         "step": step_id,
         "decision": outlook.decision,
         "reason": reason_json(outlook.reason),
-        "changed": [{"part": c.part, "names": list(c.names), "before": c.before, "after": c.after} for c in changes],
+        "changed": [
+            {"part": c.part, "names": list(c.names), "before": c.before, "after": c.after}
+            for c in changes
+        ],
         "unchanged": list(_unchanged(where, loaded.plan, step_id, changes)),
-        "root": _root(step_id, {s: o.reason for s, o in foreseen.outlooks.items() if o.decision != "reuse"}),
+        "root": _root(
+            step_id, {s: o.reason for s, o in foreseen.outlooks.items() if o.decision != "reuse"}
+        ),
         "otherwise": _otherwise(outlook),
     }
 
 
-def _unchanged(where: Place, plan: Plan, step_id: StepId, changes: tuple[Change, ...]) -> tuple[str, ...]:
+def _unchanged(
+    where: Place, plan: Plan, step_id: StepId, changes: tuple[Change, ...]
+) -> tuple[str, ...]:
     survey = Survey(where.root, wire.empty_store(), wire.executor_for(plan), plan)
     step = plan.steps[step_id]
     try:
         asyncio.run(survey.prepare())
         return unchanged_parts(own_parts(step, survey.observe(step).parts), changes)
-    except NoInput:
+    except NoInputError:
         return ()
 
 
@@ -248,7 +288,10 @@ def _root(step_id: StepId, reasons: Mapping[StepId, Reason]) -> list[Json]:
         seen.add(current)
         reason = reasons[current]
         chain.append({"step": current, "reason": reason_json(reason)})
-        if reason.code not in {"upstream_changed", "dependency_failed", "dependency_skipped"} or not reason.because:
+        if (
+            reason.code not in {"upstream_changed", "dependency_failed", "dependency_skipped"}
+            or not reason.because
+        ):
             break
         current = StepId(reason.because[0])
     return chain[::-1]
@@ -258,7 +301,8 @@ def _otherwise(outlook: Outlook) -> str:
     newest = outlook.probe.newest if outlook.probe else None
     if outlook.decision == "reuse" or newest is None:
         return ""
-    return f"with everything as it was, {newest.digest[:12]} of {newest.run or 'an amendment'} would be reused"
+    origin = newest.run or "an amendment"
+    return f"with everything as it was, {newest.digest[:12]} of {origin} would be reused"
 
 
 _VERB = {"run": "will run", "reuse": "is reused", "maybe": "may run", "wait": "waits"}
@@ -289,7 +333,10 @@ def _print_change(change: Mapping[str, Json]) -> None:
     before, after = change["before"], change["after"]
     names = change["names"]
     detail = ", ".join(str(n) for n in names) if isinstance(names, list) else ""
-    out(f"  changed    {change['part']}" + (f": {detail}" if detail and detail != change["part"] else ""))
+    out(
+        f"  changed    {change['part']}"
+        + (f": {detail}" if detail and detail != change["part"] else "")
+    )
     if before is None and after is None:
         return
     old, new = _lines(before), _lines(after)

@@ -138,8 +138,12 @@ def report(error: HoldfastError, *, as_json: bool) -> int:
         body: dict[str, object] = {"code": error.code, "message": error.message, "hint": error.hint}
         if isinstance(error, PlanError):
             body["problems"] = [
-                {"code": p.code, "message": p.message, "hint": p.hint,
-                 "where": {"file": p.file, "line": p.line, "column": p.column}}
+                {
+                    "code": p.code,
+                    "message": p.message,
+                    "hint": p.hint,
+                    "where": {"file": p.file, "line": p.line, "column": p.column},
+                }
                 for p in error.problems
             ]
         sys.stdout.write(json.dumps({"error": body}, ensure_ascii=False) + "\n")

@@ -17,7 +17,9 @@ from holdfast.model.digest import Json
 @file_option
 @place_options
 @json_option
-def verify(plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool, everything: bool) -> int:
+def verify(
+    plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool, everything: bool
+) -> int:
     """Check the whole store: pages, chain, digests, states, index. Exit 9 if anything is wrong."""
     del everything
     where = place(plan, store, plan_id)
@@ -42,7 +44,8 @@ def verify(plan: str | None, store: str | None, plan_id: str | None, *, as_json:
     else:
         for problem in found.problems:
             talk(problem)
-        out(f"{found.runs} runs, {found.events} events, {found.blobs} blobs: {len(found.problems) or 'no'} problems")
+        count = len(found.problems) or "no"
+        out(f"{found.runs} runs, {found.events} events, {found.blobs} blobs: {count} problems")
     return 9 if found.problems else 0
 
 
@@ -64,5 +67,8 @@ def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json
     if as_json:
         out_json({"schema": "holdfast.rebuild/1", "artifacts": len(rows), "changed": changed})
     else:
-        out(f"{len(rows)} artifacts indexed, " + ("the index was different" if changed else "as before"))
+        out(
+            f"{len(rows)} artifacts indexed, "
+            + ("the index was different" if changed else "as before")
+        )
     return 0

@@ -34,7 +34,8 @@ class Place:
         """Read the plan; an error if this place has none."""
         if self.file is None:
             raise UsageError(
-                f"there is no {' or '.join(PLAN_NAMES)} here", hint="name a plan file, or use -C DIR"
+                f"there is no {' or '.join(PLAN_NAMES)} here",
+                hint="name a plan file, or use -C DIR",
             )
         return load_plan(self.file, name=self.plan_id)
 
@@ -67,23 +68,33 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
 
 def place_options(command: F) -> F:
     """The options that say where a command works."""
-    command = click.option("--store", metavar="DIR", help="Where state lives (default: .holdfast beside the plan).")(command)
-    return click.option("--plan-id", metavar="NAME", help="The line, if not the plan's own name.")(command)
+    command = click.option(
+        "--store", metavar="DIR", help="Where state lives (default: .holdfast beside the plan)."
+    )(command)
+    return click.option("--plan-id", metavar="NAME", help="The line, if not the plan's own name.")(
+        command
+    )
 
 
 def file_option(command: F) -> F:
     """The plan file as an option, for commands whose argument is something else."""
-    return click.option("-f", "--file", "plan", metavar="PLAN", help="The plan file (default: plan.yaml).")(command)
+    return click.option(
+        "-f", "--file", "plan", metavar="PLAN", help="The plan file (default: plan.yaml)."
+    )(command)
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object on stdout."
+)
 
 
 def find_run(store: Store, given: str | None, line: str | None) -> RunId:
     """A run by id, by unique prefix, or counted back: `@` is the last, `@-1` the one before."""
     rows = [row for row in store.runs() if line is None or row.line == line]
     if not rows:
-        raise UsageError("there is no run yet" + (f" of line '{line}'" if line else ""), hint="holdfast run")
+        raise UsageError(
+            "there is no run yet" + (f" of line '{line}'" if line else ""), hint="holdfast run"
+        )
     if given is None or given == "@":
         return rows[-1].run
     if given.startswith("@-") and given[2:].isdigit():

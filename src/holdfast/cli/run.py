@@ -32,7 +32,15 @@ from holdfast.model.event import Drift, Options, StopRequested
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Append, Batch, Store
 
-EXIT = {"completed": 0, "failed": 1, "blocked": 1, "waiting": 3, "limit": 5, "escalated": 8, "paused": 130}
+EXIT = {
+    "completed": 0,
+    "failed": 1,
+    "blocked": 1,
+    "waiting": 3,
+    "limit": 5,
+    "escalated": 8,
+    "paused": 130,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +59,21 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     for option in (
         json_option,
         click.option("-q", "--quiet", is_flag=True, help="No lines while it runs."),
-        click.option("-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Steps at once (default: processors)."),
+        click.option(
+            "-j",
+            "--jobs",
+            type=click.IntRange(1, 1024),
+            metavar="N",
+            help="Steps at once (default: processors).",
+        ),
         click.option("--yes", is_flag=True, help="Do not ask before steps with external effects."),
-        click.option("--secret", "secrets", multiple=True, metavar="NAME", help="Let steps that ask for it see this variable."),
+        click.option(
+            "--secret",
+            "secrets",
+            multiple=True,
+            metavar="NAME",
+            help="Let steps that ask for it see this variable.",
+        ),
         click.option("--beat", type=float, hidden=True, default=10.0),
         click.option("--poll", type=float, hidden=True, default=1.0),
         click.option("--lease", type=float, hidden=True, default=30.0),
@@ -62,17 +82,36 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     return command
 
 
-@click.command(epilog="\b\nExample:\n  holdfast run -j 4\n  holdfast run plan.yaml --force-node build --json")
+@click.command(
+    epilog="\b\nExample:\n  holdfast run -j 4\n  holdfast run plan.yaml --force-node build --json"
+)
 @click.argument("plan", required=False)
 @place_options
 @run_options
 @click.option("--force", is_flag=True, help="Run every step, whatever stands.")
-@click.option("--force-node", "forced", multiple=True, metavar="STEP", help="Run this step, whatever stands; may be repeated.")
-@click.option("--cutoff", is_flag=True, help="Reuse a step whose content inputs are the same, though steps above it ran.")
-@click.option("--on-drift", type=click.Choice(["adopt", "regenerate", "fail"]), default="adopt", help="What to do with outputs changed by hand.")
+@click.option(
+    "--force-node",
+    "forced",
+    multiple=True,
+    metavar="STEP",
+    help="Run this step, whatever stands; may be repeated.",
+)
+@click.option(
+    "--cutoff",
+    is_flag=True,
+    help="Reuse a step whose content inputs are the same, though steps above it ran.",
+)
+@click.option(
+    "--on-drift",
+    type=click.Choice(["adopt", "regenerate", "fail"]),
+    default="adopt",
+    help="What to do with outputs changed by hand.",
+)
 @click.option("--join", is_flag=True, help="Run beside an engine that holds this line.")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after a failure.")
-@click.option("--keep-going", is_flag=True, help="Go on with other branches after a failure (the default).")
+@click.option(
+    "--keep-going", is_flag=True, help="Go on with other branches after a failure (the default)."
+)
 @click.option("-i", "--incremental", is_flag=True, help="Reuse what stands (the default).")
 @click.option("--key", default="", metavar="TEXT", help="Begin at most one run under this key.")
 def run(
@@ -107,7 +146,10 @@ def run(
         fail_fast=fail_fast,
     )
     return _drive(
-        where, loaded.plan, manner, lambda world: start_run(world, loaded.plan, loaded.plan.name, options, key)
+        where,
+        loaded.plan,
+        manner,
+        lambda world: start_run(world, loaded.plan, loaded.plan.name, options, key),
     )
 
 
@@ -116,7 +158,9 @@ def run(
 @file_option
 @place_options
 @run_options
-def resume(run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, **manner: object) -> int:
+def resume(
+    run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, **manner: object
+) -> int:
     """Continue a run that was stopped, failed or killed. What is done stays done."""
     where = place(plan, store, plan_id)
     with_store = where.open()
@@ -127,7 +171,9 @@ def resume(run_id: str | None, plan: str | None, store: str | None, plan_id: str
         with_store.close()
     assert state is not None
     if state.ended:
-        raise UsageError(f"run {found} is {state.status}; there is nothing to resume", hint="holdfast run")
+        raise UsageError(
+            f"run {found} is {state.status}; there is nothing to resume", hint="holdfast run"
+        )
     _say_kept(state)
     return _drive(where, state.plan, manner, lambda world: resume_run(world, found))
 
@@ -157,7 +203,9 @@ def _say_kept(state: State) -> None:
 @file_option
 @place_options
 @run_options
-def retry(step: str, plan: str | None, store: str | None, plan_id: str | None, **manner: object) -> int:
+def retry(
+    step: str, plan: str | None, store: str | None, plan_id: str | None, **manner: object
+) -> int:
     """Try a failed or held step again, with what was skipped below it."""
     where = place(plan, store, plan_id)
     with_store = where.open()
@@ -170,18 +218,26 @@ def retry(step: str, plan: str | None, store: str | None, plan_id: str | None, *
     step_id = known_step(state.plan, step.removesuffix("+"))
     phase = state.steps[step_id].phase
     if not state.ended and phase in {"failed", "waiting"}:
-        return _drive(where, state.plan, manner, lambda world: resume_run(world, found, only=(step_id,)))
+        return _drive(
+            where, state.plan, manner, lambda world: resume_run(world, found, only=(step_id,))
+        )
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
     options = Options(force_steps=(known_step(loaded.plan, step_id),))
     return _drive(
-        where, loaded.plan, manner, lambda world: start_run(world, loaded.plan, loaded.plan.name, options)
+        where,
+        loaded.plan,
+        manner,
+        lambda world: start_run(world, loaded.plan, loaded.plan.name, options),
     )
 
 
 def _drive(
-    where: Place, plan: Plan, given: dict[str, object], begin: Callable[[World], tuple[Hold, Engine]]
+    where: Place,
+    plan: Plan,
+    given: dict[str, object],
+    begin: Callable[[World], tuple[Hold, Engine]],
 ) -> int:
     manner = _manner(given)
     _check_secrets(plan, manner.secrets)
@@ -223,7 +279,8 @@ def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:
     if missing:
         step, name = missing[0]
         raise UsageError(
-            f"'{step.id}' asks for the secret '{name}', which nobody allowed", hint=f"--secret {name}"
+            f"'{step.id}' asks for the secret '{name}', which nobody allowed",
+            hint=f"--secret {name}",
         )
 
 
@@ -233,7 +290,10 @@ def _check_effects(plan: Plan, *, yes: bool) -> None:
         return
     names = ", ".join(outside[:5])
     if not sys.stdin.isatty():
-        raise UsageError(f"these steps touch the outside world: {names}", hint="look at 'holdfast plan', then say --yes")
+        raise UsageError(
+            f"these steps touch the outside world: {names}",
+            hint="look at 'holdfast plan', then say --yes",
+        )
     click.confirm(f"these steps touch the outside world: {names}. go on?", abort=True, err=True)
 
 
@@ -243,7 +303,15 @@ def _check_effects(plan: Plan, *, yes: bool) -> None:
 @file_option
 @place_options
 @json_option
-def stop(run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, now: bool, as_json: bool) -> int:
+def stop(
+    run_id: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    now: bool,
+    as_json: bool,
+) -> int:
     """Ask a running engine to stop: after its running steps, or now. Both can be resumed."""
     where = place(plan, store, plan_id)
     with_store = where.open()

@@ -26,7 +26,15 @@ from holdfast.model.event import (
 )
 from holdfast.model.plan import StepId
 
-SIGNS = {"pending": "·", "running": "▸", "waiting": "⏸", "done": "✓", "reused": "=", "failed": "✗", "skipped": "–"}
+SIGNS = {
+    "pending": "·",
+    "running": "▸",
+    "waiting": "⏸",
+    "done": "✓",
+    "reused": "=",
+    "failed": "✗",
+    "skipped": "–",
+}
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
@@ -84,7 +92,9 @@ class Progress:
                 return [f"▸ {event.step}: {sentence(event.reason)}{again}"]
             case AttemptAccepted():
                 note = "" if event.verified else ", unverified"
-                late = "" if event.reusable else ", not reusable: something it reads changed under way"
+                late = (
+                    "" if event.reusable else ", not reusable: something it reads changed under way"
+                )
                 return [f"✓ {event.step}: {seconds(event.duration_ms)}{note}{late}"]
             case AttemptRejected():
                 return [f"  {event.step}: guard '{event.guard}' rejected attempt {event.attempt}"]
@@ -97,11 +107,17 @@ class Progress:
             case StepsReused():
                 return [_reused(event)]
             case StepsSkipped():
-                return [f"– {item.step}: skipped, needs '{item.because}'" for item in event.items[:20]]
+                return [
+                    f"– {item.step}: skipped, needs '{item.because}'" for item in event.items[:20]
+                ]
             case StepsReset():
                 return [f"· trying again: {', '.join(event.steps[:10])}"]
             case OutputsPlaced():
-                return [f"  {event.step}: wrote {', '.join(event.paths[:5])} from the store"] if event.paths else []
+                return (
+                    [f"  {event.step}: wrote {', '.join(event.paths[:5])} from the store"]
+                    if event.paths
+                    else []
+                )
             case _:
                 return []
 
@@ -117,10 +133,11 @@ def end_block(state: State, now: int) -> str:
     counts = state.counts
     complete = counts["done"] + counts["reused"]
     end = state.ended_at or now
-    lines = [
-        f"{state.run} {state.status} · {complete} of {len(state.steps)} done · {counts['reused']} reused, "
-        f"{counts['done']} ran · {seconds(max(0, end - state.since))}"
-    ]
+    took = seconds(max(0, end - state.since))
+    what = (
+        f"{complete} of {len(state.steps)} done · {counts['reused']} reused, {counts['done']} ran"
+    )
+    lines = [f"{state.run} {state.status} · {what} · {took}"]
     for step_id in state.graph.order:
         step = state.steps[step_id]
         if step.phase in {"failed", "waiting"} and step.reason is not None:

@@ -35,7 +35,9 @@ Ended = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
 @file_option
 @place_options
 @json_option
-def status(run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool) -> int:
+def status(
+    run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+) -> int:
     """Show where a run stands; the last one of the line if none is named."""
     where = place(plan, store, plan_id)
     with_store = where.open(readonly=True)
@@ -63,12 +65,16 @@ def load_state(store: Store, run: RunId) -> State:
     return state
 
 
-@click.command(epilog="\b\nExample:\n  holdfast show build\n  holdfast show build@1\n  holdfast show r-1f3c --json")
+@click.command(
+    epilog="\b\nExample:\n  holdfast show build\n  holdfast show build@1\n  holdfast show r-1f3c --json"
+)
 @click.argument("ref")
 @file_option
 @place_options
 @json_option
-def show(ref: str, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool) -> int:
+def show(
+    ref: str, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+) -> int:
     """Print an artifact (STEP, STEP@ATTEMPT or a digest), or a run (r-…, @, @-1)."""
     where = place(plan, store, plan_id)
     with_store = where.open(readonly=True)
@@ -92,7 +98,11 @@ def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact:
     rows = [row for row in store.artifacts(step=StepId(name)) if line is None or row.line == line]
     if attempt:
         last = rows[-1].run if rows else ""
-        rows = [row for row in rows if row.attempt == int(attempt) and row.run == last] if attempt.isdigit() else []
+        rows = (
+            [row for row in rows if row.attempt == int(attempt) and row.run == last]
+            if attempt.isdigit()
+            else []
+        )
     else:
         rows = [row for row in rows if row.status == "accepted"]
     if not rows and len(ref) >= 6:  # noqa: PLR2004 - shorter prefixes fit by chance
@@ -124,7 +134,9 @@ def artifact_json(artifact: Artifact) -> dict[str, Json]:
 def _print_artifact(store: Store, artifact: Artifact) -> None:
     if artifact.form == "tree":
         for entry in tree_entries(store.get(artifact.digest)):
-            out(f"{'755' if entry.executable else '644'} {entry.digest[:12]} {entry.size:>9} {entry.path}")
+            out(
+                f"{'755' if entry.executable else '644'} {entry.digest[:12]} {entry.size:>9} {entry.path}"
+            )
         return
     sys.stdout.flush()
     for piece in store.chunks(artifact.digest):
@@ -139,7 +151,14 @@ def _print_artifact(store: Store, artifact: Artifact) -> None:
 @place_options
 @json_option
 def logs(
-    step: str, attempt: int | None, run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+    step: str,
+    attempt: int | None,
+    run_id: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Print what an attempt wrote and why it did not count."""
     where = place(plan, store, plan_id)
@@ -155,7 +174,14 @@ def logs(
         with_store.close()
     if as_json:
         out_json(
-            {"schema": "holdfast.logs/1", "run": run, "step": step_id, "attempt": ended.attempt, "log": log, "feedback": words}
+            {
+                "schema": "holdfast.logs/1",
+                "run": run,
+                "step": step_id,
+                "attempt": ended.attempt,
+                "log": log,
+                "feedback": words,
+            }
         )
         return 0
     for text, title in ((log, ""), (words, "feedback")):
@@ -175,7 +201,10 @@ def _ended(store: Store, run: RunId, step: StepId, attempt: int | None) -> Ended
         if isinstance(event, Ended) and event.step == step and attempt in {None, event.attempt}:
             found = event
     if found is None:
-        raise UsageError(f"'{step}' has no ended attempt in {run}", hint="it may have been reused: holdfast status")
+        raise UsageError(
+            f"'{step}' has no ended attempt in {run}",
+            hint="it may have been reused: holdfast status",
+        )
     return found
 
 
@@ -188,7 +217,9 @@ def _blob(store: Store, digest: Digest | None) -> str:
 @file_option
 @place_options
 @json_option
-def trace(run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool) -> int:
+def trace(
+    run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+) -> int:
     """Print the journal of a run, one event a line."""
     where = place(plan, store, plan_id)
     with_store = where.open(readonly=True)
@@ -200,7 +231,8 @@ def trace(run_id: str | None, plan: str | None, store: str | None, plan_id: str 
                 sys.stdout.write(json.dumps(data, ensure_ascii=False) + "\n")
             else:
                 rest = {k: v for k, v in data.items() if k not in {"seq", "ts", "event"}}
-                out(f"{data['seq']:>5} {data['ts']} {data['event']} {json.dumps(rest, ensure_ascii=False)[:160]}")
+                body = json.dumps(rest, ensure_ascii=False)[:160]
+                out(f"{data['seq']:>5} {data['ts']} {data['event']} {body}")
     finally:
         with_store.close()
     return 0

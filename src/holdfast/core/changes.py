@@ -56,7 +56,9 @@ class Choice(NamedTuple):
     artifact: Artifact | None = None
 
 
-def choose(step: Step, probe: Probe, options: Options, *, now: int, tried: Reason | None = None) -> Choice:
+def choose(
+    step: Step, probe: Probe, options: Options, *, now: int, tried: Reason | None = None
+) -> Choice:
     """Reuse, guard again, or run. `tried` says that this run tried already, and how that ended."""
     if options.force or step.id in options.force_steps:
         return Choice("run", tried or Reason("forced"))
@@ -64,7 +66,9 @@ def choose(step: Step, probe: Probe, options: Options, *, now: int, tried: Reaso
         names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
         return Choice("run", tried or Reason("command_changed", names))
     if probe.found is not None:
-        return _expired(step, probe.found, now) or Choice("reuse", _stands(probe.found), probe.found)
+        return _expired(step, probe.found, now) or Choice(
+            "reuse", _stands(probe.found), probe.found
+        )
     if probe.same_content is not None and (options.cutoff or step.reuse == "content"):
         expired = _expired(step, probe.same_content, now)
         return expired or Choice("reuse", Reason("unchanged_content"), probe.same_content)
@@ -96,10 +100,14 @@ def _why_run(probe: Probe) -> Reason:
         return Reason("previous_interrupted")
     if probe.newest is None:
         return Reason("previous_incomplete" if probe.previous == "incomplete" else "never_ran")
-    if not probe.changes:  # the artifact under this very key may not be reused: its inputs moved under way
+    if (
+        not probe.changes
+    ):  # the artifact under this very key may not be reused: its inputs moved under way
         return Reason("input_changed")
     first = probe.changes[0]
-    return Reason(first.code, tuple(n for c in probe.changes if c.code == first.code for n in c.names))
+    return Reason(
+        first.code, tuple(n for c in probe.changes if c.code == first.code for n in c.names)
+    )
 
 
 # part of the key -> code of the reason, in the order in which causes are named: own before upstream
@@ -147,7 +155,9 @@ def differences(
         if part != "v":
             code = _EXT.get(part, "environment_changed")
             changes += _one(part, code, ext_before.get(part), ext_after.get(part))
-    changes += _one("guards", "guard_changed", before.get("guard_config"), after.get("guard_config"))
+    changes += _one(
+        "guards", "guard_changed", before.get("guard_config"), after.get("guard_config")
+    )
     if above_before is not None:
         changes += _above(above_before, above_after)
     return tuple(changes)
@@ -169,7 +179,9 @@ def _mapping(value: Json) -> Mapping[str, Json]:
 def _model(before: Mapping[str, Json], after: Mapping[str, Json]) -> list[Change]:
     return [
         *_one("model", "model_changed", before.get("id"), after.get("id")),
-        *_one("parameters", "parameters_changed", before.get("parameters"), after.get("parameters")),
+        *_one(
+            "parameters", "parameters_changed", before.get("parameters"), after.get("parameters")
+        ),
     ]
 
 

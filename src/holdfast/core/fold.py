@@ -93,7 +93,9 @@ def _check_status(state: State, event: Event) -> None:
     resting = status is not None and not state.ended and status != "running"
     if resting and isinstance(event, RunResumed | RunEnded):
         return
-    raise BugError(f"'{type(event).__name__}' cannot follow while the run is {status or 'not begun'}")
+    raise BugError(
+        f"'{type(event).__name__}' cannot follow while the run is {status or 'not begun'}"
+    )
 
 
 def _move(state: State, step_id: StepId, kind: str) -> StepState:
@@ -192,7 +194,9 @@ def _attempt_started(state: State, event: AttemptStarted, at: int) -> None:
 def _require_attempt(step: StepState, event: Ending, kind: str) -> AttemptStarted:
     started = step.running
     if started is None or started.attempt != event.attempt:
-        raise BugError(f"'{kind}' of attempt {event.attempt} of '{event.step}', which is not running")
+        raise BugError(
+            f"'{kind}' of attempt {event.attempt} of '{event.step}', which is not running"
+        )
     return started
 
 
@@ -214,7 +218,7 @@ def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
 
 def _back_to_pending(state: State, step_id: StepId, step: StepState) -> AttemptStarted:
     started = step.running
-    assert started is not None  # noqa: S101 - _require_attempt came first
+    assert started is not None  # _require_attempt came first
     step.running = None
     del state.running[step_id]
     _set(state, step, "pending")
@@ -300,7 +304,9 @@ def _run_rested(state: State, event: RunRested, at: int) -> None:
 def _run_ended(state: State, event: RunEnded, at: int) -> None:
     complete = state.counts["done"] + state.counts["reused"]
     if state.running or (event.status == "completed" and complete < len(state.steps)):
-        raise BugError(f"the run ends as {event.status} with {len(state.steps) - complete} steps open")
+        raise BugError(
+            f"the run ends as {event.status} with {len(state.steps) - complete} steps open"
+        )
     state.status, state.ended_at = event.status, at
 
 

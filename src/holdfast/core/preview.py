@@ -28,7 +28,15 @@ Look = Callable[[Step, Mapping[StepId, Upstream]], Probe]
 Disk = Callable[[Step, Choice], Choice]
 
 
-def preview(graph: Graph, options: Options, look: Look, disk: Disk, own: Callable[[Step], Probe], *, now: int) -> dict[StepId, Outlook]:
+def preview(
+    graph: Graph,
+    options: Options,
+    look: Look,
+    disk: Disk,
+    own: Callable[[Step], Probe],
+    *,
+    now: int,
+) -> dict[StepId, Outlook]:
     """Decide every step in order.
 
     `look` probes a step whose needs are all reused, `own` compares only the own parts of a step whose
@@ -50,14 +58,20 @@ def preview(graph: Graph, options: Options, look: Look, disk: Disk, own: Callabl
             outlooks[step_id] = Outlook("run", choice.reason, probe)
             continue
         reason = Reason("reguarded") if choice.action == "reguard" else choice.reason
-        outlooks[step_id] = Outlook("maybe" if choice.action == "reguard" else "reuse", reason, probe)
+        outlooks[step_id] = Outlook(
+            "maybe" if choice.action == "reguard" else "reuse", reason, probe
+        )
         if choice.action == "reuse":
             known[step_id] = Upstream(probe.refs.config_ref, choice.artifact.digest)
     return outlooks
 
 
 def _below(
-    step: Step, probe: Probe, options: Options, open_needs: list[StepId], outlooks: Mapping[StepId, Outlook]
+    step: Step,
+    probe: Probe,
+    options: Options,
+    open_needs: list[StepId],
+    outlooks: Mapping[StepId, Outlook],
 ) -> Outlook:
     """A step below one that runs or may run. Its ref cannot be known, so only what is certain is said."""
     if options.force or step.id in options.force_steps:

@@ -44,11 +44,9 @@ def may_start(state: State, step_id: StepId) -> bool:
     most = state.plan.limits.attempts
     if most is not None and state.attempts >= most:
         return False
-    if not state.running:
+    if not state.running or not state.alone:
         return True
-    steps = state.plan.steps
-    alone = steps[step_id].effects == "workspace"
-    return not alone and not any(steps[other].effects == "workspace" for other in state.running)
+    return step_id not in state.alone and not any(other in state.alone for other in state.running)
 
 
 def limit_reached(state: State, now: int) -> Reason | None:

@@ -50,26 +50,24 @@ def own_parts(step: Step, observed: Mapping[str, Json]) -> dict[str, Json]:
     if observed.get("guards"):
         guard_config["observed"] = observed["guards"]
     ext: dict[str, Json] = {"v": KEY_VERSION, "uses": step.uses}
-    for name, value in (
+    named: tuple[tuple[str, Json], ...] = (
         ("needs", sorted(step.data_needs)),
         ("run", list(step.run)),
         ("shell", step.shell),
         ("with", step.values),
         ("produces", list(step.produces)),
         ("outputs", list(step.outputs)),
-        ("schema", step.schema),
         ("workspace", step.workspace),
         ("contract", step.contract),
         ("constraints", step.constraints),
         ("specification", step.specification),
         ("agent", step.agent),
         ("action", step.action),
-    ):
-        if value:
-            ext[name] = value
-    for name, seen in observed.items():
-        if seen and name != "guards":
-            ext[name] = seen
+    )
+    ext.update((name, value) for name, value in named if value)
+    ext.update((name, seen) for name, seen in observed.items() if seen and name != "guards")
+    if step.schema is not None:
+        ext["schema"] = step.schema
     model: Json = None
     if step.model or step.parameters:
         model = {"id": step.model, "parameters": step.parameters}

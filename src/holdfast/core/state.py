@@ -48,8 +48,11 @@ class StepState:
 
 @dataclass(slots=True)
 class State:
-    """A run, folded. `ready_log` names steps in the order they became ready, possibly more than once;
-    `ready` holds those that are ready now: pending, with every need complete."""
+    """A run, folded.
+
+    `ready_log` names steps in the order they became ready, possibly more than once; `ready` holds
+    those that are ready now: pending, with every need complete.
+    """
 
     plan: Plan
     graph: Graph
@@ -69,6 +72,7 @@ class State:
     attempts: int = 0  # since then
     steps: dict[StepId, StepState] = field(default_factory=dict)
     missing: dict[StepId, int] = field(default_factory=dict)
+    alone: frozenset[StepId] = frozenset()  # steps that run beside no other
     ready: set[StepId] = field(default_factory=set)
     ready_log: list[StepId] = field(default_factory=list)
     running: dict[StepId, AttemptStarted] = field(default_factory=dict)
@@ -87,4 +91,5 @@ def empty_state(plan: Plan, graph: Graph | None = None) -> State:
     state.steps = {step_id: StepState() for step_id in graph.order}
     state.missing = {step_id: len(plan.steps[step_id].needs) for step_id in graph.order}
     state.counts["pending"] = len(graph.order)
+    state.alone = frozenset(s for s, step in plan.steps.items() if step.effects == "workspace")
     return state

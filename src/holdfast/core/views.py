@@ -66,7 +66,13 @@ def _step_json(step: StepState) -> dict[str, Json]:
 
 def _waiting(state: State) -> list[Json]:
     return [
-        {"approval": None, "step": step_id, "from": None, "subject": None, "reason": reason_json(step.reason)}
+        {
+            "approval": None,
+            "step": step_id,
+            "from": None,
+            "subject": None,
+            "reason": reason_json(step.reason),
+        }
         for step_id, step in state.steps.items()
         if step.phase == "waiting"
     ]
@@ -104,7 +110,9 @@ def artifacts_of(events: Iterable[Recorded], known: list[Artifact]) -> list[tupl
             start = event
         elif isinstance(event, AttemptStarted):
             open_attempts[event.step] = event
-        elif start is not None and isinstance(event, AttemptAccepted | AttemptRejected | AttemptLost):
+        elif start is not None and isinstance(
+            event, AttemptAccepted | AttemptRejected | AttemptLost
+        ):
             row = _row(start, open_attempts.pop(event.step), event, recorded.at)
             rows += [(recorded.seq, row)] if row else []
         elif start is not None and isinstance(event, StepsReused):
@@ -117,7 +125,10 @@ def artifacts_of(events: Iterable[Recorded], known: list[Artifact]) -> list[tupl
 
 
 def _row(
-    start: RunStarted, began: AttemptStarted, event: AttemptAccepted | AttemptRejected | AttemptLost, at: int
+    start: RunStarted,
+    began: AttemptStarted,
+    event: AttemptAccepted | AttemptRejected | AttemptLost,
+    at: int,
 ) -> Artifact | None:
     digest = event.kept if isinstance(event, AttemptLost) else event.digest
     if digest is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
 from holdfast.engine.outputs import SMALL, Kept, Outputs
-from holdfast.engine.survey import NoInput, Survey
+from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.world import World
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Entry, Form, Status, tree_bytes, tree_entries
@@ -34,7 +34,9 @@ class Result:
     at: int
     blobs: list[tuple[Digest, bytes]] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
-    applied: list[str] = field(default_factory=list)  # journals of placed files, to forget afterwards
+    applied: list[str] = field(
+        default_factory=list
+    )  # journals of placed files, to forget afterwards
 
 
 class Bench:
@@ -64,7 +66,9 @@ class Bench:
         """The job of a step that is a function of this process: no directories, no environment."""
         step = self._state.plan.steps[started.step]
         root = self._world.root
-        return Job(step, started.attempt, root, root, "", "", self._given(step), self._feedback(step.id))
+        return Job(
+            step, started.attempt, root, root, "", "", self._given(step), self._feedback(step.id)
+        )
 
     def job(self, started: AttemptStarted) -> Job:
         """Lay out the attempt's directories and collect what it is given."""
@@ -134,11 +138,15 @@ class Bench:
         return tuple(Feedback(item.digest, item.guard, self._words(item)) for item in fed)
 
     def _words(self, item: Fed) -> str:
-        return "" if item.feedback is None else self._world.store.get(item.feedback).decode("utf-8", "replace")
+        return (
+            ""
+            if item.feedback is None
+            else self._world.store.get(item.feedback).decode("utf-8", "replace")
+        )
 
     def candidate(self, started: AttemptStarted) -> Candidate:
         """The kept content that an attempt only guards."""
-        assert started.reguard is not None  # noqa: S101 - only called for such attempts
+        assert started.reguard is not None  # only called for such attempts
         get = self._world.store.get
         content = get(started.reguard)
         if started.form != "tree":
@@ -148,7 +156,9 @@ class Bench:
 
     def clear(self, started: AttemptStarted) -> None:
         """Remove the attempt's directories."""
-        place = os.path.join(self._world.scratch, self._state.run, f"{started.step}.{started.attempt}")
+        place = os.path.join(
+            self._world.scratch, self._state.run, f"{started.step}.{started.attempt}"
+        )
         shutil.rmtree(place, ignore_errors=True)
 
     # --- after ----------------------------------------------------------------------------------
@@ -170,14 +180,20 @@ class Bench:
     def _is_same(self, step: Step, seen: Mapping[str, Json]) -> bool:
         try:
             return self._survey.observe(step).parts == seen
-        except NoInput:
+        except NoInputError:
             return False
 
     def _accepted(
-        self, started: AttemptStarted, step: Step, outcome: Outcome, reusable: bool, took: int, now: int
+        self,
+        started: AttemptStarted,
+        step: Step,
+        outcome: Outcome,
+        reusable: bool,
+        took: int,
+        now: int,
     ) -> Result:
         candidate = outcome.candidate
-        assert candidate is not None  # noqa: S101 - an accepted outcome has one
+        assert candidate is not None  # an accepted outcome has one
         digest, blobs, entries = self._content(step, candidate)
         log = self._note(blobs, outcome.log)
         event = AttemptAccepted(
@@ -192,13 +208,20 @@ class Bench:
             duration_ms=took,
             confined=candidate.confined,
         )
-        result = Result(event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)])
+        result = Result(
+            event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)]
+        )
         if step.produces:
             self._place(started, step, entries, candidate, result)
         return result
 
     def _place(
-        self, started: AttemptStarted, step: Step, entries: Sequence[Entry], candidate: Candidate, result: Result
+        self,
+        started: AttemptStarted,
+        step: Step,
+        entries: Sequence[Entry],
+        candidate: Candidate,
+        result: Result,
     ) -> None:
         """Bring accepted files into the project; what lies there is stored first, with the same batch."""
         kept = self._outputs.keep(step)
@@ -218,7 +241,8 @@ class Bench:
             size = len(candidate.content)
             return digest, blobs, (Entry(path, digest, candidate.form == "program", size),)
         entries = tuple(
-            Entry(f.path, self._put(blobs, f.content), f.executable, len(f.content)) for f in candidate.files
+            Entry(f.path, self._put(blobs, f.content), f.executable, len(f.content))
+            for f in candidate.files
         )
         return self._put(blobs, tree_bytes(entries)), blobs, entries
 
@@ -232,7 +256,9 @@ class Bench:
     def _note(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest | None:
         return self._put(blobs, content) if content else None
 
-    def _refused(self, started: AttemptStarted, step: Step, outcome: Outcome, took: int, now: int) -> Result:
+    def _refused(
+        self, started: AttemptStarted, step: Step, outcome: Outcome, took: int, now: int
+    ) -> Result:
         if outcome.ended == "lost":
             return self.lost(started, outcome.code, now, outcome.feedback, outcome.log)
         if outcome.ended == "failed":
@@ -259,17 +285,23 @@ class Bench:
         self._put_back(started, step, result)
         return result
 
-    def _failed(self, started: AttemptStarted, code: str, feedback: str, log: bytes, took: int, now: int) -> Result:
+    def _failed(
+        self, started: AttemptStarted, code: str, feedback: str, log: bytes, took: int, now: int
+    ) -> Result:
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
         words = self._note(blobs, feedback.encode("utf-8", "replace"))
         log_digest = self._note(blobs, log)
-        result = Result(AttemptFailed(step.id, started.attempt, code, words, log_digest, took), now, blobs)
+        result = Result(
+            AttemptFailed(step.id, started.attempt, code, words, log_digest, took), now, blobs
+        )
         kept = self._put_back(started, step, result)
         result.ending = AttemptFailed(step.id, started.attempt, code, words, log_digest, took, kept)
         return result
 
-    def lost(self, started: AttemptStarted, code: str, now: int, feedback: str = "", log: bytes = b"") -> Result:
+    def lost(
+        self, started: AttemptStarted, code: str, now: int, feedback: str = "", log: bytes = b""
+    ) -> Result:
         """An attempt that gave no answer: what it left at its output paths is kept, then put back."""
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
@@ -301,7 +333,9 @@ class Bench:
         paths = self._outputs.place(step, entries, key)
         result.applied.append(key)
         if paths:
-            self._world.say(f"{step.id}: put back {', '.join(paths)}; what it left is kept as {kept.digest[:12]}")
+            self._world.say(
+                f"{step.id}: put back {', '.join(paths)}; what it left is kept as {kept.digest[:12]}"
+            )
         return kept.digest
 
     def row(

@@ -41,7 +41,9 @@ def audit(store: Store) -> Audit:
     if not problems:
         index = [replace(row, number=0) for row in store.artifacts()]
         if sorted(map(repr, index)) != sorted(map(repr, rebuilt_index(store))):
-            problems.append("the index of artifacts does not follow from the journals: holdfast rebuild")
+            problems.append(
+                "the index of artifacts does not follow from the journals: holdfast rebuild"
+            )
             bits |= CORRUPT
     blobs = sum(1 for _ in store.blobs())
     return Audit(tuple(problems), bits, len(rows), events, blobs)

@@ -11,7 +11,7 @@ from holdfast.core.refs import Refs, Upstream
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Prober
-from holdfast.engine.survey import NoInput, Survey
+from holdfast.engine.survey import NoInputError, Survey
 from holdfast.model.digest import Digest
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Plan, RunId, Step, StepId
@@ -30,7 +30,13 @@ class Foreseen:
 
 
 def foresee(
-    plan: Plan, line: str, root: str, store: Store, executor: Executor, options: Options, clock: Callable[[], int]
+    plan: Plan,
+    line: str,
+    root: str,
+    store: Store,
+    executor: Executor,
+    options: Options,
+    clock: Callable[[], int],
 ) -> Foreseen:
     """What a run of this plan would do now."""
     graph = graph_of(plan)
@@ -43,7 +49,7 @@ def foresee(
     def look(step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
         try:
             return prober.probe(step, upstream, options, previous=previous).probe
-        except NoInput:
+        except NoInputError:
             return Probe(step.id, _UNKNOWN, newest=store.newest(plan.project, line, step.id))
 
     def own(step: Step) -> Probe:
@@ -55,7 +61,9 @@ def foresee(
         if choice.artifact is None:
             return choice
         drift = outputs.drift(
-            step, choice.artifact, lambda: store.artifacts(project=plan.project, line=line, step=step.id)
+            step,
+            choice.artifact,
+            lambda: store.artifacts(project=plan.project, line=line, step=step.id),
         )
         if drift.state == "edited":
             return Choice("run", Reason("output_modified", drift.paths))

@@ -102,8 +102,12 @@ class Hold:
         """Say that this engine lives."""
         self._last_beat = time.monotonic()
         engine = self._world.owner.engine
-        if not await writer.call(self._world.store.beat, engine, sharing=self.sharing, run=self.run):
-            raise FencedError("another engine took this line over", hint="look at 'holdfast status'")
+        if not await writer.call(
+            self._world.store.beat, engine, sharing=self.sharing, run=self.run
+        ):
+            raise FencedError(
+                "another engine took this line over", hint="look at 'holdfast status'"
+            )
 
     def release(self) -> None:
         """Leave the line."""

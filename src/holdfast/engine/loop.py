@@ -25,7 +25,7 @@ from holdfast.engine.commit import Writer
 from holdfast.engine.hold import Hold
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed, Prober
-from holdfast.engine.survey import NoInput, Survey
+from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.world import World
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Form
@@ -169,7 +169,7 @@ class Engine:
             probed, choice = self._choose(step)
             if choice.action == "reuse" and step.produces:
                 choice = self._against_disk(step, probed, choice)
-        except (NoInput, EditError) as error:
+        except (NoInputError, EditError) as error:
             for event in fail(self.state, step_id, Reason("command_failed", (error.message,))):
                 self._append(event)
             return
@@ -199,7 +199,9 @@ class Engine:
             previous=state.previous,
             moved=lambda: self._moved(step),
         )
-        return probed, choose(step, probed.probe, state.options, now=self._world.clock(), tried=now.last)
+        return probed, choose(
+            step, probed.probe, state.options, now=self._world.clock(), tried=now.last
+        )
 
     def _moved(self, step: Step) -> tuple[str, ...]:
         """The data needs that ran, or stand on something new, in this run."""
@@ -214,7 +216,7 @@ class Engine:
     def _against_disk(self, step: Step, probed: Probed, choice: Choice) -> Choice:
         """An artifact that stands must also lie on the disk: restore it, or see that a person changed it."""
         artifact, state = choice.artifact, self.state
-        assert artifact is not None  # noqa: S101 - a reuse has one
+        assert artifact is not None  # a reuse has one
         drift = self._outputs.drift(
             step,
             artifact,
@@ -235,9 +237,11 @@ class Engine:
 
     def _reuse(self, probed: Probed, choice: Choice) -> None:
         artifact = choice.artifact
-        assert artifact is not None  # noqa: S101 - a reuse has one
+        assert artifact is not None  # a reuse has one
         refs = probed.probe.refs
-        item = Reused(probed.probe.step, refs.config_ref, artifact.digest, artifact.form, choice.reason.code)
+        item = Reused(
+            probed.probe.step, refs.config_ref, artifact.digest, artifact.form, choice.reason.code
+        )
         if choice.reason.code == "unchanged_content":
             row = replace(artifact, config_ref=refs.config_ref, run=self.state.run, attempt=0)
             self._pending.artifacts.append(row)
@@ -255,7 +259,11 @@ class Engine:
                 self._answers.pop(step_id, None)
                 continue
             inline = step_id in self._world.inline
-            full = len(self._pending.launch) >= MOST_AT_ONCE if inline else self._outside >= self._world.parallel
+            full = (
+                len(self._pending.launch) >= MOST_AT_ONCE
+                if inline
+                else self._outside >= self._world.parallel
+            )
             if full or not may_start(self.state, step_id):
                 blocked.append(entry)
                 if full and not inline:
@@ -326,8 +334,12 @@ class Engine:
         if len(step.produces) == 1 and single:
             entry = kept.entries[0]
             form: Form = "program" if entry.executable else "bytes"
-            return replace(started, reguard=entry.digest, form=form, source="human", before=None), blobs
-        return replace(started, reguard=kept.digest, form="tree", source="human", before=None), blobs
+            return replace(
+                started, reguard=entry.digest, form=form, source="human", before=None
+            ), blobs
+        return replace(
+            started, reguard=kept.digest, form="tree", source="human", before=None
+        ), blobs
 
     def _claim(self, step: Step, probed: Probed) -> int | None:
         """Take the step for this engine; None while another one has it, or has just finished it."""
@@ -374,7 +386,9 @@ class Engine:
         if pending.events:
             facts: list[tuple[int, Event]] = [(item.at, item.event) for item in pending.events]
             appends.append(Append(f"run:{self.state.run}", self._committed, facts, self._fence))
-        batch = Batch(appends, pending.artifacts, pending.blobs, held=pending.held, released=pending.released)
+        batch = Batch(
+            appends, pending.artifacts, pending.blobs, held=pending.held, released=pending.released
+        )
         future = self._writer.call(self._world.store.commit, batch)
         future.add_done_callback(lambda done: self._stored(done, pending))
 
@@ -401,7 +415,9 @@ class Engine:
             if outcome is not None:
                 seen = self._observed.pop(started.step)
                 again = seen if self.state.plan.steps[started.step].inputs else None
-                self._ended(started, self._bench.finish(started, outcome, again, self._world.clock()))
+                self._ended(
+                    started, self._bench.finish(started, outcome, again, self._world.clock())
+                )
                 return
         task = asyncio.create_task(self._run(started))
         self._tasks[started.step] = task

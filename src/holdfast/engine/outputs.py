@@ -47,7 +47,7 @@ class Outputs:
     def read(self, step: Step) -> tuple[Entry, ...]:
         """What lies at the step's output paths now."""
         return tuple(
-            Entry(item.path, Digest(item.digest), item.mode == 0o755, item.size)
+            Entry(item.path, Digest(item.digest), bool(item.mode & 0o100), item.size)
             for item in read_tree(self._root, step.produces)
         )
 
@@ -83,7 +83,9 @@ class Outputs:
             return tree_entries(self._store.get(digest))
         return (Entry(step.produces[0], digest, form == "program"),)
 
-    def drift(self, step: Step, artifact: Artifact, known: Callable[[], Iterator[Artifact]]) -> Drift:
+    def drift(
+        self, step: Step, artifact: Artifact, known: Callable[[], Iterator[Artifact]]
+    ) -> Drift:
         """Compare the disk with the artifact. `known` are all artifacts of the step, of any status."""
         wanted = {entry.path: entry for entry in self.wanted(step, artifact.digest, artifact.form)}
         present = {entry.path: entry for entry in self.read(step)}
@@ -106,7 +108,9 @@ class Outputs:
             return Drift("edited", tuple(sorted(unknown)))
         return Drift("stale", tuple(sorted(wrong)))
 
-    def place(self, step: Step, entries: Sequence[Entry], key: str, fresh: Sequence[File] = ()) -> tuple[str, ...]:
+    def place(
+        self, step: Step, entries: Sequence[Entry], key: str, fresh: Sequence[File] = ()
+    ) -> tuple[str, ...]:
         """Make the output paths hold exactly these files; call `placed` once that is recorded.
 
         `fresh` are contents that are not in the store yet.
@@ -153,5 +157,3 @@ def _same(one: Entry | None, other: Entry | None) -> bool:
     if one is None or other is None:
         return one is other
     return one.digest == other.digest and one.executable == other.executable
-
-

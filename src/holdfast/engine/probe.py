@@ -10,7 +10,7 @@ from holdfast.core.changes import Change, Probe, differences
 from holdfast.core.fold import fold
 from holdfast.core.refs import Refs, Upstream, encode_own, refs_of
 from holdfast.core.state import State
-from holdfast.engine.survey import NoInput, Survey
+from holdfast.engine.survey import NoInputError, Survey
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
@@ -105,11 +105,13 @@ class Prober:
         try:
             own = encode_own(step, self._survey.observe(step).parts)
             before = cast("Mapping[str, Json]", json.loads(self._store.get(newest.own_ref)))
-        except (NoInput, IntegrityError):
+        except (NoInputError, IntegrityError):
             return ()
         return differences(before, cast("Mapping[str, Json]", json.loads(own)), None, {})
 
-    def _moved_since(self, newest: Artifact, upstream: Mapping[StepId, Upstream]) -> tuple[str, ...]:
+    def _moved_since(
+        self, newest: Artifact, upstream: Mapping[StepId, Upstream]
+    ) -> tuple[str, ...]:
         """The needs that differ from what they were in the run that made an artifact."""
         past = self.past(newest.run)
         if past is None:

@@ -34,7 +34,9 @@ from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
 from holdfast.ports import Append, Batch, RunRow
 
 
-def start_run(world: World, plan: Plan, line: str, options: Options, key: str = "") -> tuple[Hold, Engine]:
+def start_run(
+    world: World, plan: Plan, line: str, options: Options, key: str = ""
+) -> tuple[Hold, Engine]:
     """Begin a run of a line. An earlier one that was left unfinished is superseded.
 
     With a `key`, a run that was begun under the same key is continued instead of begun twice.
@@ -149,7 +151,9 @@ def _continue(
     engine.record([RunResumed(world.owner.engine)], [])
     for result in results:
         engine.record(settle(state, result.ending), [result])
-    again = [s for s in state.graph.order if state.steps[s].phase == "failed"] if only is None else only
+    again = (
+        [s for s in state.graph.order if state.steps[s].phase == "failed"] if only is None else only
+    )
     engine.record(list(reset(state, again, code)), [])
     return engine
 

@@ -26,7 +26,7 @@ NEVER = frozenset({".git", ".holdfast"})
 _SETTLED_NS = 100_000_000
 
 
-class NoInput(EditError):
+class NoInputError(EditError):
     """A glob matches nothing."""
 
 
@@ -63,7 +63,7 @@ class Survey:
         return digest_bytes(done.stdout) if done.code == 0 else None
 
     def observe(self, step: Step) -> Seen:
-        """The observed parts of a step's key as they are now. NoInput if a glob matches nothing."""
+        """The observed parts of a step's key as they are now. NoInputError if a glob matches nothing."""
         parts: dict[str, Json] = dict(self._executor.identity(step, self._root))
         unsure = [str(name) for name in _listed(parts.get("unresolved"))]
         if self._makers and (files := parts.get("files")):
@@ -79,7 +79,7 @@ class Survey:
         return Seen(parts, tuple(unsure))
 
     def _not_from_needs(self, step: Step, files: Mapping[str, Json]) -> dict[str, Json]:
-        """Files that a command names, without those that needed steps make: their artifacts are in the key."""
+        """Files that a command names, without those that needed steps make: their artifacts count."""
         kept = {}
         for path, found in files.items():
             maker = self._maker(path)
@@ -109,7 +109,7 @@ class Survey:
         for item in step.inputs:
             paths = list(self._matches(item))
             if not paths and not item.optional:
-                raise NoInput(
+                raise NoInputError(
                     f"no file matches the input '{item.glob}' of '{step.id}'",
                     hint="correct the glob, or say {glob: …, optional: true}",
                 )
@@ -219,7 +219,9 @@ def _rules_above(root: str, base: str) -> _Rules:
 
 def _rules_in(root: str, place: str) -> _Rules:
     try:
-        with open(os.path.join(root, place, ".gitignore"), encoding="utf-8", errors="replace") as file:
+        with open(
+            os.path.join(root, place, ".gitignore"), encoding="utf-8", errors="replace"
+        ) as file:
             return [(place, pathspec.GitIgnoreSpec.from_lines(file))]
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return []

@@ -13,8 +13,11 @@ from holdfast.ports import Executor, Owner, Store
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Everything outside. `home` is a directory of Holdfast's own; `inline` names steps that are functions
-    of this process; `gone` tells whether another engine's process has ended."""
+    """Everything outside.
+
+    `home` is a directory of Holdfast's own; `inline` names steps that are functions of this process;
+    `gone` tells whether another engine's process has ended.
+    """
 
     store: Store
     executor: Executor

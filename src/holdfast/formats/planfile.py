@@ -110,7 +110,7 @@ def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[St
         message = f"'steps' must be a mapping of ids to steps, not {kind_of(node)}"
         reading.problems.add("P032", node, message, hint)
         return {}
-    if not node.pairs:
+    if not node.pairs and not reading.problems.found:
         reading.problems.add("P001", node, "the plan has no steps")
     defaults = cast("dict[str, object]", given.get("defaults", {}))
     steps: dict[StepId, Step] = {}

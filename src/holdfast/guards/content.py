@@ -114,7 +114,8 @@ def _python(content: bytes) -> str:
             warnings.simplefilter("ignore")
             compile(content, "<artifact>", "exec", dont_inherit=True)
     except SyntaxError as error:
-        return f"not Python: line {error.lineno}: {error.msg}"
+        place = f"line {error.lineno}: " if error.lineno else ""
+        return f"not Python: {place}{error.msg}"
     except (RecursionError, MemoryError):
         return "not Python: nested too deeply"
     except ValueError as error:

@@ -75,7 +75,12 @@ class Entry:
 def tree_bytes(entries: tuple[Entry, ...]) -> bytes:
     """The manifest of an artifact of several files; its digest is the artifact's."""
     files: list[Json] = [
-        {"path": item.path, "digest": item.digest, "mode": "755" if item.executable else "644", "size": item.size}
+        {
+            "path": item.path,
+            "digest": item.digest,
+            "mode": "755" if item.executable else "644",
+            "size": item.size,
+        }
         for item in sorted(entries, key=lambda item: item.path)
     ]
     return canonical({"schema": TREE_SCHEMA, "files": files})

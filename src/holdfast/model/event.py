@@ -89,9 +89,9 @@ class AttemptStarted:
     """An attempt is about to begin; nothing of it happened before this was stored.
 
     `before` is the manifest of what lay at the output paths of a step that works in the project directory,
-    so that they can be put back. `reguard` names content that is only guarded, not made: an accepted artifact under changed guards, or
-    what a person wrote in its place (`source` says which). `reusable` is false when a part of the key
-    could not be computed.
+    so that they can be put back. `reguard` names content that is only guarded, not made: an accepted
+    artifact under changed guards, or what a person wrote in its place (`source` says which). `reusable`
+    is false when a part of the key could not be computed.
     """
 
     step: StepId
@@ -169,7 +169,7 @@ class AttemptLost:
 
 @dataclass(frozen=True, slots=True)
 class OutputsPlaced:
-    """Accepted content was written to the step's output paths: a missing file restored, an old one replaced."""
+    """Accepted content was written to the step's output paths: a missing file, or an older version."""
 
     step: StepId
     digest: Digest

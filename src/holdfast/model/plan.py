@@ -195,7 +195,9 @@ def _defaults(noun: type) -> tuple[tuple[str, object], ...]:
     return tuple(pairs)
 
 
-_STEP = tuple(pair for pair in _defaults(Step) if pair[0] not in {"id", "needs", "inputs", "guards"})
+_STEP = tuple(
+    pair for pair in _defaults(Step) if pair[0] not in {"id", "needs", "inputs", "guards"}
+)
 _LIMITS = _defaults(Limits)
 _TUPLES = {"run", "produces", "outputs", "env", "secrets"}
 
@@ -268,7 +270,9 @@ def _guard_from(data: Mapping[str, Json]) -> Guard:
         name=str(plain.get("name", "")),
         timeout=cast("float | None", plain.get("timeout")),
         fatal_on=tuple(cast("list[int]", plain.get("fatal_on", []))),
-        items=tuple(_guard_from(i) for i in cast("list[Mapping[str, Json]]", plain.get("items", []))),
+        items=tuple(
+            _guard_from(i) for i in cast("list[Mapping[str, Json]]", plain.get("items", []))
+        ),
     )
 
 

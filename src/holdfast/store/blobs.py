@@ -20,6 +20,7 @@ storing the content again repairs it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -151,7 +152,10 @@ class BlobFiles:
             size += len(piece)
             rest = memoryview(piece)
             while rest:
-                rest = rest[self._write(handle, rest) :]
+                written = self._write(handle, rest)
+                if written <= 0:
+                    raise OSError(errno.EIO, "nothing was written")
+                rest = rest[written:]
         return Digest(whole.hexdigest()), size
 
     def _settle(self, temp: str, digest: Digest, size: int) -> None:

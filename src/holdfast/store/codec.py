@@ -12,6 +12,7 @@ never depend on the process that wrote them.
 - The body is ASCII: a file name may hold lone surrogates, which SQLite refuses; escaped they come
   back as they were.
 - An unknown kind or field is refused, never skipped: state is the fold of all events or nothing.
+  The type of each value is not checked again; the chain vouches for the bytes.
 
 Rejected: pickle (revives objects), one column per field (a table per class), CBOR or MessagePack (a
 journal must be readable with nothing but `sqlite3` at hand), digests as base64 (20 bytes shorter

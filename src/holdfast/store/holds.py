@@ -1,7 +1,7 @@
 """Claims on steps and holders of lines: who works on what, over processes.
 
-A claim is free when nobody has it or when its engine holds no line any more; whether a silent engine
-is dead is for others to judge, who then make it leave. Each of these is one transaction.
+A claim is free when nobody has it or when its engine holds no line any more; whether a silent
+engine is dead is for others to judge, who then make it leave. Each of these is one transaction.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ hashes are raw bytes, hex only at the edge; names that repeat in every row (line
 
     line      project and name of a plan's line
     run       one row per run: its place in the order of creation, and the fence of its engine
-    journal   one row per journal: its name, its last sequence number and the hash of that event,
-              so that a lost tail shows although the chain up to it still holds
-    event     place = journal * 2^40 + seq: one integer key, so that a journal is a range, appends go
-              to the right end of a full page, and no second index is needed
+    journal   one row per journal: its name, its last sequence number and the hash of that
+              event, so that a lost tail shows although the chain up to it still holds
+    event     place = journal * 2^40 + seq: one integer key, so that a journal is a range, appends
+              go to the right end of a full page, and no second index is needed
     maker     names of runs, as artifacts hold them; such a run need not exist here (imports)
     artifact  the index of results; `number` never repeats and the highest accepted one wins.
               `artifact_once` is the second wall under "accepted once": no attempt of a run is

@@ -14,7 +14,7 @@ _LINE = "SELECT id FROM line WHERE project = ? AND name = ?"
 
 
 class Names:
-    """The ids of lines and of the runs that made artifacts. Rows of both tables are never removed."""
+    """The ids of lines, and of runs that made artifacts. Their rows are never removed."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -22,7 +22,7 @@ class Names:
         self._makers: dict[str, int] = {}
 
     def write(self, work: Callable[[apsw.Cursor], T]) -> T:
-        """A transaction that may make ids; one that fails takes them back, so they are forgotten."""
+        """A transaction that may make ids; if it fails they are not there, and forgotten."""
         try:
             return self._database.write(work)
         except BaseException:
@@ -54,5 +54,6 @@ class Names:
         known = self._lines.get((project, line))
         if known is None:
             found = self._database.rows(_LINE, (project, line))
-            known = cast("int", found[0][0]) if found else None
+            if found:
+                known = self._lines[project, line] = cast("int", found[0][0])
         return known

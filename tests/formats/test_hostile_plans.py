@@ -1,0 +1,226 @@
+"""Hostile files are answered by PlanError, soon; nothing else ever comes out."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import PlanError
+from holdfast.formats import load_plan, load_text, render
+from holdfast.model.plan import Need, Plan, Step, StepId
+from tests.formats.test_good_plans import EVERYTHING
+
+pytestmark = pytest.mark.req("R16", "R180", "D32", "D33")
+
+PROMISED = 2.0
+
+
+def codes(content: bytes | str, file: str = "plan.yaml") -> list[str]:
+    data = content if isinstance(content, bytes) else content.encode()
+    with pytest.raises(PlanError) as caught:
+        load_text(data, file, "/nowhere")
+    assert render(caught.value.problems, data)
+    return [item.code for item in caught.value.problems]
+
+
+@pytest.fixture
+def _soon() -> Iterator[None]:
+    """Three times the promise, in processor time: other work on the machine does not count."""
+    started = time.thread_time()
+    yield
+    assert time.thread_time() - started < 3 * PROMISED
+
+
+def bomb(levels: int, width: int, leaf: str) -> str:
+    rows = [f"  l0: &l0 {leaf}"]
+    for level in range(1, levels):
+        rows.append(f"  l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * width)}]")
+    return "steps:\n  a:\n    run: x\n    with:\n" + "\n".join("    " + row for row in rows) + "\n"
+
+
+def junk(piece: bytes, size: int = 50_000_000) -> bytes:
+    return piece * (size // len(piece))
+
+
+HOSTILE: dict[str, tuple[bytes, str]] = {
+    "object": (b'a: !!python/object/apply:os.system ["touch /MARK"]', "P017"),
+    "alias bomb": (bomb(9, 9, "[x, x, x, x, x, x, x, x, x]").encode(), "P018"),
+    "alias bomb below the count": (bomb(7, 14, "[x, x]").encode(), "P018"),
+    "steps by aliases": (
+        b"steps:\n  a: &a {run: x, with: &w ["
+        + b"1," * 99_999
+        + b"1]}\n"
+        + b"".join(b"  s%d: *a\n" % i for i in range(99)),
+        "P018",
+    ),
+    "depth of lists": (b"a: " + b"[" * 3000, "P019"),
+    "depth of mappings": (b"{a: " * 3000, "P019"),
+    "depth of blocks": (b"- " * 3000, "P019"),
+    "depth of keys": (b"? " * 3000, "P019"),
+    "depth by aliases": (
+        b"steps: {a: {run: x, with: {a: &a "
+        + b"[" * 40
+        + b"]" * 40
+        + b", b: "
+        + b"[" * 40
+        + b"*a"
+        + b"]" * 40
+        + b"}}}",
+        "P019",
+    ),
+    "long integer": (b"steps: {a: {run: x, with: {v: " + b"9" * 5000 + b"}}}", "P023"),
+    "long hexadecimal": (b"steps: {a: {run: x, with: {v: 0x" + b"f" * 5000 + b"}}}", "P023"),
+    "lone surrogate in an escape": (b'a: "\\ud800"', "P014"),
+    "lone surrogate in bytes": (b"a: \xed\xa0\x80", "P013"),
+    "zero byte": (b"steps:\n  a: x\0y", "P014"),
+    "zero byte in an escape": (b'a: "\\0"', "P014"),
+    "escape character": (b"a: \x1b[31m", "P014"),
+    "line separator": ("steps:\n a: x\u2028y".encode(), "P014"),
+    "broken utf-8": (b"a: \xff", "P013"),
+    "broken utf-8 behind a mark": (b"\xef\xbb\xbfa: \xff", "P013"),
+    "utf-16": ("a: b".encode("utf-16"), "P013"),
+    "utf-16 without mark": ("a: b".encode("utf-16-le"), "P013"),
+    "utf-32": ("a: b".encode("utf-32"), "P013"),
+    "nothing": (b"", "P020"),
+    "a mark alone": (b"\xef\xbb\xbf", "P020"),
+    "one byte": (b"\0", "P014"),
+    "too many bytes": (junk(b"x", 65 * 1024 * 1024), "P011"),
+    "50 MB of letters": (junk(b"x"), "P032"),
+    "50 MB of lines": (junk(b"\n"), "P020"),
+    "50 MB of comments": (junk(b"# x\n"), "P020"),
+    "50 MB of digits": (junk(b"7"), "P023"),
+    "50 MB of quotes": (junk(b'"x'), "P015"),
+    "50 MB of pairs": (junk(b"a: b\n"), "P016"),
+    "50 MB of brackets": (junk(b"["), "P019"),
+    "50 MB of anchors": (junk(b"&a "), "P015"),
+    "50 MB of items": (b"steps: {a: {run: x, with: {v: [" + junk(b"1,") + b"]}}}", "P011"),
+    "50 MB of chance": (random.Random(1).randbytes(50_000_000), "P013"),
+    "50 MB of zeros": (junk(b"\0"), "P013"),
+    "50 MB of invalid text": (junk(b"a\xff"), "P013"),
+}
+
+
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused(name: str) -> None:
+    content, code = HOSTILE[name]
+    assert code in codes(content)
+
+
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize(
+    "content, code",
+    [
+        (b"[" * 100_000, "P019"),
+        (b'{"a":' * 100_000, "P019"),
+        (b'{"steps": {"a": {"run": "x", "with": {"v": ' + b"1" * 5000 + b"}}}}", "P023"),
+        (b'{"a": "\\ud800"}', "P014"),
+        (b'{"a": NaN}', "P023"),
+        (b'{"a": -Infinity}', "P023"),
+        (b"{} {}", "P015"),
+        (b"{", "P015"),
+    ],
+)
+def test_a_hostile_json_file_is_refused(content: bytes, code: str) -> None:
+    assert code in codes(content, "plan.json")
+
+
+@pytest.mark.usefixtures("_soon")
+def test_a_circle_of_a_thousand_is_shown_once_with_its_full_path() -> None:
+    rows = [f"  s{i}: {{run: x, needs: [s{(i + 1) % 1000}]}}\n" for i in range(1000)]
+    with pytest.raises(PlanError) as caught:
+        load_text(("steps:\n" + "".join(rows)).encode(), "plan.yaml", ".")
+    (problem,) = caught.value.problems
+    names = [f"s{i % 1000}" for i in range(1001)]
+    assert problem.message == f"these steps need each other: {' → '.join(names)}"
+    assert (problem.code, problem.line) == ("P052", 2)
+
+
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize(
+    "row, code",
+    [
+        ("  s{i}: {{run: x, needs: [s{j}, s0, s1, s2]}}\n", "P052"),
+        ("  s{i}: {{run: x, produces: o}}\n", "P053"),
+        ("  s{i}: {{run: x, produces: o/{i}, inputs: ['o/*']}}\n", "P054"),
+        ("  s{i}: {{run: x, nedes: [], needs: [t{i}]}}\n", "P030"),
+        ("  s{i}: {{run: x, produces: 'o{i}', inputs: ['*{i}*{i}*']}}\n", "P054"),
+    ],
+)
+def test_many_steps_that_are_all_wrong_are_refused_soon(row: str, code: str) -> None:
+    rows = [row.format(i=i, j=(i + 1) % 5000) for i in range(5000)]
+    assert code in codes("steps:\n" + "".join(rows))
+
+
+@pytest.mark.usefixtures("_soon")
+def test_globs_that_compare_with_everything_are_bounded() -> None:
+    made = "".join(f"  s{i}: {{run: x, produces: d{i}/f{i}.txt}}\n" for i in range(3000))
+    globs = ", ".join(f"'*/*{i}*z'" for i in range(3000))
+    assert codes(f"steps:\n{made}  reader: {{run: x, inputs: [{globs}]}}\n") == ["P055"]
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.yaml", tmp_path, Path("/dev/zero"), Path("a\0b"), Path("x" * 5000)):
+        with pytest.raises(PlanError) as caught:
+            load_plan(str(path))
+        assert [item.code for item in caught.value.problems] == ["P010"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200))
+def test_random_bytes_only_ever_raise_a_plan_error(content: bytes) -> None:
+    for file in ("plan.yaml", "plan.json"):
+        survives(content, file)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="ab:-[]{}&*!|>'\"%@`#,?~\n\t \r\\u0$.<=", max_size=60))
+def test_random_marks_only_ever_raise_a_plan_error(text: str) -> None:
+    survives(text.encode(), "plan.yaml")
+    survives(b"steps:\n  a:\n    run: x\n    with: " + text.encode(), "plan.yaml")
+
+
+PIECES = [*EVERYTHING.split(), "null", "[]", "{}", "''", "&a", "*a", "!!int", "${{ x }}", "-1", "1e9"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_a_changed_plan_only_ever_raises_a_plan_error(data: st.DataObject) -> None:
+    text = EVERYTHING
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, min(len(text), start + 12)))
+        text = text[:start] + data.draw(st.sampled_from(PIECES) | st.text(max_size=3)) + text[end:]
+    survives(text.encode("utf-8", "surrogatepass"), "plan.yaml")
+
+
+def survives(content: bytes, file: str) -> None:
+    try:
+        load_text(content, file, "/nowhere")
+    except PlanError as error:
+        assert error.problems
+        assert render(error.problems, content)
+
+
+@pytest.mark.parametrize("count", [10_000, 100_000])
+def test_a_large_plan_is_the_plan_built_by_hand(count: int) -> None:
+    rows = ["name: large\nsteps:\n"]
+    steps = {}
+    for i in range(count):
+        needs = f", needs: [s{i - 1}]" if i else ""
+        rows.append(f"  s{i}: {{run: [echo, hi], produces: o/{i % 7}{needs}}}\n")
+        steps[StepId(f"s{i}")] = Step(
+            StepId(f"s{i}"),
+            run=("echo", "hi"),
+            produces=(f"o/{i % 7}",),
+            needs=(Need(StepId(f"s{i - 1}")),) if i else (),
+        )
+    loaded = load_text("".join(rows).encode(), "plan.yaml", "/nowhere")
+    assert loaded.plan == Plan("large", steps)
+    assert list(loaded.plan.steps) == list(steps)
