@@ -236,3 +236,11 @@ def empty_store() -> Store:
     from holdfast.store.memory import MemoryStore
 
     return MemoryStore()
+
+
+def is_driven(store: Store, state: State) -> bool:
+    """Whether a live engine drives this run."""
+    from holdfast.store.host import gone
+
+    holders = store.holders(state.project, state.line)
+    return any(holder.run == state.run and not gone(holder.owner) for holder in holders)

@@ -68,7 +68,9 @@ def test_a_glob_matches_paths(pattern: str, path: str, matches: bool) -> None:
     assert bool(glob_regex(pattern).match(path)) is matches
 
 
-WORDS = st.text(alphabet="ab.-]![*?", min_size=1, max_size=8).filter(lambda word: word not in {".", "**"})
+WORDS = st.text(alphabet="ab.-]![*?", min_size=1, max_size=8).filter(
+    lambda word: word not in {".", "**"}
+)
 
 
 @settings(deadline=None)
@@ -95,13 +97,17 @@ def slow(pattern: list[str], names: list[str]) -> bool:
 
 @settings(max_examples=500, deadline=None)
 @given(COMPONENTS, NAMES)
-def test_directories_are_matched_as_the_definition_says(pattern: list[str], names: list[str]) -> None:
+def test_directories_are_matched_as_the_definition_says(
+    pattern: list[str], names: list[str]
+) -> None:
     assert bool(glob_regex("/".join(pattern)).match("/".join(names))) == slow(pattern, names)
 
 
 @settings(max_examples=300, deadline=None)
 @given(COMPONENTS, st.lists(NAMES, max_size=8))
-def test_the_index_finds_what_the_expression_matches(pattern: list[str], paths: list[list[str]]) -> None:
+def test_the_index_finds_what_the_expression_matches(
+    pattern: list[str], paths: list[list[str]]
+) -> None:
     known = {"/".join(names) for names in paths}
     glob = "/".join(pattern)
     matched = {path for path in known if glob_regex(glob).match(path)}

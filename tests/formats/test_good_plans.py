@@ -312,8 +312,8 @@ def test_what_is_odd_but_legal_is_a_warning() -> None:
     )
     assert [(item.code, item.line) for item in loaded.warnings] == [
         ("P901", 2),
-        ("P903", 4),
         ("P902", 3),
+        ("P903", 4),
     ]
     assert loaded.plan.steps[StepId("a")].run == ("make", "&&", "make", "test")
 
@@ -357,5 +357,7 @@ def test_a_word_of_a_command_stays_what_it_is(value: str) -> None:
     ],
 )
 def test_scalars_follow_the_core_schema(text: str, value: object) -> None:
-    found = load(f"steps: {{a: {{run: x, with: {{v: {text} }}}}}}").plan.steps[StepId("a")].values["v"]
+    found = (
+        load(f"steps: {{a: {{run: x, with: {{v: {text} }}}}}}").plan.steps[StepId("a")].values["v"]
+    )
     assert (type(found), found) == (type(value), value)

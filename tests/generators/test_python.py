@@ -104,7 +104,9 @@ def f(a, b: str, c: bytes, d: dict, e: list[int], p: Path, t: Any):
 
 
 def test_annotations_that_are_types_mean_the_same(project: Project) -> None:
-    source = "from pathlib import Path\ndef f(c: bytes, p: Path, j: int): return [len(c), p.name, j]"
+    source = (
+        "from pathlib import Path\ndef f(c: bytes, p: Path, j: int): return [len(c), p.name, j]"
+    )
     needs = {"c": given(b"\xff\0"), "p": given("x"), "j": given("7")}
     assert json.loads(called(project, source, needs=needs).content) == [2, "p", 7]
 
@@ -126,9 +128,7 @@ def test_an_artifact_that_is_no_json_is_given_as_text(project: Project) -> None:
         ("def f(v, need): pass", "the artifact of 'need' is not UTF-8; annotate it as bytes"),
     ],
 )
-def test_a_call_that_does_not_fit_is_said_clearly(
-    project: Project, source: str, says: str
-) -> None:
+def test_a_call_that_does_not_fit_is_said_clearly(project: Project, source: str, says: str) -> None:
     error = failed(project, source, values={"v": 1}, needs={"need": given(b"\xff")})
     assert error.reason == "command_failed"
     assert error.message.startswith(f"'mod:f': {says}")
@@ -228,7 +228,9 @@ def test_the_function_has_the_environment_and_folder_of_a_command(project: Proje
 
 
 def test_with_produces_the_files_count(project: Project) -> None:
-    source = "from pathlib import Path\ndef f(): Path('a').write_text('1'); Path('b').write_text('2')"
+    source = (
+        "from pathlib import Path\ndef f(): Path('a').write_text('1'); Path('b').write_text('2')"
+    )
     candidate = called(project, source, produces=("a", "b"))
     assert (candidate.form, candidate.files) == ("tree", (File("a", b"1"), File("b", b"2")))
 
@@ -321,9 +323,7 @@ def test_calls_at_the_same_time_have_processes_of_their_own(
     )
 
     async def work() -> list[bytes]:
-        jobs = [
-            session.job(values={"mine": mine, "other": other}) for mine, other in ("ab", "ba")
-        ]
+        jobs = [session.job(values={"mine": mine, "other": other}) for mine, other in ("ab", "ba")]
         both = await asyncio.gather(*(session.generator.generate(job) for job in jobs))
         await session.generator.close()
         return [candidate.content for candidate in both]
@@ -376,7 +376,7 @@ def test_a_cancelled_attempt_leaves_no_process(project: Project, session: Sessio
 
     async def work() -> int:
         task = asyncio.create_task(session.generator.generate(session.job()))
-        while not (project.root / "ready").exists():
+        while not (project.root / "ready").exists():  # noqa: ASYNC110 - it is another process that says so
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

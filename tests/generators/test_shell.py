@@ -173,7 +173,9 @@ def test_hostile_argv_words_reach_the_program_as_they_are(project: Project, text
 
 
 def test_an_exit_code_fails_the_attempt_with_the_end_of_stderr(project: Project) -> None:
-    line = "i=0; while [ $i -lt 2000 ]; do echo 123456789 >&2; i=$((i+1)); done; echo end >&2; exit 3"
+    line = (
+        "i=0; while [ $i -lt 2000 ]; do echo 123456789 >&2; i=$((i+1)); done; echo end >&2; exit 3"
+    )
     error = refused(SHELL, project.job(shell(line)))
     assert error.reason == "command_failed"
     first, _, rest = error.message.partition("\n")
@@ -306,7 +308,9 @@ def test_only_regular_files_inside_the_project_count(project: Project, tmp_path:
     (project.root / "link").symlink_to(tmp_path / "outside")
     (project.root / "folder").mkdir()
     inside = project.write("in/file", "x")
-    step = argv("cat", "../outside", str(tmp_path / "outside"), "link", "folder", str(inside), "", ".")
+    step = argv(
+        "cat", "../outside", str(tmp_path / "outside"), "link", "folder", str(inside), "", "."
+    )
     assert list(SHELL.identity(step, str(project.root))["files"]) == ["in/file"]  # type: ignore[arg-type]  # a mapping
 
 

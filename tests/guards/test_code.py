@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -33,8 +34,7 @@ class Answering:
         env: Mapping[str, str],
         timeout: float,
     ) -> bytes:
-        with open(subject[1], "rb") as file:
-            self.asked = (target, subject[0], file.read(), timeout)
+        self.asked = (target, subject[0], Path(subject[1]).read_bytes(), timeout)  # noqa: ASYNC240 - a fake
         self.env = env
         return json.dumps(self._answer).encode()
 

@@ -69,7 +69,9 @@ def test_a_config_that_is_no_command_breaks_the_guard(project: Project) -> None:
 
 def test_a_timeout_breaks_the_guard_and_ends_its_processes(project: Project) -> None:
     guard = sh("setsid sleep 999 & sleep 999", timeout=0.3)
-    assert broken(project, COMMAND, guard, candidate("")) == "'command' gave no verdict within 0.3 s"
+    assert (
+        broken(project, COMMAND, guard, candidate("")) == "'command' gave no verdict within 0.3 s"
+    )
     assert sweep(project.mark) == 0
 
 

@@ -51,7 +51,7 @@ def test_good_syntax_is_accepted(project: Project, language: str, content: str) 
         ("yaml", "a: *x", "not YAML: the alias '*x' has no anchor"),
         ("yaml", "a: &x 1\n---\nb: *x", "not YAML: the alias '*x' has no anchor"),
         ("yaml", b"\xff\xfe\xfa", "not YAML: "),
-        ("yaml", DEEP, "not YAML: "),
+        ("yaml", DEEP, "not YAML: nested too deeply"),
     ],
 )
 def test_bad_syntax_is_rejected(
@@ -186,7 +186,9 @@ def test_a_pattern_cannot_run_away(project: Project) -> None:
 
 @pytest.mark.parametrize("config", [{"pattern": "(a"}, {"pattern": "(?=a)"}, {"pattern": "(a)\\1"}])
 def test_a_pattern_that_re2_does_not_know_breaks_the_guard(project: Project, config: Json) -> None:
-    assert "is no pattern of re2" in broken(project, RegexGuard(), Guard("regex", config), candidate(""))
+    assert "is no pattern of re2" in broken(
+        project, RegexGuard(), Guard("regex", config), candidate("")
+    )
 
 
 @pytest.mark.parametrize("config", [{}, {"pattern": 1}, {"pattern": "a", "must": "maybe"}])

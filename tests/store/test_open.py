@@ -189,6 +189,21 @@ def test_a_lock_that_stays_is_an_error_and_one_that_ends_is_not(place: str) -> N
         other.close()
 
 
+@pytest.mark.req("D03")
+def test_a_full_disk_is_an_error_that_passes(place: str) -> None:
+    with SqliteStore.open(place, create=True) as store:
+        writer = store._database._writer
+        writer.pragma("max_page_count", writer.pragma("page_count"))
+        big = Batch(appends=ONE.appends, blobs=[(digest_bytes(b"x" * 16000), b"x" * 16000)])
+        with pytest.raises(StoreError, match="is full"):
+            store.commit(big)
+        assert store.last("line:main") == 0
+        writer.pragma("max_page_count", 1_000_000)
+        store.commit(big)
+        assert store.last("line:main") == 1
+        assert list(store.check()) == []
+
+
 def test_a_reader_does_not_wait_for_a_writer_of_the_same_store(place: str) -> None:
     inside, done = threading.Event(), threading.Event()
 

@@ -251,6 +251,9 @@ def _ahead(where: Place, step: str, options: Options) -> dict[str, Json]:
     outlook = foreseen.outlooks[step_id]
     probe = outlook.probe
     changes = probe.changes if probe else ()
+    if outlook.reason.code == "upstream_changed" and not any(c.part == "upstream" for c in changes):
+        above = Change("upstream", "upstream_changed", outlook.reason.because, None, None)
+        changes = (*changes, above)
     return {
         "step": step_id,
         "decision": outlook.decision,

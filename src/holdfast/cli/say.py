@@ -128,8 +128,8 @@ def _reused(event: StepsReused) -> str:
     return f"= reused {len(names)}: {shown}" + (" …" if len(names) > 6 else "")  # noqa: PLR2004
 
 
-def end_block(state: State, now: int) -> str:
-    """What a run came to, and what to do next."""
+def end_block(state: State, now: int, *, driven: bool = True) -> str:
+    """What a run came to, and what to do next. `driven` is false if no engine drives it any more."""
     counts = state.counts
     complete = counts["done"] + counts["reused"]
     end = state.ended_at or now
@@ -137,14 +137,16 @@ def end_block(state: State, now: int) -> str:
     what = (
         f"{complete} of {len(state.steps)} done · {counts['reused']} reused, {counts['done']} ran"
     )
-    lines = [f"{state.run} {state.status} · {what} · {took}"]
+    abandoned = state.status == "running" and not driven
+    word = "running, but its engine is gone" if abandoned else state.status
+    lines = [f"{state.run} {word} · {what} · {took}"]
     for step_id in state.graph.order:
         step = state.steps[step_id]
         if step.phase in {"failed", "waiting"} and step.reason is not None:
             lines.append(f"{SIGNS[step.phase]} {step_id}: {sentence(step.reason)}")
     if counts["skipped"]:
         lines.append(f"– {counts['skipped']} skipped because of that")
-    lines.append(f"next: {_next(state)}")
+    lines.append(f"next: {'holdfast resume' if abandoned else _next(state)}")
     return "\n".join(lines)
 
 

@@ -43,6 +43,7 @@ def status(
     with_store = where.open(readonly=True)
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
+        driven = wire.is_driven(with_store, state)
     finally:
         with_store.close()
     if as_json:
@@ -53,7 +54,7 @@ def status(
         why = f": {sentence(step.reason)}" if step.reason else ""
         tries = f" ({step.attempts} attempts)" if step.attempts > 1 else ""
         out(f"{SIGNS[step.phase]} {step_id} {step.phase}{why}{tries}")
-    out(end_block(state, wire.now_ms()))
+    out(end_block(state, wire.now_ms(), driven=driven))
     return 0
 
 

@@ -45,7 +45,7 @@ class Refs(NamedTuple):
 
 def own_parts(step: Step, observed: Mapping[str, Json]) -> dict[str, Json]:
     """The step's own parts of the key. `observed` is what the world adds: files, tools, environment."""
-    guards: list[Json] = [guard_json(guard) for guard in step.guards]
+    guards: list[Json] = [guard_json(guard, limits=False) for guard in step.guards]
     guard_config: dict[str, Json] = {"guards": guards}
     if observed.get("guards"):
         guard_config["observed"] = observed["guards"]

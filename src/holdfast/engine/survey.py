@@ -66,10 +66,10 @@ class Survey:
         """The observed parts of a step's key as they are now. NoInputError if a glob matches nothing."""
         parts: dict[str, Json] = dict(self._executor.identity(step, self._root))
         unsure = [str(name) for name in _listed(parts.get("unresolved"))]
-        if self._makers and (files := parts.get("files")):
-            parts["files"] = self._not_from_needs(step, cast("Mapping[str, Json]", files))
         if step.inputs:
             parts["inputs"] = self.inputs(step)
+        if files := cast("Mapping[str, Json]", parts.get("files", {})):
+            parts["files"] = self._named_only(step, files, parts.get("inputs"))
         if step.env:
             parts["env"] = {name: _env_digest(name) for name in step.env}
         if step.tool_versions:
@@ -78,12 +78,13 @@ class Survey:
             unsure += [f"version of '{name}'" for name, found in tools.items() if found is None]
         return Seen(parts, tuple(unsure))
 
-    def _not_from_needs(self, step: Step, files: Mapping[str, Json]) -> dict[str, Json]:
-        """Files that a command names, without those that needed steps make: their artifacts count."""
+    def _named_only(self, step: Step, files: Mapping[str, Json], inputs: Json) -> dict[str, Json]:
+        """Files that a command names, without declared inputs and what needed steps make."""
+        declared = inputs if isinstance(inputs, Mapping) else {}
         kept = {}
         for path, found in files.items():
             maker = self._maker(path)
-            if maker is None or not self._is_above(maker, step):
+            if path not in declared and (maker is None or not self._is_above(maker, step)):
                 kept[path] = found
         return kept
 

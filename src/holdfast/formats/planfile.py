@@ -12,7 +12,7 @@ from typing import cast
 from holdfast.errors import Problem
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
-from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, quoted
+from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
 from holdfast.formats.records import record
 from holdfast.formats.shapes import Reading, command, function, kind_of
 from holdfast.formats.wiring import Wired, check_wiring
@@ -58,7 +58,7 @@ def load_text(content: bytes, file: str, root: str, name: str | None = None) -> 
         except (RecursionError, MemoryError) as error:
             message = "the plan needs more memory than there is"
             raise problems.fatal("P011", NOWHERE, message) from error
-    return Loaded(plan, file, root, tuple(problems.warnings))
+    return Loaded(plan, file, root, in_order(problems.warnings))
 
 
 @contextmanager

@@ -113,7 +113,7 @@ class Problems:
         return self.error()
 
     def error(self) -> PlanError:
-        return PlanError(tuple(sorted(self.found, key=lambda item: (item.line, item.column))))
+        return PlanError(in_order(self.found))
 
     def stop(self) -> None:
         """End the load here if anything was found."""
@@ -127,6 +127,11 @@ class Problems:
             return ""
         near = _nearest(word, candidates)
         return f"did you mean '{near}'?" if near else ""
+
+
+def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """As they stand in the file."""
+    return tuple(sorted(problems, key=lambda item: (item.line, item.column)))
 
 
 def folded(text: str) -> str:
@@ -153,7 +158,7 @@ def _nearest(word: str, candidates: Iterable[str]) -> str:
     size = len(word)
     near = (item for item in candidates if abs(len(item) - size) <= 3)  # noqa: PLR2004 - a few letters
     plain = {_bare(item): item for item in islice(near, MOST_CANDIDATES)}
-    close = difflib.get_close_matches(_bare(word), plain, n=1, cutoff=0.7)
+    close = difflib.get_close_matches(_bare(word), plain, n=1, cutoff=0.6)
     return plain[close[0]] if close else ""
 
 

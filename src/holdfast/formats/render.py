@@ -19,8 +19,10 @@ _MARKED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s,:\[\]{}]+")
 def render(problems: Sequence[Problem], source: bytes | str) -> str:
     """All problems with the lines they are about; control characters of the source are escaped."""
     text = source if isinstance(source, str) else source.decode("utf-8", "replace")
-    lines = _BREAK.split(text.removeprefix("\ufeff"))
-    blocks = [_block(problem, lines) for problem in problems[:MOST_SHOWN]]
+    first = problems[:MOST_SHOWN]
+    last = max((problem.line for problem in first), default=0)
+    lines = _BREAK.split(text.removeprefix("\ufeff"), last) if last else []
+    blocks = [_block(problem, lines) for problem in first]
     if len(problems) > MOST_SHOWN:
         blocks.append(f"and {len(problems) - MOST_SHOWN:,} more")
     return "\n\n".join(blocks) + "\n" if blocks else ""

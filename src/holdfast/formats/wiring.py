@@ -13,7 +13,7 @@ from holdfast.formats.nodes import Scalar
 from holdfast.formats.problems import Placed, Problems, quoted
 
 MOST_CIRCLES = 20
-MOST_COMPARED = 4_000_000
+MOST_COMPARED = 2_000_000
 _BATCH = 4096
 
 

@@ -10,9 +10,9 @@ what the function prints goes to the log file that the call names, what it reads
             state: done | failed, again, message; only after `begun`
 
 `subject` is given to the first parameter, whatever its name. `result` is the path to which the
-result is written. `stale` says that a source file changed since this process loaded it, and nothing
-was called; without either first answer nothing was called too. `again` is false if this process should not be used again: something of the call still
-runs in it, or it is not sure which source it loaded.
+result is written. `stale` says that a source file changed since this process loaded it; as long as
+`begun` was not said, nothing was called. `again` is false if this process should not be used again:
+something of the call still runs in it, or it is not sure which source it loaded.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def parameters(
     given, named = set(values), {need.replace("-", "_").replace(".", "_"): need for need in needs}
     taken: dict[str, tuple[str, str]] = {}
     takes_any = False
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in signature(function).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
         elif parameter.kind is parameter.POSITIONAL_ONLY:
@@ -76,6 +76,14 @@ def parameters(
             f"there is no parameter for {', '.join(repr(name) for name in sorted(given))}"
         )
     return taken
+
+
+def signature(function: Callable[..., object]) -> inspect.Signature:
+    """The signature, without looking up the names in its annotations: some are for type checkers only."""
+    if sys.version_info >= (3, 14):
+        form = importlib.import_module("annotationlib").Format.STRING
+        return inspect.signature(function, annotation_format=form)
+    return inspect.signature(function)
 
 
 def manner(annotation: object) -> str:
@@ -198,8 +206,8 @@ def _enter(call: dict[str, Any]) -> None:
     os.chdir(call["folder"])
     importlib.invalidate_caches()
     if "tempfile" in sys.modules:
-        sys.modules["tempfile"].tempdir = None  # it keeps the TMPDIR of an earlier call
-    with open(call["log"], "ab", buffering=0) as log:  # noqa: PTH123 - a descriptor is wanted
+        vars(sys.modules["tempfile"])["tempdir"] = None  # or the TMPDIR of an earlier call stays
+    with open(call["log"], "ab", buffering=0) as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
 
@@ -242,7 +250,7 @@ def _artifact(how: str, form: str, path: str, need: str) -> object:
 
 
 def _subject(function: Callable[..., object], form: str, path: str) -> object:
-    first = next(iter(inspect.signature(function).parameters.values()), None)
+    first = next(iter(signature(function).parameters.values()), None)
     if first is None:
         raise CallError("the function takes no artifact")
     return _artifact(manner(first.annotation), form, path, "step")
@@ -280,7 +288,7 @@ def _loaded(root: str) -> dict[str, Stat]:
 
 def _stat(path: str) -> Stat | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 - hundreds of them for each call
+        found = os.stat(path)
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -85,9 +85,7 @@ def prompt_text(prompt: Json, feedback: Sequence[Feedback] = ()) -> str:
     return "\n".join(shown)
 
 
-def collect(
-    folder: str, produces: Sequence[str], limit: int = MAX_ARTIFACT_BYTES
-) -> Candidate:
+def collect(folder: str, produces: Sequence[str], limit: int = MAX_ARTIFACT_BYTES) -> Candidate:
     """Read what a step made at its paths; one file is its bytes, anything else several files.
 
     A path with no file, a link or a special file is a rejection (`guard_rejected`): the step ended

@@ -81,7 +81,7 @@ class InlineFunctions:
             else:
                 result = prepared.function(**step.values)
             if result.__class__ is str and not step.produces:  # most of them
-                return Candidate("bytes", cast("str", result).encode())
+                return Candidate("bytes", result.encode())
             return _candidate(job, result)
         except AttemptError:
             raise

@@ -15,6 +15,8 @@ from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 from holdfast.ports import Candidate, Job
 
+MAX_DEPTH = 1000
+
 
 class SyntaxGuard:
     """Parses, never runs: `python`, `json` or `yaml`.
@@ -132,10 +134,18 @@ def _json(content: bytes) -> str:
 
 
 def _yaml(content: bytes) -> str:
-    """Read the events only: no tag is resolved, no alias expanded, no depth costs stack."""
+    """Read the events only: no tag is resolved and no alias expanded.
+
+    The depth is bounded because the parser's time grows with its square.
+    """
     anchors: set[str] = set()
+    depth = 0
     try:
         for event in yaml.parse(content, Loader=yaml.CSafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                return "not YAML: nested too deeply"
             if isinstance(event, yaml.DocumentStartEvent):
                 anchors.clear()
             elif isinstance(event, yaml.AliasEvent):

@@ -224,19 +224,19 @@ def _step_json(step: Step) -> dict[str, Json]:
     return data
 
 
-def guard_json(guard: Guard) -> dict[str, Json]:
-    """A guard as JSON, defaults left out; part of the plan snapshot and of every ref."""
+def guard_json(guard: Guard, *, limits: bool = True) -> dict[str, Json]:
+    """A guard as JSON, defaults left out: with its limits for a snapshot, without them for a ref."""
     data: dict[str, Json] = {"kind": guard.kind}
     if guard.config is not None:
         data["config"] = guard.config
     if guard.name:
         data["name"] = guard.name
-    if guard.timeout is not None:
+    if limits and guard.timeout is not None:
         data["timeout"] = guard.timeout
     if guard.fatal_on:
         data["fatal_on"] = list(guard.fatal_on)
     if guard.items:
-        data["items"] = [guard_json(item) for item in guard.items]
+        data["items"] = [guard_json(item, limits=limits) for item in guard.items]
     return data
 
 

@@ -46,9 +46,13 @@ class Database:
         self._read_lock = threading.Lock()
         try:
             self._writer = self._connect(create=create)
-            self._prepare(create=create)
-            self._reader = self._connect(create=False)
-            self._reader.pragma("query_only", True)
+            try:
+                self._prepare(create=create)
+                self._reader = self._connect(create=False)
+                self._reader.pragma("query_only", True)
+            except BaseException:
+                self._writer.close()
+                raise
         except apsw.Error as error:
             raise self._failure(error) from error
         self._write_cursor = self._writer.cursor()
@@ -73,7 +77,6 @@ class Database:
         """Bring the tables to this version, or refuse; a store is only made when asked for."""
         version = version_of(self._writer, self._path)
         if version == 0 and not create:
-            self._writer.close()
             raise UsageError(f"no store at '{os.path.dirname(self._path)}'")
         if version < VERSION and self.readonly:
             raise StoreError(f"store '{self._path}' has the old format {version}")

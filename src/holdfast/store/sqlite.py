@@ -52,6 +52,7 @@ from holdfast.store.verify import problems
 _Texts = list[tuple[int, str, str]]  # at, kind, body
 _Small = list[tuple[bytes, bytes]]  # digest, content
 
+_FILE = "state.db"
 _EVENTS = 1000  # events per query
 
 
@@ -80,18 +81,13 @@ class SqliteStore:
         """Open the store in a directory. It is made if `create`; otherwise nothing ever is."""
         check_sqlite(apsw.sqlite_lib_version())
         directory = os.path.abspath(directory)
-        path = os.path.join(directory, "state.db")
-        make = create and not readonly
-        if not make and not os.path.isfile(path):
-            raise UsageError(f"no store at '{directory}'")
         check_file_system(kind_of_disk(directory), directory)
-        if make:
-            try:
-                database = _made(directory, path, busy_ms)
-            except OSError as error:
-                raise StoreError(f"no store can be made at '{directory}': {error}") from error
-        else:
-            database = Database(path, create=False, readonly=readonly, busy_ms=busy_ms)
+        try:
+            database = _opened(directory, readonly=readonly, busy_ms=busy_ms)
+        except UsageError:
+            if readonly or not create:
+                raise
+            database = _made(directory, busy_ms=busy_ms)
         files = BlobFiles(os.path.join(directory, "blobs"), database.poison, write)
         return cls(directory, database, files)
 
@@ -382,18 +378,30 @@ _RUNS = (
 )
 
 
-def _made(directory: str, path: str, busy_ms: int) -> Database:
-    """Make what is missing of a store, one process at a time, and open its database."""
-    os.makedirs(directory, 0o700, exist_ok=True)
-    with only_one(os.path.join(directory, "locks", "store.lock")):
-        make_tree(os.path.join(directory, "blobs"))
-        ignore = os.path.join(directory, ".gitignore")
-        with contextlib.suppress(FileExistsError), open(ignore, "x", encoding="ascii") as file:
-            file.write("*\n")
-        database = Database(path, create=True, readonly=False, busy_ms=busy_ms)
-        for folder in (directory, os.path.dirname(directory)):
-            sync_directory(folder)
-    return database
+def _opened(directory: str, *, readonly: bool, busy_ms: int) -> Database:
+    """Open a store that is there; UsageError if there is none, and then nothing is made."""
+    path = os.path.join(directory, _FILE)
+    if not os.path.isfile(path):
+        raise UsageError(f"no store at '{directory}'")
+    return Database(path, create=False, readonly=readonly, busy_ms=busy_ms)
+
+
+def _made(directory: str, *, busy_ms: int) -> Database:
+    """Make what is missing of a store, one process at a time; the database comes last."""
+    try:
+        os.makedirs(directory, 0o700, exist_ok=True)
+        with only_one(os.path.join(directory, "locks", "store.lock")):
+            make_tree(os.path.join(directory, "blobs"))
+            ignore = os.path.join(directory, ".gitignore")
+            with contextlib.suppress(FileExistsError), open(ignore, "x", encoding="ascii") as file:
+                file.write("*\n")
+            path = os.path.join(directory, _FILE)
+            database = Database(path, create=True, readonly=False, busy_ms=busy_ms)
+            sync_directory(directory)
+            sync_directory(os.path.dirname(directory))
+            return database
+    except OSError as error:
+        raise StoreError(f"no store can be made at '{directory}': {error}") from error
 
 
 def _decoded(journal: str, seq: int, kind: str, body: str) -> Event:

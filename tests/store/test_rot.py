@@ -1,0 +1,214 @@
+"""Bits that change on their own: found, named, and never served."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from holdfast.errors import IntegrityError
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import digest_bytes
+from holdfast.model.event import RunOpened, StopRequested
+from holdfast.model.plan import RunId, StepId
+from holdfast.ports import Append, Batch
+from holdfast.store.codec import first_hash, next_hash
+from holdfast.store.rows import PLACE
+from holdfast.store.sqlite import SqliteStore
+
+LARGE = b"large content " * 5000
+SMALL = b"small content of the step"
+EVENTS = [
+    (number, StopRequested(RunId("r-1"), now=True, by=f"person-{number}")) for number in range(1, 6)
+]
+
+
+def row(step: str, content: bytes) -> Artifact:
+    digest = digest_bytes(content)
+    return Artifact(
+        "p",
+        "l",
+        StepId(step),
+        digest,
+        digest,
+        digest,
+        digest,
+        "accepted",
+        "generated",
+        RunId("r-1"),
+        1,
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    with SqliteStore.open(str(tmp_path / "store"), create=True) as store:
+        store.put(LARGE)
+        store.commit(
+            Batch(
+                appends=[Append("line:main", 0, EVENTS), Append("line:other", 0, EVENTS)],
+                artifacts=[row("big", LARGE), row("small", SMALL)],
+                blobs=[(digest_bytes(SMALL), SMALL)],
+            )
+        )
+        assert list(store.check()) == []
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def raw(place: Path) -> Iterator[apsw.Connection]:
+    connection = apsw.Connection(str(place / "state.db"))
+    yield connection
+    connection.close()
+
+
+def flip(path: Path, mark: bytes) -> None:
+    """Change one bit of the one place in a file that holds these bytes."""
+    content = bytearray(path.read_bytes())
+    assert content.count(mark) == 1
+    content[content.index(mark) + len(mark) - 1] ^= 1
+    path.write_bytes(content)
+
+
+def problems(place: Path) -> list[str]:
+    with SqliteStore.open(str(place), create=False, readonly=True) as store:
+        return list(store.check())
+
+
+@pytest.mark.req("D07")
+def test_a_bit_of_a_content_file(place: Path) -> None:
+    digest = digest_bytes(LARGE)
+    path = place / "blobs" / digest[:2] / digest
+    content = bytearray(LARGE)
+    content[-1] ^= 1
+    path.write_bytes(content)
+    found = problems(place)
+    assert len(found) == 1
+    assert digest in found[0]
+    assert "step 'big' in run 'r-1'" in found[0]
+    assert path.exists()  # a check changes nothing
+    with SqliteStore.open(str(place), create=False) as store:
+        with pytest.raises(IntegrityError, match=digest):
+            store.get(digest)
+
+
+@pytest.mark.req("D07")
+def test_a_bit_of_a_content_in_the_database(place: Path) -> None:
+    flip(place / "state.db", SMALL)
+    digest = digest_bytes(SMALL)
+    assert problems(place) == [f"content '{digest}' of step 'small' in run 'r-1' is damaged"]
+    with SqliteStore.open(str(place), create=False) as store:
+        with pytest.raises(IntegrityError, match=digest):
+            store.get(digest)
+        assert not store.has(digest)
+        assert (place / "blobs" / "quarantine" / digest).exists()
+        store.put(SMALL)
+        assert list(store.check()) == []
+
+
+@pytest.mark.req("D07")
+def test_a_bit_of_an_event(place: Path, raw: apsw.Connection) -> None:
+    raw.execute("DELETE FROM event WHERE place > ?", (2 * PLACE,))
+    raw.execute("DELETE FROM journal WHERE name = 'line:other'")
+    raw.execute("VACUUM")
+    raw.close()
+    flip(place / "state.db", b"person-3")
+    assert problems(place) == ["journal 'line:main': event 3 is damaged"]
+    with SqliteStore.open(str(place), create=False) as store:
+        given = []
+        with pytest.raises(IntegrityError, match="journal 'line:main' is damaged at event 3"):
+            given.extend(store.read("line:main"))
+        assert [item.seq for item in given] == [1, 2]
+        assert [item.seq for item in store.read("line:main", after=3)] == [4, 5]
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize("seq,told", [(3, "event 3 is missing"), (5, "event 5 is missing")])
+def test_an_event_that_is_lost(place: Path, raw: apsw.Connection, seq: int, told: str) -> None:
+    raw.execute("DELETE FROM event WHERE place = ?", (PLACE + seq,))
+    found = problems(place)
+    assert f"journal 'line:main': {told}" in found
+    assert not any("line:other" in problem for problem in found)
+    with SqliteStore.open(str(place), create=False) as store:
+        with pytest.raises(IntegrityError, match="journal 'line:main' is damaged"):
+            list(store.read("line:main"))
+        assert len(list(store.read("line:other"))) == 5
+
+
+def test_an_end_that_was_replaced_together_with_its_hash(place: Path, raw: apsw.Connection) -> None:
+    found = raw.execute("SELECT hash FROM event WHERE place = ?", (PLACE + 4,)).fetchall()
+    before = found[0][0]
+    assert isinstance(before, bytes)
+    body = '{"run":"r-2","now":true,"by":"mallory"}'
+    values = (PLACE + 5, 5, "stop_requested", body, next_hash(before, 5, 5, "stop_requested", body))
+    raw.execute("DELETE FROM event WHERE place = ?", (PLACE + 5,))
+    raw.execute("INSERT INTO event VALUES(?, ?, ?, ?, ?)", values)
+    assert problems(place) == ["journal 'line:main': its last event is not the one it ended with"]
+    with SqliteStore.open(str(place), create=False) as store:
+        with pytest.raises(IntegrityError, match="should end at event 5"):
+            list(store.read("line:main"))
+
+
+def test_an_event_of_a_newer_holdfast_is_named_with_its_place(place: Path) -> None:
+    with SqliteStore.open(str(place), create=False) as store:
+        store.commit(Batch(appends=[Append("line:new", 0, [(1, RunOpened(RunId("r-1")))])]))
+    raw = apsw.Connection(str(place / "state.db"))
+    numbers = raw.execute("SELECT id FROM journal WHERE name = 'line:new'").fetchall()
+    number = numbers[0][0]
+    assert isinstance(number, int)
+    link = next_hash(first_hash("line:new"), 1, 1, "run_dreamt", "{}")
+    raw.execute("DELETE FROM event WHERE place = ?", (number * PLACE + 1,))
+    raw.execute("INSERT INTO event VALUES(?, 1, 'run_dreamt', '{}', ?)", (number * PLACE + 1, link))
+    raw.execute("UPDATE journal SET hash = ? WHERE id = ?", (link, number))
+    raw.close()
+    assert problems(place) == ["journal 'line:new': event 1: there is no event 'run_dreamt'"]
+    with SqliteStore.open(str(place), create=False) as store:
+        with pytest.raises(IntegrityError, match="journal 'line:new', event 1") as caught:
+            list(store.read("line:new"))
+        assert "newer Holdfast" in str(caught.value)
+
+
+@pytest.mark.req("D07")
+def test_a_page_of_the_database(place: Path, raw: apsw.Connection) -> None:
+    found = raw.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'event'").fetchall()
+    size = raw.pragma("page_size")
+    page = found[0][0]
+    assert isinstance(page, int)
+    assert isinstance(size, int)
+    raw.close()
+    with open(place / "state.db", "r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * 16)
+    found_problems = problems(place)
+    assert found_problems
+    assert all("database" in problem or "journal" in problem for problem in found_problems)
+    with SqliteStore.open(str(place), create=False) as store:
+        with pytest.raises(IntegrityError, match="is damaged"):
+            list(store.read("line:main"))
+
+
+@pytest.mark.req("D07")
+def test_a_frame_of_the_log_takes_away_what_came_after_but_changes_nothing(
+    place: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    with SqliteStore.open(str(place), create=False) as store:
+        for number in range(6, 9):
+            event = StopRequested(RunId("r-1"), now=True, by=f"person-{number}")
+            store.commit(Batch(appends=[Append("line:main", number - 1, [(number, event)])]))
+        shutil.copytree(place, copy)
+    os.unlink(copy / "state.db-shm")
+    log = bytearray((copy / "state.db-wal").read_bytes())
+    log[log.rindex(b"person-8")] ^= 1
+    (copy / "state.db-wal").write_bytes(log)
+    with SqliteStore.open(str(copy), create=False) as store:
+        people = [getattr(item.event, "by", "") for item in store.read("line:main")]
+        assert people == [f"person-{number}" for number in range(1, 8)]
+        assert list(store.check()) == []
+
+
+def test_events_without_a_journal_are_named(place: Path, raw: apsw.Connection) -> None:
+    raw.execute("DELETE FROM journal WHERE name = 'line:other'")
+    assert problems(place) == ["database: events of a journal 2 that is not there"]
