@@ -9,11 +9,11 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holdfast.errors import UsageError
+from holdfast.errors import StoreError, UsageError
 from holdfast.model.event import Recorded
 from holdfast.model.plan import Guard, Plan, Step, StepId
 
@@ -185,9 +185,13 @@ def drive(
             return await engine.drive()
 
     try:
-        return asyncio.run(main())
-    finally:
-        hold.release()
+        state = asyncio.run(main())
+    except BaseException:
+        with suppress(StoreError):  # a store that failed cannot be told either
+            hold.release()
+        raise
+    hold.release()
+    return state
 
 
 @contextmanager

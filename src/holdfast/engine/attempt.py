@@ -25,6 +25,8 @@ from holdfast.model.event import (
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
 
+SHORTEST_SECRET = 4
+
 
 @dataclass(slots=True)
 class Result:
@@ -195,7 +197,7 @@ class Bench:
         candidate = outcome.candidate
         assert candidate is not None  # an accepted outcome has one
         digest, blobs, entries = self._content(step, candidate)
-        log = self._note(blobs, outcome.log)
+        log = self._note(step, blobs, outcome.log)
         event = AttemptAccepted(
             step=step.id,
             attempt=started.attempt,
@@ -253,8 +255,13 @@ class Bench:
         blobs.append((digest, content))
         return digest
 
-    def _note(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest | None:
-        return self._put(blobs, content) if content else None
+    def _note(self, step: Step, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest | None:
+        """Store a log or a feedback, without the values of the step's secrets."""
+        if not content:
+            return None
+        env = self._world.env
+        values = [env[name] for name in step.secrets if name in env]
+        return self._put(blobs, _redacted(content, values))
 
     def _refused(
         self, started: AttemptStarted, step: Step, outcome: Outcome, took: int, now: int
@@ -274,9 +281,9 @@ class Bench:
             guard=verdict.guard if verdict else "",
             digest=digest,
             form=candidate.form if candidate else "bytes",
-            feedback=self._note(blobs, outcome.feedback.encode("utf-8", "replace")),
+            feedback=self._note(step, blobs, outcome.feedback.encode("utf-8", "replace")),
             fatal=outcome.ended == "fatal",
-            log=self._note(blobs, outcome.log),
+            log=self._note(step, blobs, outcome.log),
             duration_ms=took,
         )
         result = Result(event, now, blobs)
@@ -290,8 +297,8 @@ class Bench:
     ) -> Result:
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
-        words = self._note(blobs, feedback.encode("utf-8", "replace"))
-        log_digest = self._note(blobs, log)
+        words = self._note(step, blobs, feedback.encode("utf-8", "replace"))
+        log_digest = self._note(step, blobs, log)
         result = Result(
             AttemptFailed(step.id, started.attempt, code, words, log_digest, took), now, blobs
         )
@@ -305,8 +312,8 @@ class Bench:
         """An attempt that gave no answer: what it left at its output paths is kept, then put back."""
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
-        words = self._note(blobs, feedback.encode("utf-8", "replace"))
-        log_digest = self._note(blobs, log)
+        words = self._note(step, blobs, feedback.encode("utf-8", "replace"))
+        log_digest = self._note(step, blobs, log)
         result = Result(AttemptLost(step.id, started.attempt, code, words, log_digest), now, blobs)
         kept = self._put_back(started, step, result)
         result.ending = AttemptLost(step.id, started.attempt, code, words, log_digest, kept)
@@ -366,6 +373,14 @@ class Bench:
             reusable=accepted.reusable if accepted else False,
             at=now,
         )
+
+
+def _redacted(content: bytes, secrets: Sequence[str]) -> bytes:
+    """Logs and feedback without the values of secrets; very short values would blacken everything."""
+    for value in secrets:
+        if len(value) >= SHORTEST_SECRET:
+            content = content.replace(value.encode("utf-8", "surrogateescape"), b"[secret]")
+    return content
 
 
 def leftovers(world: World, state: State) -> None:

@@ -55,6 +55,14 @@ class Hold:
             store.beat(mine.engine, sharing=True)
             self._await_sharing()
 
+    def drives(self, run: RunId) -> None:
+        """Say which run this engine drives; HeldError if another live one drives it."""
+        for other in self._others():
+            if other.run == run and not self._world.gone(other.owner):
+                raise _held(other, self._line, self._world.clock())
+        self.run = run
+        self._world.store.beat(self._world.owner.engine, sharing=self.sharing, run=run)
+
     def _await_sharing(self) -> None:
         """Wait until every other engine writes claims, or is gone."""
         while waiting := [other for other in self._others() if not other.sharing]:

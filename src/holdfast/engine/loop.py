@@ -9,31 +9,31 @@ stored, folds it, and goes on from there.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from holdfast.core.changes import Choice, choose
 from holdfast.core.decide import fail, settle
 from holdfast.core.fold import INTERRUPTED, apply, extend
 from holdfast.core.react import may_start, react
-from holdfast.core.refs import Upstream
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
 from holdfast.engine.hold import Hold
+from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import Probed, Prober
-from holdfast.engine.survey import NoInputError, Survey
+from holdfast.engine.probe import Probed
+from holdfast.engine.survey import Survey
 from holdfast.engine.world import World
 from holdfast.errors import EditError
-from holdfast.model.artifact import Artifact, Form
+from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import (
+    AttemptAccepted,
     AttemptStarted,
     Event,
-    OutputsPlaced,
     Reason,
     Recorded,
     Reused,
@@ -70,16 +70,17 @@ class Engine:
         self._hold = hold
         self._writer = Writer()
         self._survey = survey
-        self._outputs = Outputs(world.root, world.journal, world.store)
+        self._outputs = Outputs(world.root, world.journal(state.run), world.store)
         self._bench = Bench(world, state, survey, self._outputs)
-        self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
+        self._looker = Looker(world, state, survey, self._outputs, self._bench)
         self._pending = Pending()
         self._committed = state.seq
         self._committing = False
         self._seen = 0
         self._to_look: deque[StepId] = deque()
-        self._desk: list[tuple[int, int, StepId]] = []
-        self._answers: dict[StepId, tuple[Probed, Choice]] = {}
+        self._turns = 0
+        self._desks: dict[bool, list[tuple[int, int, StepId]]] = {True: [], False: []}
+        self._looks: dict[StepId, tuple[Look, int]] = {}
         self._observed: dict[StepId, Mapping[str, Json]] = {}
         self._claims: dict[StepId, tuple[ClaimKey, int]] = {}
         self._contested: set[StepId] = set()
@@ -87,6 +88,8 @@ class Engine:
         self._outside = 0
         self._stopping = False
         self._over = False
+        self._alarm: int | None = None
+        self._warned = False
         self._error: BaseException | None = None
         self._wake = asyncio.Event()
 
@@ -119,7 +122,7 @@ class Engine:
                 if self._error is not None:
                     raise self._error
                 if not self._over:
-                    await self._wake.wait()
+                    await self._wait()
             return self.state
         finally:
             pulse.cancel()
@@ -131,6 +134,16 @@ class Engine:
             self._writer.close()
             await self._world.executor.close()
 
+    async def _wait(self) -> None:
+        """Until something happened, or the moment comes at which the core wants to be asked again."""
+        if self._alarm is None:
+            await self._wake.wait()
+            return
+        left = max(0, self._alarm - self._world.clock()) / 1000
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await self._wake.wait()
+
     async def _end_tasks(self) -> None:
         for task in self._tasks.values():
             task.cancel()
@@ -140,10 +153,11 @@ class Engine:
 
     async def _turn(self) -> None:
         while True:
+            self._turns += 1
             following = react(
                 self.state, seen=self._seen, now=self._world.clock(), stopping=self._stopping
             )
-            self._seen = following.seen
+            self._seen, self._alarm = following.seen, following.wake
             self._to_look.extend(following.probe)
             if not self._to_look or self._stopping:
                 break
@@ -165,181 +179,94 @@ class Engine:
         if step_id not in self.state.ready:
             return
         step = self.state.plan.steps[step_id]
-        try:
-            probed, choice = self._choose(step)
-            if choice.action == "reuse" and step.produces:
-                choice = self._against_disk(step, probed, choice)
-        except (NoInputError, EditError) as error:
-            for event in fail(self.state, step_id, Reason("command_failed", (error.message,))):
-                self._append(event)
-            return
-        if choice.action == "reuse":
-            self._reuse(probed, choice)
-        elif choice.reason.code == "output_modified" and self.state.options.on_drift == "fail":
-            for event in fail(self.state, step_id, choice.reason):
-                self._append(event)
-        else:
-            self._answers[step_id] = (probed, choice)
+        look = self._decided(step)
+        if look is not None:
+            self._looks[step_id] = (look, self._turns)
             rank = self.state.graph.rank[step_id]
-            heapq.heappush(self._desk, (PRIORITIES[step.priority], rank, step_id))
+            desk = self._desks[step_id in self._world.inline]
+            heapq.heappush(desk, (PRIORITIES[step.priority], rank, step_id))
 
-    def _choose(self, step: Step) -> tuple[Probed, Choice]:
-        state = self.state
-        now = state.steps[step.id]
-        upstream = {}
-        for need in step.needs:
-            if need.type == "data":
-                above = state.steps[need.step]
-                if above.config_ref is not None and above.digest is not None:
-                    upstream[need.step] = Upstream(above.config_ref, above.digest)
-        probed = self._prober.probe(
-            step,
-            upstream,
-            state.options,
-            previous=state.previous,
-            moved=lambda: self._moved(step),
-        )
-        return probed, choose(
-            step, probed.probe, state.options, now=self._world.clock(), tried=now.last
-        )
+    def _decided(self, step: Step) -> Look | None:
+        """What to run; None if the step was settled on the spot."""
+        try:
+            look = self._looker.look(step)
+        except EditError as error:
+            self._fail(step.id, Reason("command_failed", (error.message,)))
+            return None
+        if look.placed is not None:
+            self._append(look.placed)
+            self._pending.applied.append(look.key)
+        if look.choice.action == "reuse":
+            self._reuse(look)
+            return None
+        drifted = look.choice.reason.code == "output_modified"
+        if drifted and self.state.options.on_drift == "fail":
+            self._fail(step.id, look.choice.reason)
+            return None
+        return look
 
-    def _moved(self, step: Step) -> tuple[str, ...]:
-        """The data needs that ran, or stand on something new, in this run."""
-        names = []
-        for need in step.data_needs:
-            above = self.state.steps[need]
-            code = above.reason.code if above.reason else ""
-            if above.phase == "done" or code in {"amended", "reguarded", "unchanged_content"}:
-                names.append(need)
-        return tuple(sorted(names))
+    def _fail(self, step_id: StepId, reason: Reason) -> None:
+        for event in fail(self.state, step_id, reason):
+            self._append(event)
 
-    def _against_disk(self, step: Step, probed: Probed, choice: Choice) -> Choice:
-        """An artifact that stands must also lie on the disk: restore it, or see that a person changed it."""
-        artifact, state = choice.artifact, self.state
+    def _reuse(self, look: Look) -> None:
+        artifact, probe = look.choice.artifact, look.probed.probe
         assert artifact is not None  # a reuse has one
-        drift = self._outputs.drift(
-            step,
-            artifact,
-            lambda: self._world.store.artifacts(
-                project=state.project, line=state.line, step=step.id
-            ),
-        )
-        if drift.state == "equal":
-            return choice
-        if drift.state == "edited":
-            return Choice("run", Reason("output_modified", drift.paths), None)
-        entries = self._outputs.wanted(step, artifact.digest, artifact.form)
-        key = f"{state.run}.{step.id}.place"
-        paths = self._outputs.place(step, entries, key)
-        self._append(OutputsPlaced(step.id, artifact.digest, artifact.form, paths))
-        self._pending.applied.append(key)
-        return choice
-
-    def _reuse(self, probed: Probed, choice: Choice) -> None:
-        artifact = choice.artifact
-        assert artifact is not None  # a reuse has one
-        refs = probed.probe.refs
-        item = Reused(
-            probed.probe.step, refs.config_ref, artifact.digest, artifact.form, choice.reason.code
-        )
-        if choice.reason.code == "unchanged_content":
-            row = replace(artifact, config_ref=refs.config_ref, run=self.state.run, attempt=0)
+        ref, code = probe.refs.config_ref, look.choice.reason.code
+        if code == "unchanged_content":
+            row = replace(artifact, config_ref=ref, run=self.state.run, attempt=0)
             self._pending.artifacts.append(row)
+        item = Reused(probe.step, ref, artifact.digest, artifact.form, code)
         self._append(StepsReused((item,)))
 
     # --- starting -----------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Start what waits on the desk, best first, while there is room."""
-        blocked = []
-        while self._desk and not self._stopping:
-            entry = heapq.heappop(self._desk)
-            step_id = entry[2]
-            if step_id not in self.state.ready:
-                self._answers.pop(step_id, None)
-                continue
-            inline = step_id in self._world.inline
-            full = (
-                len(self._pending.launch) >= MOST_AT_ONCE
-                if inline
-                else self._outside >= self._world.parallel
-            )
-            if full or not may_start(self.state, step_id):
-                blocked.append(entry)
-                if full and not inline:
-                    break
-                if full or len(blocked) > MOST_AT_ONCE:
-                    break
-                continue
-            self._start(step_id)
-        for entry in blocked:
-            heapq.heappush(self._desk, entry)
+        """Start what waits, best first, while there is room: functions of this process, then the rest."""
+        for inline, desk in self._desks.items():
+            blocked = []
+            while desk and not self._stopping and self._has_room(inline=inline):
+                entry = heapq.heappop(desk)
+                if entry[2] not in self.state.ready:
+                    self._looks.pop(entry[2], None)
+                elif may_start(self.state, entry[2]):
+                    self._start(entry[2])
+                else:
+                    blocked.append(entry)
+            for entry in blocked:
+                heapq.heappush(desk, entry)
+
+    def _has_room(self, *, inline: bool) -> bool:
+        if inline:
+            return len(self._pending.launch) < MOST_AT_ONCE
+        return self._outside < self._world.parallel
 
     def _start(self, step_id: StepId) -> None:
         step = self.state.plan.steps[step_id]
-        probed, choice = self._answers.pop(step_id)
+        look, turn = self._looks.pop(step_id)
+        if turn != self._turns and look.probed.seen:  # it waited: the world may have changed
+            again = self._decided(step)
+            if again is None:
+                return
+            look = again
         fence = 0
         if self._hold.sharing:
-            taken = self._claim(step, probed)
+            taken = self._claim(step, look.probed)
             if taken is None:
                 return
             fence = taken
-        if choice.reason.code == "output_modified" and choice.action == "run":
-            started, blobs = self._adoption(step, probed, choice)
-        else:
-            started, blobs = self._attempt(step, probed, choice)
+        try:
+            started, blobs = self._looker.start(step, look)
+        except EditError as error:
+            self._fail(step_id, Reason("command_failed", (error.message,)))
+            return
         started = replace(started, fence=fence)
-        self._observed[step_id] = probed.seen
+        self._observed[step_id] = look.probed.seen
         self._append(started)
         self._pending.blobs += blobs
         self._pending.launch.append(started)
         if step_id not in self._world.inline:
             self._outside += 1
-
-    def _attempt(
-        self, step: Step, probed: Probed, choice: Choice
-    ) -> tuple[AttemptStarted, list[tuple[Digest, bytes]]]:
-        refs = probed.probe.refs
-        blobs = [(refs.own_ref, probed.own)]
-        reguard = choice.artifact if choice.action == "reguard" else None
-        before = None
-        if reguard is None and (kept := self._bench.keep_before(step)) is not None:
-            before = kept.digest
-            blobs += kept.blobs
-        started = AttemptStarted(
-            step=step.id,
-            attempt=self.state.steps[step.id].attempts + 1,
-            config_ref=refs.config_ref,
-            input_ref=refs.input_ref,
-            own_ref=refs.own_ref,
-            reason=choice.reason,
-            before=before,
-            reguard=reguard.digest if reguard else None,
-            form=reguard.form if reguard else "bytes",
-            source=reguard.source if reguard else "generated",
-            reusable=not probed.probe.unsure,
-        )
-        return started, blobs
-
-    def _adoption(
-        self, step: Step, probed: Probed, choice: Choice
-    ) -> tuple[AttemptStarted, list[tuple[Digest, bytes]]]:
-        """A person changed the output: guard that version, or make a new one after storing it."""
-        started, blobs = self._attempt(step, probed, choice)
-        if self.state.options.on_drift != "adopt":
-            return started, blobs
-        kept = self._outputs.keep(step)
-        blobs += kept.blobs
-        single = len(kept.entries) == 1 and kept.entries[0].path == step.produces[0]
-        if len(step.produces) == 1 and single:
-            entry = kept.entries[0]
-            form: Form = "program" if entry.executable else "bytes"
-            return replace(
-                started, reguard=entry.digest, form=form, source="human", before=None
-            ), blobs
-        return replace(
-            started, reguard=kept.digest, form="tree", source="human", before=None
-        ), blobs
 
     def _claim(self, step: Step, probed: Probed) -> int | None:
         """Take the step for this engine; None while another one has it, or has just finished it."""
@@ -404,8 +331,11 @@ class Engine:
             self._outputs.placed(key)
         if pending.events:
             self._world.on_events(pending.events)
-        for started in pending.launch:
-            self._launch(started)
+        try:
+            for started in pending.launch:
+                self._launch(started)
+        except BaseException as error:  # noqa: BLE001 - an engine that cannot run attempts is over
+            self._error = error
 
     # --- attempts -----------------------------------------------------------------------------------
 
@@ -450,6 +380,8 @@ class Engine:
         if started.step not in self._world.inline:
             self._outside -= 1
         self._take(result)
+        if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
+            self._warn_unconfined()
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
         if self.state.options.fail_fast and self.state.counts["failed"]:
@@ -457,6 +389,11 @@ class Engine:
         if claim := self._claims.pop(started.step, None):
             self._pending.held.append(claim)
             self._pending.released.append(claim)
+
+    def _warn_unconfined(self) -> None:
+        if not self._warned:
+            self._warned = True
+            self._world.say("steps run unconfined: bubblewrap is not there or not allowed")
 
     def _take(self, result: Result) -> None:
         self._pending.blobs += result.blobs

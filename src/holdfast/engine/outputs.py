@@ -124,6 +124,7 @@ class Outputs:
             found = contents.get(Digest(digest))
             return self._store.chunks(Digest(digest)) if found is None else found
 
+        os.makedirs(os.path.dirname(self._journal), exist_ok=True)
         apply(self._root, changes, content, journal_dir=self._journal, key=key)
         return tuple(change.path for change in changes)
 

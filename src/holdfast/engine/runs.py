@@ -49,10 +49,10 @@ def start_run(
         known = _run_of_key(world, plan.project, line, key) if key else None
         if known is not None:
             return hold, _continue(world, hold, known)
-        previous = _supersede(world, hold, plan.project, line)
-        state, fence = _open(world, plan, line, options, key, previous)
-        hold.run = state.run
-        world.store.beat(world.owner.engine, sharing=hold.sharing, run=state.run)
+        previous = _supersede(world, plan.project, line)
+        hold.run = RunId(f"r-{world.new_id()}")  # said before the run exists: nobody may end it
+        world.store.beat(world.owner.engine, sharing=hold.sharing, run=hold.run)
+        state, fence = _open(world, plan, line, options, hold.run, key, previous)
         survey = Survey(world.root, world.store, world.executor, plan)
         fresh = empty_state(plan, graph)
         for recorded in state.events:
@@ -89,7 +89,13 @@ class _Opened:
 
 
 def _open(
-    world: World, plan: Plan, line: str, options: Options, key: str, previous: RunId | None
+    world: World,
+    plan: Plan,
+    line: str,
+    options: Options,
+    run: RunId,
+    key: str,
+    previous: RunId | None,
 ) -> tuple[_Opened, int]:
     """Store the plan and the first facts of a run in one transaction."""
     content, shape = plan_bytes(plan), canonical(structure(plan))
@@ -98,7 +104,6 @@ def _open(
     if digest_bytes(shape) != ref:
         raise IntegrityError("the structure of the plan does not have its own digest")
     world.store.put(shape)
-    run = RunId(f"r-{world.new_id()}")
     start = RunStarted(run, line, plan.project, digest, ref, options, world.owner.engine, previous)
     journal = line_journal(plan.project, line)
     while True:
@@ -140,10 +145,9 @@ def _continue(
     only: Sequence[StepId] | None = None,
     code: str = "retried",
 ) -> Engine:
+    hold.drives(run)
     fence, state = _take_over(world, run)
     survey = Survey(world.root, world.store, world.executor, state.plan)
-    hold.run = run
-    world.store.beat(world.owner.engine, sharing=hold.sharing, run=run)
     if state.ended:
         return Engine(world, state, fence, hold, survey)
     results = _lost(world, state, survey)
@@ -175,7 +179,7 @@ def _take_over(world: World, run: RunId) -> tuple[int, State]:
 def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     """What a dead engine left: end its processes, finish or undo its writes, keep and put back outputs."""
     leftovers(world, state)
-    outputs = Outputs(world.root, world.journal, world.store)
+    outputs = Outputs(world.root, world.journal(state.run), world.store)
     accepted = {
         f"{state.run}.{e.step}.{e.attempt}"
         for e in _events(world, state.run)
@@ -191,7 +195,7 @@ def _events(world: World, run: RunId) -> Iterable[Event]:
     return (recorded.event for recorded in world.store.read(f"run:{run}"))
 
 
-def _supersede(world: World, hold: Hold, project: str, line: str) -> RunId | None:
+def _supersede(world: World, project: str, line: str) -> RunId | None:
     """End earlier runs of the line that nobody drives any more; gives the latest run."""
     latest = None
     driven = {holder.run for holder in world.store.holders(project, line)}
@@ -199,7 +203,6 @@ def _supersede(world: World, hold: Hold, project: str, line: str) -> RunId | Non
         latest = row.run
         if row.run not in driven and not _has_ended(world, row.run):
             _supersede_one(world, row.run)
-    del hold
     return latest
 
 
@@ -238,7 +241,7 @@ def _supersede_one(world: World, run: RunId) -> None:
             [blob for result in results for blob in result.blobs],
         )
     )
-    outputs = Outputs(world.root, world.journal, world.store)
+    outputs = Outputs(world.root, world.journal(run), world.store)
     for result in results:
         for key in result.applied:
             outputs.placed(key)

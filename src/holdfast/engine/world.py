@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.model.event import Recorded
-from holdfast.model.plan import StepId
+from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Executor, Owner, Store
 
 
@@ -43,7 +43,6 @@ class World:
         """Where attempts have their private directories."""
         return os.path.join(self.home, "scratch")
 
-    @property
-    def journal(self) -> str:
-        """Where sets of files on their way into the project are written down."""
-        return os.path.join(self.home, "apply")
+    def journal(self, run: RunId) -> str:
+        """Where sets of files on their way into the project are written down, for one run."""
+        return os.path.join(self.home, "apply", run)

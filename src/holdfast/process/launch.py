@@ -175,6 +175,9 @@ class Started:
             await self._end_family(patience)
             return
         while not tree.reap(init):
+            # An orphan that came to us. Killed in its set-up, bubblewrap has not yet bound it to
+            # its own death; the pid is safe, for only we can take the status.
+            os.kill(init, signal.SIGKILL)
             await self._gone(init, patience)
 
     async def _end_family(self, patience: _Patience) -> None:

@@ -22,6 +22,7 @@ from typing import TypeVar
 import apsw
 
 from holdfast.errors import BugError, HoldfastError, IntegrityError, StoreError, UsageError
+from holdfast.store.blobs import sync_directory
 from holdfast.store.migrate import VERSION, migrate, version_of
 
 T = TypeVar("T")
@@ -42,6 +43,7 @@ class Database:
         self._busy_ms = busy_ms
         self._pid = os.getpid()
         self._refusal = ""  # why nothing may be done any more
+        self._log_is_kept = False
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         try:
@@ -98,6 +100,7 @@ class Database:
                 try:
                     result = work(cursor)
                     cursor.execute("COMMIT")
+                    self._keep_log()
                 except BaseException:
                     if self._writer.in_transaction:
                         cursor.execute("ROLLBACK")
@@ -105,6 +108,20 @@ class Database:
             except (apsw.Error, UnicodeEncodeError) as error:
                 raise self._failure(error) from error
             return result
+
+    def _keep_log(self) -> None:
+        """After the first commit: the name of the WAL is durable too.
+
+        SQLite syncs the directory when it makes the WAL, but does not say so if that fails.
+        """
+        if self._log_is_kept:
+            return
+        try:
+            sync_directory(os.path.dirname(self._path))
+        except OSError as error:
+            self.poison(f"'{self._path}': {error}")
+            raise StoreError(f"the database '{self._path}' cannot be synced: {error}") from error
+        self._log_is_kept = True
 
     def rows(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """All rows of a query, as of everything committed so far."""

@@ -1,0 +1,145 @@
+"""Looks at a ready step: what its key is now, what stands under it, and whether the disk agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from holdfast.core.changes import Choice, choose
+from holdfast.core.refs import Upstream
+from holdfast.core.state import State
+from holdfast.engine.attempt import Bench
+from holdfast.engine.outputs import Drift, Outputs
+from holdfast.engine.probe import Probed, Prober
+from holdfast.engine.survey import Survey
+from holdfast.engine.world import World
+from holdfast.errors import EditError
+from holdfast.model.artifact import Artifact, Form
+from holdfast.model.digest import Digest
+from holdfast.model.event import AttemptStarted, OutputsPlaced, Reason
+from holdfast.model.plan import Step
+
+Blobs = list[tuple[Digest, bytes]]
+
+
+class Look(NamedTuple):
+    """What is to be done with a step. `placed` says that its outputs were written from the store."""
+
+    probed: Probed
+    choice: Choice
+    placed: OutputsPlaced | None = None
+    key: str = ""
+
+
+class Looker:
+    """Looks at the steps of one run and says how an attempt at them would begin."""
+
+    def __init__(
+        self, world: World, state: State, survey: Survey, outputs: Outputs, bench: Bench
+    ) -> None:
+        self._world = world
+        self._state = state
+        self._outputs = outputs
+        self._bench = bench
+        self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
+
+    def look(self, step: Step) -> Look:
+        """Decide about a step whose needs are complete; EditError if that cannot be done."""
+        probed, choice = self._choose(step)
+        if choice.artifact is None or not step.produces:
+            return Look(probed, choice)
+        drift = self._drift(step, choice.artifact)
+        if drift.state == "edited":
+            return Look(probed, Choice("run", Reason("output_modified", drift.paths)))
+        if drift.state == "equal":
+            return Look(probed, choice)
+        return self._restored(step, choice.artifact, Look(probed, choice))
+
+    def _choose(self, step: Step) -> tuple[Probed, Choice]:
+        state = self._state
+        upstream = {}
+        for need in step.needs:
+            if need.type == "data":
+                above = state.steps[need.step]
+                if above.config_ref is not None and above.digest is not None:
+                    upstream[need.step] = Upstream(above.config_ref, above.digest)
+        probed = self._prober.probe(
+            step, upstream, state.options, previous=state.previous, moved=lambda: self._moved(step)
+        )
+        tried = state.steps[step.id].last
+        now = self._world.clock()
+        return probed, choose(step, probed.probe, state.options, now=now, tried=tried)
+
+    def _moved(self, step: Step) -> tuple[str, ...]:
+        """The data needs that ran, or stand on something new, in this run."""
+        names = []
+        for need in step.data_needs:
+            above = self._state.steps[need]
+            code = above.reason.code if above.reason else ""
+            if above.phase == "done" or code in {"amended", "reguarded", "unchanged_content"}:
+                names.append(need)
+        return tuple(sorted(names))
+
+    def _drift(self, step: Step, artifact: Artifact) -> Drift:
+        state, store = self._state, self._world.store
+
+        def known() -> Iterator[Artifact]:
+            return store.artifacts(project=state.project, line=state.line, step=step.id)
+
+        return self._outputs.drift(step, artifact, known)
+
+    def _restored(self, step: Step, artifact: Artifact, look: Look) -> Look:
+        entries = self._outputs.wanted(step, artifact.digest, artifact.form)
+        key = f"{self._state.run}.{step.id}.place"
+        try:
+            paths = self._outputs.place(step, entries, key)
+        except EditError:
+            if self._drift(step, artifact).state != "equal":  # else a joined engine did the same
+                raise
+            return look
+        placed = OutputsPlaced(step.id, artifact.digest, artifact.form, paths)
+        return look._replace(placed=placed, key=key)
+
+    def start(self, step: Step, look: Look) -> tuple[AttemptStarted, Blobs]:
+        """The fact that begins an attempt, and the contents it names."""
+        probed, choice = look.probed, look.choice
+        refs = probed.probe.refs
+        blobs: Blobs = [(refs.own_ref, probed.own)]
+        reguard = choice.artifact if choice.action == "reguard" else None
+        before = None
+        if reguard is None and (kept := self._bench.keep_before(step)) is not None:
+            before = kept.digest
+            blobs += kept.blobs
+        started = AttemptStarted(
+            step=step.id,
+            attempt=self._state.steps[step.id].attempts + 1,
+            config_ref=refs.config_ref,
+            input_ref=refs.input_ref,
+            own_ref=refs.own_ref,
+            reason=choice.reason,
+            before=before,
+            reguard=reguard.digest if reguard else None,
+            form=reguard.form if reguard else "bytes",
+            source=reguard.source if reguard else "generated",
+            reusable=not probed.probe.unsure,
+        )
+        adopts = self._state.options.on_drift == "adopt"
+        if choice.reason.code == "output_modified" and adopts:
+            return self._adoption(step, started, blobs)
+        return started, blobs
+
+    def _adoption(
+        self, step: Step, started: AttemptStarted, blobs: Blobs
+    ) -> tuple[AttemptStarted, Blobs]:
+        """A person changed the output: that version is guarded and, if it passes, stands."""
+        kept = self._outputs.keep(step)
+        digest, form = kept.digest, _FORM_OF_SEVERAL
+        if len(step.produces) == 1 and [e.path for e in kept.entries] == [*step.produces]:
+            entry = kept.entries[0]
+            digest, form = entry.digest, "program" if entry.executable else "bytes"
+        changed = replace(started, reguard=digest, form=form, source="human", before=None)
+        return changed, [*blobs, *kept.blobs]
+
+
+_FORM_OF_SEVERAL: Form = "tree"
