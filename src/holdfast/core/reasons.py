@@ -13,7 +13,7 @@ from holdfast.model.event import Reason
 
 SENTENCES: Final[dict[str, str]] = {
     # why a step runs
-    "never_ran": "it has no accepted artifact yet",
+    "never_ran": "first time",
     "input_changed": "an input changed: {names}",
     "upstream_changed": "a step it needs changed: {names}",
     "prompt_changed": "its prompt changed",
