@@ -190,6 +190,7 @@ class Project:
 
     def _as_run(self, words: Iterable[str], env: Mapping[str, str] | None) -> Run:
         answer = self.call(*words, "--json", env=env)
+        assert answer.out, answer.err
         data = answer.json
         assert "error" not in data, answer.err
         return Run(answer.code, data, answer.err)

@@ -136,7 +136,7 @@ def test_a_changed_file_is_refused_moved_away_and_repaired(tmp_path: Path) -> No
         changed[40_000] ^= 1
         file_of(tmp_path).write_bytes(changed)
         assert store.has(DIGEST)
-        given = []
+        given: list[bytes] = []
         with pytest.raises(IntegrityError, match=f"content '{DIGEST}' is damaged"):
             given.extend(store.chunks(DIGEST))
         assert b"".join(given) != bytes(changed)

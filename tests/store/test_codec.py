@@ -109,14 +109,18 @@ GOLDEN = [
     (
         RunStarted(RunId("r-1"), "main", "shop", A, B, Options(force_steps=(StepId("x"),)), "e-1"),
         "run_started",
-        f'{{"run":"r-1","line":"main","project":"shop","plan":"{A}","w_ref":"{B}",'
-        '"options":{"force_steps":["x"]},"engine":"e-1"}',
+        (
+            f'{{"run":"r-1","line":"main","project":"shop","plan":"{A}","w_ref":"{B}",'
+            '"options":{"force_steps":["x"]},"engine":"e-1"}'
+        ),
     ),
     (
         STARTED,
         "attempt_started",
-        f'{{"step":"build","attempt":2,"config_ref":"{A}","input_ref":"{B}","own_ref":"{C}",'
-        '"reason":["input_changed",["src/a.py"]]}',
+        (
+            f'{{"step":"build","attempt":2,"config_ref":"{A}","input_ref":"{B}","own_ref":"{C}",'
+            '"reason":["input_changed",["src/a.py"]]}'
+        ),
     ),
     (
         AttemptAccepted(StepId("größe"), 1, A, verified=True, duration_ms=12),

@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import digest_bytes
-from holdfast.model.event import RunOpened, StopRequested
+from holdfast.model.event import Recorded, RunOpened, StopRequested
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch
 from holdfast.store.codec import first_hash, next_hash
@@ -89,9 +89,9 @@ def test_a_bit_of_a_content_file(place: Path) -> None:
     assert digest in found[0]
     assert "step 'big' in run 'r-1'" in found[0]
     assert path.exists()  # a check changes nothing
-    with SqliteStore.open(str(place), create=False) as store:
-        with pytest.raises(IntegrityError, match=digest):
-            store.get(digest)
+    store = SqliteStore.open(str(place), create=False)
+    with store, pytest.raises(IntegrityError, match=digest):
+        store.get(digest)
 
 
 @pytest.mark.req("D07")
@@ -117,7 +117,7 @@ def test_a_bit_of_an_event(place: Path, raw: apsw.Connection) -> None:
     flip(place / "state.db", b"person-3")
     assert problems(place) == ["journal 'line:main': event 3 is damaged"]
     with SqliteStore.open(str(place), create=False) as store:
-        given = []
+        given: list[Recorded] = []
         with pytest.raises(IntegrityError, match="journal 'line:main' is damaged at event 3"):
             given.extend(store.read("line:main"))
         assert [item.seq for item in given] == [1, 2]
@@ -146,9 +146,9 @@ def test_an_end_that_was_replaced_together_with_its_hash(place: Path, raw: apsw.
     raw.execute("DELETE FROM event WHERE place = ?", (PLACE + 5,))
     raw.execute("INSERT INTO event VALUES(?, ?, ?, ?, ?)", values)
     assert problems(place) == ["journal 'line:main': its last event is not the one it ended with"]
-    with SqliteStore.open(str(place), create=False) as store:
-        with pytest.raises(IntegrityError, match="should end at event 5"):
-            list(store.read("line:main"))
+    store = SqliteStore.open(str(place), create=False)
+    with store, pytest.raises(IntegrityError, match="should end at event 5"):
+        list(store.read("line:main"))
 
 
 def test_an_event_of_a_newer_holdfast_is_named_with_its_place(place: Path) -> None:
@@ -184,9 +184,9 @@ def test_a_page_of_the_database(place: Path, raw: apsw.Connection) -> None:
     found_problems = problems(place)
     assert found_problems
     assert all("database" in problem or "journal" in problem for problem in found_problems)
-    with SqliteStore.open(str(place), create=False) as store:
-        with pytest.raises(IntegrityError, match="is damaged"):
-            list(store.read("line:main"))
+    store = SqliteStore.open(str(place), create=False)
+    with store, pytest.raises(IntegrityError, match="is damaged"):
+        list(store.read("line:main"))
 
 
 @pytest.mark.req("D07")

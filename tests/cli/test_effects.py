@@ -1,0 +1,91 @@
+"""Steps that touch the outside world: shown first, never silently repeated."""
+
+import pytest
+
+from tests.cli.project import Project, finish, kill
+
+
+def publish(project: Project, *, idempotent: bool = False) -> None:
+    """The note of the execution is the effect."""
+    project.plan(
+        {
+            "make": {"shell": project.sh("echo text")},
+            "publish": {
+                "shell": project.sh(f"{project.gate('sent')}; echo receipt"),
+                "needs": ["make"],
+                "effects": "external",
+                "idempotent": idempotent,
+            },
+        }
+    )
+
+
+def test_nothing_outside_is_touched_unasked(project: Project) -> None:
+    publish(project)
+    said = project.refused(2, "run")
+    assert "publish" in said
+    assert "--yes" in said
+    assert project.ran() == []
+    assert not project.store.exists()
+    project.open("sent")
+    assert project.run("--yes").code == 0
+    project.ran()
+    again = project.run("--yes")
+    assert again.states == {"make": "reused", "publish": "reused"}, "the artifact is the receipt"
+    assert project.ran() == []
+
+
+@pytest.mark.req("R170")
+def test_an_effect_that_was_cut_off_is_held_for_a_person(project: Project) -> None:
+    publish(project)
+    kill(project.begun_by("run", "--yes", step="publish"))
+    project.open("sent")
+    assert project.ran() == ["make", "publish"]
+
+    held = project.resume("--yes")
+    assert (held.code, held.data["status"]) == (3, "waiting")
+    assert held.states == {"make": "done", "publish": "waiting"}
+    assert held.codes["publish"] == "effect_unconfirmed"
+    assert [item["step"] for item in held.data["waiting"]] == ["publish"]
+    again = project.resume("--yes")
+    assert again.code == 3, "asking twice is no answer"
+    assert project.ran() == []
+
+    done = project.retry("publish", "--yes")
+    assert (done.code, done.data["status"]) == (0, "completed")
+    assert done.codes["publish"] == "retried"
+    assert project.ran() == ["publish"]
+
+
+def test_a_new_run_of_the_line_begins_with_the_effect_held(project: Project) -> None:
+    publish(project)
+    kill(project.begun_by("run", "--yes", step="publish"))
+    project.open("sent")
+    project.ran()
+    fresh = project.run("--yes")
+    assert project.ran() == [], "it may have happened: a new run may not repeat it unasked"
+    assert (fresh.code, fresh.codes["publish"]) == (3, "effect_unconfirmed")
+    assert project.run("--yes").code == 3
+    done = project.retry("publish", "--yes")
+    assert done.code == 0
+    assert project.ran() == ["publish"]
+    assert project.run("--yes").data["totals"]["reused"] == 2
+
+
+def test_an_idempotent_effect_is_repeated(project: Project) -> None:
+    publish(project, idempotent=True)
+    kill(project.begun_by("run", "--yes", step="publish"))
+    project.open("sent")
+    project.ran()
+    done = project.resume("--yes")
+    assert done.code == 0
+    assert project.ran() == ["publish"]
+
+
+def test_a_killed_external_command_is_held_too(project: Project) -> None:
+    publish(project)
+    engine = project.begun_by("run", "--yes", step="publish")
+    project.ok("stop", "--now")
+    stopped = finish(engine)
+    assert stopped.code == 3
+    assert project.status().codes["publish"] == "effect_unconfirmed"

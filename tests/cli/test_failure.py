@@ -1,0 +1,175 @@
+"""Failures: retries, feedback, skipping below, going on beside, trying again later."""
+
+import json
+
+import pytest
+
+from tests.cli.project import Project
+
+
+@pytest.mark.req("R77", "R170")
+def test_a_failed_command_is_tried_again_with_what_it_said(project: Project) -> None:
+    body = (
+        'if [ -z "$HOLDFAST_FEEDBACK" ]; then echo first >&2; exit 3; fi; '
+        '[ $HOLDFAST_ATTEMPT -gt 2 ] || { echo second >&2; exit 4; }; cat "$HOLDFAST_FEEDBACK"'
+    )
+    project.plan({"s": {"shell": project.sh(body), "retries": 2}})
+    run = project.run()
+    assert run.code == 0
+    assert run.data["steps"]["s"]["attempts"] == 3
+    first, second = json.loads(project.shown("s"))
+    assert first["digest"] is None
+    assert "first" in first["feedback"]
+    assert "exit code 3" in first["feedback"]
+    assert "second" in second["feedback"]
+
+
+@pytest.mark.req("R59", "R76", "E10", "E17")
+def test_what_stands_below_a_failure_is_skipped_and_other_branches_go_on(project: Project) -> None:
+    project.plan(
+        {
+            "bad": {"shell": project.sh("exit 1")},
+            "b1": {"shell": project.sh(), "needs": ["bad", "good"]},
+            "b2": {"shell": project.sh(), "needs": ["b1"]},
+            "b3": {"shell": project.sh(), "needs": [{"step": "b2", "type": "sequence"}]},
+            "good": {"shell": project.sh()},
+            "g2": {"shell": project.sh(), "needs": ["good"]},
+        }
+    )
+    run = project.run()
+    assert (run.code, run.data["status"]) == (1, "failed")
+    assert project.ran() == ["bad", "g2", "good"]
+    assert run.codes == {
+        "bad": "command_failed",
+        "b1": "dependency_failed",
+        "b2": "dependency_skipped",
+        "b3": "dependency_skipped",
+        "good": "never_ran",
+        "g2": "never_ran",
+    }
+    assert [run.because(step) for step in ("b1", "b2", "b3")] == [["bad"], ["b1"], ["b2"]]
+    again = project.run()
+    assert again.codes["bad"] == "command_failed"
+    assert {again.states[step] for step in ("b1", "b2", "b3")} == {"skipped"}, "nothing was cached"
+    assert project.ran() == ["bad"]
+
+
+@pytest.mark.req("R73", "R93", "E12", "E13")
+def test_resume_tries_failures_again_and_what_recovers_is_failed_no_more(project: Project) -> None:
+    fixed = project.folder / "fixed"
+    project.plan(
+        {
+            "top": {"shell": project.sh("echo precious $$")},
+            "flaky": {"shell": project.sh(f"test -e {fixed} && cat $HOLDFAST_INPUTS/top"), "needs": ["top"]},
+            "end": {"shell": project.sh("cat $HOLDFAST_INPUTS/*"), "needs": ["top", "flaky"]},
+        }
+    )
+    failed = project.run()
+    assert failed.states == {"top": "done", "flaky": "failed", "end": "skipped"}
+    project.ran()
+    still = project.resume()
+    assert (still.code, still.id) == (1, failed.id)
+    assert project.ran() == ["flaky"], "resume with only failures left does try them"
+
+    fixed.touch()
+    well = project.resume()
+    assert (well.code, well.id, well.data["status"]) == (0, failed.id, "completed")
+    assert project.ran() == ["end", "flaky"]
+    assert well.states == {"top": "done", "flaky": "done", "end": "done"}
+    assert well.data["totals"]["failed"] == 0
+    assert well.digests["top"] == failed.digests["top"]
+    top = project.shown("top")
+    assert project.shown("end") == top + top, "resumed dependents get their inputs"
+    assert "nothing to resume" in project.refused(2, "resume", well.id)
+    assert "no unfinished run" in project.refused(2, "resume")
+    assert project.run().data["totals"]["reused"] == 3
+
+
+@pytest.mark.req("R93", "R170")
+def test_retry_tries_one_step_and_what_waited_for_it(project: Project) -> None:
+    a, b = project.folder / "a", project.folder / "b"
+    project.plan(
+        {
+            "a": {"shell": project.sh(f"test -e {a}")},
+            "b": {"shell": project.sh(f"test -e {b}")},
+            "under_a": {"shell": project.sh(), "needs": ["a"]},
+            "under_both": {"shell": project.sh(), "needs": ["a", "b"]},
+        }
+    )
+    failed = project.run()
+    a.touch()
+    project.ran()
+    one = project.retry("a")
+    assert (one.code, one.id) == (1, failed.id)
+    assert project.ran() == ["a", "under_a"]
+    assert one.states == {"a": "done", "b": "failed", "under_a": "done", "under_both": "skipped"}
+    assert one.codes["a"] == "retried"
+    b.touch()
+    both = project.retry("b")
+    assert both.data["status"] == "completed"
+    assert project.ran() == ["b", "under_both"]
+    fresh = project.retry("a")
+    assert fresh.id != failed.id, "a completed run never changes"
+    assert fresh.codes["a"] == "forced"
+    assert project.ran() == ["a"]
+    assert "did you mean 'under_a'" in project.refused(2, "retry", "undr_a")
+
+
+def test_fail_fast_starts_nothing_more(project: Project) -> None:
+    steps = {name: {"shell": project.sh("exit 1" if name == "a" else "true")} for name in "abcd"}
+    project.plan(steps)
+    run = project.run("--fail-fast", "-j", "1")
+    assert (run.code, run.data["status"]) == (1, "failed")
+    assert project.ran() == ["a"]
+    assert {run.states[step] for step in "bcd"} == {"pending"}
+    project.plan({**steps, "a": {"shell": project.sh("true")}})
+    done = project.run("--keep-going")
+    assert done.code == 0
+    assert project.ran() == ["a", "b", "c", "d"]
+
+
+@pytest.mark.req("R170")
+def test_a_timeout_spends_the_budget_of_lost_attempts(project: Project) -> None:
+    project.plan(
+        {
+            "slow": {"shell": project.sh("exec sleep 300"), "timeout": "1s", "retries": 3},
+            "dies": {"shell": project.sh("kill -9 $$"), "retries": 3},
+        }
+    )
+    run = project.run()
+    assert run.code == 1
+    assert run.codes == {"slow": "timed_out", "dies": "lost"}
+    assert run.field("attempts") == {"slow": 2, "dies": 2}
+    assert project.ran() == ["dies", "dies", "slow", "slow"]
+
+
+def test_outputs_are_put_back_after_an_attempt_that_does_not_count(project: Project) -> None:
+    project.write("out.txt", "before\n")
+    project.write("bin/tool", "old\n", executable=True)
+    body = "echo $HOLDFAST_ATTEMPT > out.txt; rm bin/tool; echo new > bin/fresh; "
+    project.plan(
+        {
+            "fails": {"shell": project.sh(body + "exit 1"), "produces": ["out.txt", "bin"]},
+        }
+    )
+    failed = project.run()
+    assert failed.code == 1
+    assert project.read("out.txt") == "before\n"
+    assert project.read("bin/tool") == "old\n"
+    assert (project.root / "bin/tool").stat().st_mode & 0o777 == 0o755
+    assert not project.has("bin/fresh")
+    assert "put back" in failed.err
+
+    guard = {"regex": {"pattern": "never"}}
+    project.plan({"refused": {"shell": "echo mine > out.txt", "produces": "out.txt", "guards": [guard]}})
+    refused = project.run()
+    assert refused.codes["refused"] == "guard_rejected"
+    assert project.read("out.txt") == "before\n"
+    assert project.shown("refused@1") == b"mine\n", "what it made is kept"
+
+
+def test_a_promised_file_that_is_not_made_is_a_rejection(project: Project) -> None:
+    project.plan({"s": {"run": ["true"], "produces": "out.txt"}})
+    run = project.run()
+    assert run.codes == {"s": "guard_rejected"}
+    assert "out.txt" in project.ok("logs", "s").out

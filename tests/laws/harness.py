@@ -1,0 +1,281 @@
+"""Runs scenarios through the real engine, dies where it is told to, and checks the laws."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from holdfast.core.reasons import CODES
+from holdfast.core.state import State
+from holdfast.core.views import amended_row
+from holdfast.engine.audit import audit
+from holdfast.engine.hold import Hold, line_journal
+from holdfast.engine.loop import Engine
+from holdfast.engine.probe import read_state
+from holdfast.engine.runs import resume_run, start_run
+from holdfast.engine.world import World
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptStarted,
+    Options,
+    Recorded,
+    StepAmended,
+    StepsReused,
+)
+from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.ports import Append, Batch, Executor, Owner, Store
+from holdfast.testing import Crash, CrashingStore, FakeClock, ScriptedExecutor
+from tests.laws.oracle import Fate, Oracle
+from tests.laws.script import scripted
+
+LINE = "law"
+IDS = itertools.count(1)
+When = Literal["before", "after"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run of a scenario, and what a person did before it."""
+
+    plan: Plan
+    options: Options = Options()
+    salts: Mapping[StepId, int] = field(default_factory=dict)
+    amended: tuple[tuple[StepId, bytes], ...] = ()
+
+
+class Bed:
+    """A store with the directories and names that engines on it need."""
+
+    def __init__(self, store: Store, root: str) -> None:
+        self.store = store
+        self.root = root
+        self.clock = FakeClock(1000, tick=1)
+
+    def world(self, executor: Executor, store: Store | None = None, parallel: int = 4) -> World:
+        engine = f"engine-{next(IDS)}"
+        return World(
+            store=store or self.store,
+            executor=executor,
+            root=self.root,
+            home=self.root,
+            owner=Owner(engine, "here", "boot", 1, engine, 0),
+            clock=self.clock,
+            new_id=lambda: f"{next(IDS):04}",
+            gone=lambda _: True,
+            sweep=lambda _: 0,
+            parallel=parallel,
+            poll_seconds=3600,
+        )
+
+    def amend(self, plan: Plan, step: StepId, content: bytes) -> None:
+        """Put a person's version into the line's journal; nothing if there is no artifact yet."""
+        store = self.store
+        newest = store.newest(plan.project, LINE, step)
+        if newest is None:
+            return
+        run = store.runs(LINE)[-1].run
+        event = StepAmended(
+            step=step,
+            config_ref=newest.config_ref,
+            input_ref=newest.input_ref,
+            own_ref=newest.own_ref,
+            digest=store.put(content),
+            form="bytes",
+            verified=True,
+            by="me",
+            because=None,
+            replaces=newest.digest,
+            after_run=run,
+            after_seq=store.last(f"run:{run}"),
+        )
+        at, journal = self.clock(), line_journal(plan.project, LINE)
+        row = amended_row(event, plan.project, LINE, at)
+        store.commit(Batch([Append(journal, store.last(journal), [(at, event)])], [row]))
+
+
+def drive(begin: Callable[[], tuple[Hold, Engine]]) -> State:
+    """Begin a run and drive it; a crash leaves the hold as a dead process would."""
+    hold, engine = begin()
+    state = asyncio.run(engine.drive())
+    hold.release()
+    return state
+
+
+def start(bed: Bed, stage: Stage, executor: Executor, store: Store | None = None) -> State:
+    world = bed.world(executor, store)
+    return drive(lambda: start_run(world, stage.plan, LINE, stage.options))
+
+
+def resume(bed: Bed, run: RunId, executor: Executor) -> State:
+    world = bed.world(executor)
+    return drive(lambda: resume_run(world, run))
+
+
+@dataclass
+class Ended:
+    """A run that came to its end or rest, and what was executed after the last crash."""
+
+    state: State
+    executor: ScriptedExecutor
+    crashed: bool = False
+    accepted_before: frozenset[StepId] = frozenset()
+    executed_before: Counter[str] = field(default_factory=Counter)
+
+
+def perform(
+    bed: Bed,
+    stage: Stage,
+    *,
+    seed: int = 0,
+    at: int = 0,
+    when: When = "before",
+    anew: bool = False,
+) -> Ended:
+    """One stage; with `at`, the process dies at that change and another one goes on.
+
+    It resumes the run, or with `anew` starts another one in its place.
+    """
+    for step, content in stage.amended:
+        bed.amend(stage.plan, step, content)
+    executor = scripted(stage.salts, seed=seed)
+    runs = len(bed.store.runs(LINE))
+    try:
+        return Ended(start(bed, stage, executor, CrashingStore(bed.store, at=at, when=when)), executor)
+    except Crash:
+        before = executor.executed.copy()
+    rows = bed.store.runs(LINE)
+    if len(rows) == runs:
+        return Ended(start(bed, stage, executor), executor, crashed=True, executed_before=before)
+    run = rows[-1].run
+    accepted = frozenset(accepted_steps(bed.store, run))
+    state = start(bed, stage, executor) if anew else resume(bed, run, executor)
+    return Ended(state, executor, True, accepted, before)
+
+
+def accepted_steps(store: Store, run: RunId) -> Iterator[StepId]:
+    for recorded in store.read(f"run:{run}"):
+        if isinstance(recorded.event, AttemptAccepted):
+            yield recorded.event.step
+
+
+def changes_of(bed: Bed, stage: Stage) -> int:
+    """How many changes of the store a stage asks for; the store of the bed is used up."""
+    for step, content in stage.amended:
+        bed.amend(stage.plan, step, content)
+    store = CrashingStore(bed.store)
+    start(bed, stage, scripted(stage.salts), store)
+    return store.changes
+
+
+# --- the laws ------------------------------------------------------------------------------------
+
+
+def check(bed: Bed, ended: Ended, fates: Mapping[StepId, Fate], *, anew: bool = False) -> None:
+    """Correct, minimal, resumable, explained; and the state is what the journal says."""
+    state = ended.state
+    assert read_state(bed.store, state.run) == state
+    assert audit(bed.store).problems == ()
+    is_correct(bed.store, state, fates, anew=anew)
+    is_minimal(bed.store, ended, fates)
+    is_explained(state, fates, anew=anew)
+    is_in_order(state, list(bed.store.read(f"run:{state.run}")))
+
+
+def is_correct(store: Store, state: State, fates: Mapping[StepId, Fate], *, anew: bool) -> None:
+    for step_id, fate in fates.items():
+        step = state.steps[step_id]
+        if fate.phase in {"done", "reused"}:
+            phases = {"done", "reused"} if anew else {fate.phase}
+            assert step.phase in phases, (step_id, step.phase, fate)
+            assert step.digest is not None
+            assert store.get(step.digest) == fate.content, step_id
+        else:
+            assert step.phase == fate.phase, (step_id, step.phase, fate)
+    whole = all(fate.phase in {"done", "reused"} for fate in fates.values())
+    assert state.status == ("completed" if whole else "failed")
+
+
+def is_minimal(store: Store, ended: Ended, fates: Mapping[StepId, Fate]) -> None:
+    times = Counter(accepted_steps(store, ended.state.run))
+    assert all(count == 1 for count in times.values()), times
+    executed = ended.executor.executed
+    for step_id, fate in fates.items():
+        if not ended.crashed:
+            assert executed[step_id] == fate.executed, (step_id, fate)
+            assert ended.executor.judged[step_id] == fate.judged, (step_id, fate)
+            continue
+        again = executed[step_id] - ended.executed_before[step_id]
+        if step_id in ended.accepted_before:
+            assert again == 0, f"'{step_id}' was accepted before the crash and ran again"
+        elif fate.phase in {"reused", "skipped"}:
+            assert executed[step_id] == 0, (step_id, fate)
+        else:  # what failed may be tried anew; what was under way is done once more
+            assert again <= fate.executed, (step_id, fate)
+
+
+def is_explained(state: State, fates: Mapping[StepId, Fate], *, anew: bool) -> None:
+    for step_id, fate in fates.items():
+        reason = state.steps[step_id].reason
+        assert reason is not None, step_id
+        assert reason.code in CODES
+        if fate.phase == "skipped":
+            phase = {"dependency_failed": "failed", "dependency_skipped": "skipped"}[reason.code]
+            assert fates[StepId(reason.because[0])].phase == phase, step_id
+        elif not anew:
+            assert reason.code == fate.code, (step_id, reason, fate)
+
+
+def is_in_order(state: State, events: list[Recorded]) -> None:
+    """No step starts or is reused before everything it needs is complete."""
+    complete: set[StepId] = set()
+    for recorded in events:
+        event = recorded.event
+        if isinstance(event, AttemptStarted):
+            assert {need.step for need in state.plan.steps[event.step].needs} <= complete
+        elif isinstance(event, AttemptAccepted):
+            complete.add(event.step)
+        elif isinstance(event, StepsReused):
+            for item in event.items:
+                assert {need.step for need in state.plan.steps[item.step].needs} <= complete
+                complete.add(item.step)
+
+
+def play(bed: Bed, stages: tuple[Stage, ...], *, seed: int = 0) -> State | None:
+    """All stages without a crash, each checked against the oracle."""
+    oracle = Oracle()
+    state = None
+    for stage in stages:
+        fates = foretell(oracle, stage)
+        ended = perform(bed, stage, seed=seed)
+        check(bed, ended, fates)
+        state = ended.state
+    return state
+
+
+def foretell(oracle: Oracle, stage: Stage) -> dict[StepId, Fate]:
+    for step, content in stage.amended:
+        oracle.amend(step, content)
+    return oracle.run(stage.plan, stage.options, stage.salts)
+
+
+def outcome(store: Store, state: State) -> dict[StepId, tuple[object, ...]]:
+    """What a run came to, without how often it had to be tried."""
+    found: dict[StepId, tuple[object, ...]] = {}
+    for step_id, step in state.steps.items():
+        reason = None if step.phase == "skipped" else step.reason
+        complete = step.phase in {"done", "reused"}
+        found[step_id] = (step.phase, reason, step.config_ref, step.digest if complete else None)
+    return found
+
+
+@contextmanager
+def crashes(bed: Bed) -> Iterator[None]:
+    """For readability of tests that expect one."""
+    try:
+        yield
+    except Crash:
+        return
+    raise AssertionError("it did not crash")
