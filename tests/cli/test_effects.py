@@ -62,9 +62,11 @@ def test_a_new_run_of_the_line_begins_with_the_effect_held(project: Project) -> 
     kill(project.begun_by("run", "--yes", step="publish"))
     project.open("sent")
     project.ran()
+    assert project.status().data["status"] == "running", "nobody has looked at the dead engine yet"
     fresh = project.run("--yes")
     assert project.ran() == [], "it may have happened: a new run may not repeat it unasked"
     assert (fresh.code, fresh.codes["publish"]) == (3, "effect_unconfirmed")
+    assert project.why("publish")["decision"] == "wait"
     assert project.run("--yes").code == 3
     done = project.retry("publish", "--yes")
     assert done.code == 0

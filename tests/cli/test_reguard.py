@@ -51,8 +51,6 @@ def test_what_a_changed_guard_says_reaches_the_next_attempt(project: Project) ->
     project.ran()
     fed = f"cp ${{HOLDFAST_FEEDBACK:-/dev/null}} {project.folder}/fed.json; "
     counted(project, [number(3)])
-    plan = project.read("plan.yaml")
-    project.write("plan.yaml", plan)
     again = project.run()
     assert again.states == {"s": "done", "below": "done"}
     assert again.data["steps"]["s"]["attempts"] == 2, "the first one only guarded"
@@ -86,7 +84,7 @@ def test_strict_reuse_makes_it_again_when_the_guard_changed(project: Project) ->
 
 @pytest.mark.req("R41", "R77")
 def test_rejected_attempts_are_kept_and_their_feedback_accumulates(project: Project) -> None:
-    body = 'cat "$HOLDFAST_FEEDBACK" 2>/dev/null; echo "try $HOLDFAST_ATTEMPT"'
+    body = 'cat "$HOLDFAST_FEEDBACK" 2>/dev/null; echo; echo "try $HOLDFAST_ATTEMPT"'
     guard = 'grep -q "try 3" "$HOLDFAST_ARTIFACT" || { echo "no: $(tail -1 $HOLDFAST_ARTIFACT)"; exit 1; }'
     project.plan(
         {"s": {"shell": project.sh(body), "guards": [{"command": ["sh", "-c", guard]}], "retries": 2}}
@@ -99,7 +97,7 @@ def test_rejected_attempts_are_kept_and_their_feedback_accumulates(project: Proj
     last = project.shown("s").decode()
     history = json.loads(last.partition("try 3")[0])
     assert [item["feedback"].strip() for item in history] == ["no: try 1", "no: try 2"]
-    assert project.shown("s@1") == b"try 1\n", "what was rejected stays for who wants to look"
+    assert project.shown("s@1") == b"\ntry 1\n", "what was rejected stays for who wants to look"
     assert project.ok("show", "s@2", "--json").json["status"] == "rejected"
     assert "no: try 1" in project.ok("logs", "s", "--attempt", "1").out
 

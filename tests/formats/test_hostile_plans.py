@@ -92,7 +92,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "zero byte": (lambda: b"steps:\n  a: x\0y", "P014"),
     "zero byte in an escape": (lambda: b'a: "\\0"', "P014"),
     "escape character": (lambda: b"a: \x1b[31m", "P014"),
-    "line separator": (lambda: "steps:\n a: x\u2028y".encode(), "P014"),
+    "line separator": ("steps:\n a: x\u2028y".encode, "P014"),
     "broken utf-8": (lambda: b"a: \xff", "P013"),
     "broken utf-8 behind a mark": (lambda: b"\xef\xbb\xbfa: \xff", "P013"),
     "utf-16": (lambda: "a: b".encode("utf-16"), "P013"),

@@ -17,6 +17,7 @@ from holdfast.model.event import (
     AttemptRejected,
     AttemptStarted,
     OutputsPlaced,
+    Reason,
     Recorded,
     StepFailed,
     StepHeld,
@@ -74,7 +75,7 @@ class Progress:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._attempts: dict[StepId, int] = {}
+        self._unsure: dict[StepId, bool] = {}
 
     def __call__(self, events: list[Recorded]) -> None:
         """Tell a batch of events."""
@@ -84,24 +85,28 @@ class Progress:
             for line in self._lines(recorded):
                 talk(line)
 
+    def _why_not(self, step: StepId) -> str:
+        if self._unsure.get(step):
+            return f"a part of its key cannot be computed (holdfast why {step})"
+        return "something it reads changed under way"
+
     def _lines(self, recorded: Recorded) -> list[str]:
         event = recorded.event
         match event:
             case AttemptStarted():
+                self._unsure[event.step] = not event.reusable
                 again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
                 return [f"▸ {event.step}: {sentence(event.reason)}{again}"]
             case AttemptAccepted():
                 note = "" if event.verified else ", unverified"
-                late = (
-                    "" if event.reusable else ", not reusable: something it reads changed under way"
-                )
+                late = "" if event.reusable else f", not reusable: {self._why_not(event.step)}"
                 return [f"✓ {event.step}: {seconds(event.duration_ms)}{note}{late}"]
             case AttemptRejected():
                 return [f"  {event.step}: guard '{event.guard}' rejected attempt {event.attempt}"]
             case AttemptFailed() | AttemptLost():
                 return [f"  {event.step}: attempt {event.attempt} ended: {event.code}"]
             case StepFailed():
-                return [f"✗ {event.step}: {sentence(event.reason)}"]
+                return [f"✗ {event.step}: {sentence(event.reason)}", *_choices(event.reason)]
             case StepHeld():
                 return [f"⏸ {event.step}: {sentence(event.reason)}"]
             case StepsReused():
@@ -120,6 +125,17 @@ class Progress:
                 )
             case _:
                 return []
+
+
+def _choices(reason: Reason) -> list[str]:
+    """What a person can do about an output that was changed by hand and does not stand."""
+    if reason.code != "output_modified":
+        return []
+    return [
+        "  to keep it: correct it, then holdfast run --on-drift adopt (the default)",
+        "  to have it made again: holdfast run --on-drift regenerate (what is there is stored first)",
+        "  to leave it as it is: holdfast run --on-drift fail (the step fails, the rest goes on)",
+    ]
 
 
 def _reused(event: StepsReused) -> str:
@@ -144,6 +160,7 @@ def end_block(state: State, now: int, *, driven: bool = True) -> str:
         step = state.steps[step_id]
         if step.phase in {"failed", "waiting"} and step.reason is not None:
             lines.append(f"{SIGNS[step.phase]} {step_id}: {sentence(step.reason)}")
+            lines += _choices(step.reason)
     if counts["skipped"]:
         lines.append(f"– {counts['skipped']} skipped because of that")
     lines.append(f"next: {'holdfast resume' if abandoned else _next(state)}")

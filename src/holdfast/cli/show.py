@@ -15,7 +15,7 @@ from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.probe import read_state
 from holdfast.errors import IntegrityError, UsageError
-from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.artifact import Artifact, Entry, tree_entries
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import (
     AttemptAccepted,
@@ -27,6 +27,7 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Store
 from holdfast.store.codec import event_json
 
+SHORTEST = 6  # digits of a digest: shorter ones fit by chance
 Ended = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
 
 
@@ -85,6 +86,9 @@ def show(
             out_json(run_json(state, file=where.file, now=wire.now_ms()))
             return 0
         artifact = _find_artifact(with_store, ref, where.line())
+        if artifact is None:
+            _print_content(with_store, _find_content(with_store, ref), as_json=as_json)
+            return 0
         if as_json:
             out_json(artifact_json(artifact))
             return 0
@@ -94,7 +98,7 @@ def show(
     return 0
 
 
-def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact:
+def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
     name, _, attempt = ref.partition("@")
     rows = [row for row in store.artifacts(step=StepId(name)) if line is None or row.line == line]
     if attempt:
@@ -106,11 +110,31 @@ def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact:
         )
     else:
         rows = [row for row in rows if row.status == "accepted"]
-    if not rows and len(ref) >= 6:  # noqa: PLR2004 - shorter prefixes fit by chance
+    if not rows and len(ref) >= SHORTEST:
         rows = [row for row in store.artifacts() if row.digest.startswith(ref)]
-    if not rows:
+    return rows[-1] if rows else None
+
+
+def _find_content(store: Store, ref: str) -> Digest:
+    """Content that is no artifact of its own: a file of one, or what lay in the place of an output."""
+    found = {d for d in store.blobs() if d.startswith(ref)} if len(ref) >= SHORTEST else set()
+    if len(found) > 1:
+        raise UsageError(f"'{ref}' fits {len(found)} contents", hint="name more of the digest")
+    if not found:
         raise UsageError(f"there is no artifact '{ref}'", hint="holdfast status")
-    return rows[-1]
+    return found.pop()
+
+
+def _print_content(store: Store, digest: Digest, *, as_json: bool) -> None:
+    content = store.get(digest)
+    if as_json:
+        out_json({"schema": "holdfast.content/1", "digest": digest, "size": len(content)})
+        return
+    try:
+        _print_entries(tree_entries(content))
+    except IntegrityError:  # not a list of files
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
 
 
 def artifact_json(artifact: Artifact) -> dict[str, Json]:
@@ -134,14 +158,17 @@ def artifact_json(artifact: Artifact) -> dict[str, Json]:
 
 def _print_artifact(store: Store, artifact: Artifact) -> None:
     if artifact.form == "tree":
-        for entry in tree_entries(store.get(artifact.digest)):
-            out(
-                f"{'755' if entry.executable else '644'} {entry.digest[:12]} {entry.size:>9} {entry.path}"
-            )
+        _print_entries(tree_entries(store.get(artifact.digest)))
         return
     sys.stdout.flush()
     for piece in store.chunks(artifact.digest):
         sys.stdout.buffer.write(piece)
+
+
+def _print_entries(entries: tuple[Entry, ...]) -> None:
+    for entry in entries:
+        mode = "755" if entry.executable else "644"
+        out(f"{mode} {entry.digest[:12]} {entry.size:>9} {entry.path}")
 
 
 @click.command(epilog="\b\nExample:\n  holdfast logs build\n  holdfast logs build --attempt 1")

@@ -6,13 +6,13 @@ step needs is complete. Nothing here knows what runs next; that is `react`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from holdfast.core.refs import Refs, Upstream
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Json
+from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Step, StepId
 
@@ -57,9 +57,19 @@ class Choice(NamedTuple):
 
 
 def choose(
-    step: Step, probe: Probe, options: Options, *, now: int, tried: Reason | None = None
+    step: Step,
+    probe: Probe,
+    options: Options,
+    *,
+    now: int,
+    tried: Reason | None = None,
+    refused: Collection[Digest | None] = (),
 ) -> Choice:
-    """Reuse, guard again, or run. `tried` says that this run tried already, and how that ended."""
+    """Reuse, guard again, or run.
+
+    `tried` says that this run tried already, and how that ended; `refused` are the contents that guards
+    refused in it. An attempt at guarding again that was lost on the way is made once more.
+    """
     if options.force or step.id in options.force_steps:
         return Choice("run", tried or Reason("forced"))
     if probe.unsure:
@@ -72,11 +82,9 @@ def choose(
     if probe.same_content is not None and (options.cutoff or step.reuse == "content"):
         expired = _expired(step, probe.same_content, now)
         return expired or Choice("reuse", Reason("unchanged_content"), probe.same_content)
-    if tried is not None:
-        return Choice("run", tried)
-    if _only_guard(probe) and step.reuse != "strict":
-        return Choice("reguard", Reason("guard_changed"), probe.newest)
-    return Choice("run", _why_run(probe))
+    if step.reuse != "strict" and (kept := _only_guard(probe)) and kept.digest not in refused:
+        return Choice("reguard", tried or Reason("guard_changed"), kept)
+    return Choice("run", tried or _why_run(probe))
 
 
 def _stands(artifact: Artifact) -> Reason:
@@ -89,8 +97,9 @@ def _expired(step: Step, artifact: Artifact, now: int) -> Choice | None:
     return None
 
 
-def _only_guard(probe: Probe) -> bool:
-    return probe.newest is not None and [c.part for c in probe.changes] == ["guards"]
+def _only_guard(probe: Probe) -> Artifact | None:
+    """The artifact that only the guards stand between, if it is so."""
+    return probe.newest if [change.part for change in probe.changes] == ["guards"] else None
 
 
 def _why_run(probe: Probe) -> Reason:

@@ -43,18 +43,19 @@ def settle(state: State, ending: Ending) -> list[RunEvent]:
 def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost) -> Reason | None:
     step, now = state.plan.steps[ending.step], state.steps[ending.step]
     started = now.running
+    only_guarded = started is not None and started.reguard is not None
     if isinstance(ending, AttemptLost):
-        if step.effects == "external" and not step.idempotent:
+        if step.effects == "external" and not step.idempotent and not only_guarded:
             return Reason("effect_unconfirmed")
         spent = ending.code != INTERRUPTED and now.losses >= step.lost_retries
         return Reason(ending.code) if spent else None
     if isinstance(ending, AttemptFailed):
         return Reason(ending.code) if now.rejections >= step.retries else None
-    if started is not None and started.source == "human":
+    if only_guarded and started is not None and started.reason.code == "output_modified":
         return Reason("output_modified", (ending.guard,))
     if ending.fatal:
         return Reason("guard_fatal", (ending.guard,))
-    if started is not None and started.reguard is not None:
+    if only_guarded:
         return None
     return Reason("guard_rejected", (ending.guard,)) if now.rejections >= step.retries else None
 

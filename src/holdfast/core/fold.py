@@ -11,7 +11,7 @@ The diagram in `docs/architecture.md` is drawn from `TRANSITIONS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from holdfast.core.state import COMPLETE, Fed, Phase, State, StepState, empty_state
@@ -130,6 +130,11 @@ def _completed(state: State, step_id: StepId) -> None:
 def _require_needs(state: State, step_id: StepId, kind: str) -> None:
     if state.missing[step_id]:
         raise BugError(f"'{kind}' of '{step_id}' before its needs are complete")
+
+
+def _require_once(steps: Sequence[StepId], kind: str) -> None:
+    if len(set(steps)) < len(steps):
+        raise BugError(f"'{kind}' names a step twice")
 
 
 def _run_started(state: State, event: RunStarted, at: int) -> None:
@@ -270,6 +275,7 @@ def _step_held(state: State, event: StepHeld, _: int) -> None:
 
 
 def _steps_skipped(state: State, event: StepsSkipped, _: int) -> None:
+    _require_once([item.step for item in event.items], "steps_skipped")
     for item in event.items:
         _move(state, item.step, "steps_skipped")
     for item in event.items:
@@ -280,6 +286,7 @@ def _steps_skipped(state: State, event: StepsSkipped, _: int) -> None:
 
 
 def _steps_reset(state: State, event: StepsReset, _: int) -> None:
+    _require_once(event.steps, "steps_reset")
     for step_id in event.steps:
         _move(state, step_id, "steps_reset")
     for step_id in event.steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from holdfast.core.reasons import sentence
@@ -16,6 +16,7 @@ from holdfast.model.event import (
     AttemptStarted,
     Reason,
     Recorded,
+    Reused,
     RunStarted,
     StepAmended,
     StepsReused,
@@ -96,10 +97,12 @@ def totals(state: State, now: int) -> dict[str, Json]:
     }
 
 
-def artifacts_of(events: Iterable[Recorded], known: list[Artifact]) -> list[tuple[int, Artifact]]:
+def artifacts_of(
+    events: Iterable[Recorded], origin: Callable[[int, Reused], Artifact | None]
+) -> list[tuple[int, Artifact]]:
     """The rows of the artifact index that a run's journal implies, each with the number of its event.
 
-    `known` are the rows of earlier journals: a reuse by content takes its input ref from there.
+    `origin` finds the row that a reuse by content stands on: its input ref is not in the event.
     """
     rows: list[tuple[int, Artifact]] = []
     start: RunStarted | None = None
@@ -116,9 +119,10 @@ def artifacts_of(events: Iterable[Recorded], known: list[Artifact]) -> list[tupl
             row = _row(start, open_attempts.pop(event.step), event, recorded.at)
             rows += [(recorded.seq, row)] if row else []
         elif start is not None and isinstance(event, StepsReused):
-            earlier = [*known, *(row for _, row in rows)]
-            found = _by_content(start.run, event, earlier)
-            rows += [(recorded.seq, row) for row in found]
+            for item in event.items:
+                if item.code == "unchanged_content" and (row := origin(recorded.seq, item)):
+                    row = replace(row, config_ref=item.config_ref, run=start.run, attempt=0)
+                    rows.append((recorded.seq, row))
         elif hasattr(event, "attempt"):
             open_attempts.pop(getattr(event, "step", ""), None)
     return rows
@@ -152,17 +156,6 @@ def _row(
         reusable=isinstance(event, AttemptAccepted) and event.reusable,
         at=at,
     )
-
-
-def _by_content(run: RunId, event: StepsReused, known: list[Artifact]) -> list[Artifact]:
-    rows = []
-    for item in event.items:
-        if item.code == "unchanged_content":
-            for row in reversed(known):
-                if row.step == item.step and row.digest == item.digest and row.status == "accepted":
-                    rows.append(replace(row, config_ref=item.config_ref, run=run, attempt=0))
-                    break
-    return rows
 
 
 def amended_row(event: StepAmended, project: str, line: str, at: int) -> Artifact:

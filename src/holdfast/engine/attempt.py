@@ -102,8 +102,11 @@ class Bench:
     def _furnish(self, step: Step, folder: str) -> None:
         """Declared inputs, files named by the command, and the files of needed steps at their paths."""
         seen = self._survey.observe(step).parts
-        for part in ("inputs", "files"):
-            paths = seen.get(part)
+        guards = seen.get("guards")
+        parts = [seen.get("inputs"), seen.get("files")]
+        if isinstance(guards, list):
+            parts += [item.get("files") for item in guards if isinstance(item, Mapping)]
+        for paths in parts:
             for path in paths if isinstance(paths, Mapping) else ():
                 target = os.path.join(folder, path)
                 os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.core.changes import Choice, Probe
 from holdfast.core.preview import Outlook, preview
@@ -69,4 +69,15 @@ def foresee(
             return Choice("run", Reason("output_modified", drift.paths))
         return choice
 
-    return Foreseen(graph, preview(graph, options, look, disk, own, now=clock()), previous)
+    outlooks = preview(graph, options, look, disk, own, now=clock())
+    for step_id, outlook in outlooks.items():
+        asked = step_id in options.force_steps
+        if (
+            outlook.decision == "run"
+            and not asked
+            and prober.is_held(plan.steps[step_id], previous)
+        ):
+            outlooks[step_id] = replace(
+                outlook, decision="wait", reason=Reason("effect_unconfirmed")
+            )
+    return Foreseen(graph, outlooks, previous)

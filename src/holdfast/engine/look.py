@@ -56,6 +56,12 @@ class Looker:
             return Look(probed, choice)
         return self._restored(step, choice.artifact, Look(probed, choice))
 
+    def is_held(self, step: Step) -> bool:
+        """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect."""
+        state = self._state
+        asked = step.id in state.options.force_steps or state.steps[step.id].last is not None
+        return not asked and self._prober.is_held(step, state.previous)
+
     def _choose(self, step: Step) -> tuple[Probed, Choice]:
         state = self._state
         upstream = {}
@@ -67,9 +73,12 @@ class Looker:
         probed = self._prober.probe(
             step, upstream, state.options, previous=state.previous, moved=lambda: self._moved(step)
         )
-        tried = state.steps[step.id].last
+        here = state.steps[step.id]
+        refused = {fed.digest for fed in here.fed}
         now = self._world.clock()
-        return probed, choose(step, probed.probe, state.options, now=now, tried=tried)
+        return probed, choose(
+            step, probed.probe, state.options, now=now, tried=here.last, refused=refused
+        )
 
     def _moved(self, step: Step) -> tuple[str, ...]:
         """The data needs that ran, or stand on something new, in this run."""
@@ -127,6 +136,9 @@ class Looker:
         adopts = self._state.options.on_drift == "adopt"
         if choice.reason.code == "output_modified" and adopts:
             return self._adoption(step, started, blobs)
+        if choice.reason.code == "output_modified" and before is not None:
+            names = ", ".join(choice.reason.because)
+            self._world.say(f"{step.id}: what was written to {names} is kept as {before[:12]}")
         return started, blobs
 
     def _adoption(

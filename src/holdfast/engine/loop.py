@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.core.decide import fail, settle
 from holdfast.core.fold import INTERRUPTED, apply, extend
-from holdfast.core.react import may_start, react
+from holdfast.core.react import limit_reached, may_start, react
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
@@ -38,6 +38,7 @@ from holdfast.model.event import (
     Recorded,
     Reused,
     RunEvent,
+    StepHeld,
     StepsReused,
 )
 from holdfast.model.plan import PRIORITIES, Step, StepId
@@ -167,7 +168,7 @@ class Engine:
             if self._pending.launch:  # reuse alone can wait for more of its kind
                 self._flush()
             await asyncio.sleep(0)
-        if following.end is not None and not self._to_look:
+        if following.end is not None:
             self._append(following.end)
         self._fill()
         self._flush()
@@ -203,6 +204,9 @@ class Engine:
         if drifted and self.state.options.on_drift == "fail":
             self._fail(step.id, look.choice.reason)
             return None
+        if self._looker.is_held(step):
+            self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
+            return None
         return look
 
     def _fail(self, step_id: StepId, reason: Reason) -> None:
@@ -223,9 +227,13 @@ class Engine:
 
     def _fill(self) -> None:
         """Start what waits, best first, while there is room: functions of this process, then the rest."""
+        if self._stopping or self.state.status != "running":
+            return
+        if limit_reached(self.state, self._world.clock()) is not None:
+            return
         for inline, desk in self._desks.items():
             blocked = []
-            while desk and not self._stopping and self._has_room(inline=inline):
+            while desk and self._has_room(inline=inline):
                 entry = heapq.heappop(desk)
                 if entry[2] not in self.state.ready:
                     self._looks.pop(entry[2], None)

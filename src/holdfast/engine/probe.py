@@ -140,6 +140,22 @@ class Prober:
         interrupted = then.running or (then.last and then.last.code == "previous_interrupted")
         return "interrupted" if interrupted else ""
 
+    def is_held(self, step: Step, previous: RunId | None) -> bool:
+        """Whether an effect of this step was begun in an earlier run and never confirmed since.
+
+        That belongs to the line: a later run may not repeat it before a person has looked.
+        """
+        if step.effects != "external" or step.idempotent:
+            return False
+        while previous is not None and (past := self.past(previous)) is not None:
+            then = past.steps.get(step.id)
+            if then is not None and then.phase == "waiting":
+                return then.reason is not None and then.reason.code == "effect_unconfirmed"
+            if then is not None and (then.attempts or then.phase not in {"pending", "skipped"}):
+                return False
+            previous = past.previous
+        return False
+
     def past(self, run: RunId) -> State | None:
         """An earlier run, folded once; None if its journal is gone."""
         if run not in self._past:

@@ -225,12 +225,12 @@ def _between(
 
 def _reads(graph: _Graph, problems: Problems) -> Iterator[_Question]:
     """A glob that matches what another step produces asks for that step."""
+    if not any(step.inputs for step in graph.steps):
+        return
     producers: dict[str, list[int]] = {}
     for number, step in enumerate(graph.steps):
         for path, _ in step.produces:
             producers.setdefault(path, []).append(number)
-    if not producers:
-        return
     paths = Paths(producers)
     matched: dict[str, tuple[int, ...]] = {}
     for number, step in enumerate(graph.steps):

@@ -54,8 +54,9 @@ def parameters(
     How: `bytes` and `str` as annotated, text without annotation, `Path` the file or directory
     itself, any other annotation the value that the artifact is as JSON, or its text if it is none.
     An artifact of several files is always a `Path`. A value of `with` goes before a need of the
-    same name.
+    same name. `**` takes every need that is not named, as text.
     """
+    values = set(values)
     given, named = set(values), {need.replace("-", "_").replace(".", "_"): need for need in needs}
     taken: dict[str, tuple[str, str]] = {}
     takes_any = False
@@ -71,6 +72,11 @@ def parameters(
                 taken[name] = (named[name], manner(parameter.annotation))
             elif parameter.default is parameter.empty:
                 raise CallError(f"the parameter '{name}' is neither a value of 'with' nor a need")
+    if takes_any:
+        free = {
+            name: need for name, need in named.items() if name not in taken and name not in values
+        }
+        taken.update((name, (need, "text")) for name, need in free.items())
     if given and not takes_any:
         raise CallError(
             f"there is no parameter for {', '.join(repr(name) for name in sorted(given))}"

@@ -47,23 +47,49 @@ class InlineFunctions:
         self._functions = functions
         self._imports = imports or Imports()
         self._prepared: dict[StepId, _Prepared] = {}
+        self._identities: dict[int, Mapping[str, Json]] = {}
+        self._outsiders: dict[str, dict[str, Json]] = {}
 
     def __contains__(self, step: StepId) -> bool:
         return step in self._functions
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
-        """The function's compiled code and, if it is in the project, its module's source.
+        """The function's compiled code and its module's source.
 
-        With the source goes that of every project module that it imports. Defaults and captured
-        values enter if they are constants or functions; other objects are not part of the key.
+        If the module is in the project, so is the source of every project module that it imports.
+        Defaults and captured values enter if they are constants, functions or classes; any other
+        object is named as unresolved, which disables reuse: give it as a value instead. What is
+        loaded does not change while this process lives, so each function is looked at once.
         """
         function = self._functions[step.id]
+        found = self._identities.get(id(function))
+        if found is None:
+            found = self._identities[id(function)] = self._identity(function, root)
+        return found
+
+    def _identity(self, function: Function, root: str) -> Mapping[str, Json]:
         plain = inspect.unwrap(function)
         code = getattr(_innermost(plain), "__code__", None)
-        found = self._imports.of_file(code.co_filename, root) if code is not None else None
-        mine: dict[str, Json] = dict(found) if found is not None else {}
-        mine["function"] = _digest(plain)
+        mine: dict[str, Json] = {}
+        if code is not None:
+            inside = self._imports.of_file(code.co_filename, root)
+            mine.update(inside if inside is not None else self._outside(code))
+        unspelled: list[str] = []
+        mine["function"] = _digest(plain, unspelled)
+        if unspelled:
+            mine["unresolved"] = [f"{name} in '{_name(plain)}'" for name in sorted(set(unspelled))]
         return mine
+
+    def _outside(self, code: types.CodeType) -> dict[str, Json]:
+        """The source of a module outside the project, under its name: paths differ between machines."""
+        if code.co_filename in self._outsiders:
+            return self._outsiders[code.co_filename]
+        path = Path(code.co_filename)
+        found: dict[str, Json] = {}
+        if path.is_file():
+            found = {"code": {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}}
+        self._outsiders[code.co_filename] = found
+        return found
 
     def at_once(self, job: Job) -> Candidate | None:
         """The candidate of a plain function; None if there is none, or it needs `generate`."""
@@ -157,40 +183,51 @@ def _failed(error: Exception) -> AttemptError:
     return AttemptError(message, reason="command_failed")
 
 
-def _digest(value: object) -> str:
+def _name(function: object) -> str:
+    return str(getattr(_innermost(function), "__name__", type(function).__name__))
+
+
+def _digest(value: object, unspelled: list[str]) -> str:
     """A digest that is equal in every process: of code, never of addresses or of hash order."""
-    return hashlib.sha256(_spelled(value).encode("utf-8", "surrogatepass")).hexdigest()
+    spelled = _spelled(value, unspelled)
+    return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _spelled(value: object) -> str:
+def _spelled(value: object, unspelled: list[str]) -> str:
     match value:
         case None | bool() | int() | float() | complex() | str() | bytes():
             return f"{type(value).__name__}:{value!r}"
         case tuple():
-            return f"({','.join(_spelled(item) for item in value)})"
+            return f"({','.join(_spelled(item, unspelled) for item in value)})"
         case frozenset():
-            return f"{{{','.join(sorted(_spelled(item) for item in value))}}}"
+            return f"{{{','.join(sorted(_spelled(item, unspelled) for item in value))}}}"
         case types.CodeType():
             parts = (value.co_code, value.co_names, value.co_varnames, value.co_freevars)
-            return _spelled((*parts, value.co_flags, value.co_consts))
+            return _spelled((*parts, value.co_flags, value.co_consts), unspelled)
         case types.FunctionType():
-            return _spelled_function(value)
+            return _spelled_function(value, unspelled)
         case types.MethodType():
-            return _spelled(value.__func__)
+            return _spelled(value.__func__, unspelled)
         case types.BuiltinFunctionType() | type():
             return f"{value.__module__}.{value.__qualname__}"
+        case types.ModuleType():
+            return f"module:{value.__name__}"
         case functools.partial():
-            return _spelled((value.func, value.args, tuple(sorted(value.keywords.items()))))
+            keywords = tuple(sorted(value.keywords.items()))
+            return _spelled((value.func, value.args, keywords), unspelled)
         case _:
-            return f"<{type(value).__module__}.{type(value).__qualname__}>"
+            kind = f"{type(value).__module__}.{type(value).__qualname__}"
+            if value is not Ellipsis:
+                unspelled.append(f"a value of type '{kind}'")
+            return f"<{kind}>"
 
 
-def _spelled_function(function: types.FunctionType) -> str:
+def _spelled_function(function: types.FunctionType, unspelled: list[str]) -> str:
     cells = tuple(_content(cell) for cell in function.__closure__ or ())
     # A function that captures itself ends here: only its code is spelled inside.
     inner = tuple(cell.__code__ if isinstance(cell, types.FunctionType) else cell for cell in cells)
     keywords = tuple(sorted((function.__kwdefaults__ or {}).items()))
-    return _spelled((function.__code__, function.__defaults__, keywords, inner))
+    return _spelled((function.__code__, function.__defaults__, keywords, inner), unspelled)
 
 
 def _content(cell: types.CellType) -> object:
