@@ -126,6 +126,9 @@ class Store(Protocol):
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         """The newest accepted artifact of a step under any ref."""
 
+    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+        """The newest accepted artifact of every step of a line."""
+
     def artifacts(
         self,
         *,
@@ -176,12 +179,6 @@ class Store(Protocol):
 
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         """The engines that say they hold this line."""
-
-    def placed(self, path: str) -> Digest | None:
-        """The digest of the content that Holdfast last put at a project path."""
-
-    def place(self, items: Iterable[tuple[str, Digest | None]]) -> None:
-        """Remember what was put where; None forgets a path."""
 
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
         """Cached digests (and executable bits) of files that were hashed before."""

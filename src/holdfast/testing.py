@@ -257,9 +257,6 @@ class CrashingStore:
     def leave(self, engine: str) -> None:
         self._write(lambda: self._store.leave(engine))
 
-    def place(self, items: Iterable[tuple[str, Digest | None]]) -> None:
-        self._write(lambda: self._store.place(items))
-
     def remember_stats(self, items: Iterable[tuple[str, Stat, Digest, bool]]) -> None:
         self._write(lambda: self._store.remember_stats(items))
 
@@ -282,6 +279,9 @@ class CrashingStore:
 
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         return self._store.newest(project, line, step)
+
+    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+        return self._store.newest_of_all(project, line)
 
     def artifacts(
         self,
@@ -321,9 +321,6 @@ class CrashingStore:
 
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         return self._store.holders(project, line)
-
-    def placed(self, path: str) -> Digest | None:
-        return self._store.placed(path)
 
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
         return self._store.stats(paths)

@@ -180,18 +180,18 @@ def drive(
 
     hold, engine = begin()
 
-    async def main() -> State:
+    async def main() -> None:  # gives nothing back: the runner would spell out a whole state
         with _signals(engine, world.say) if signals else _nothing():
-            return await engine.drive()
+            await engine.drive()
 
     try:
-        state = asyncio.run(main())
+        asyncio.run(main())
     except BaseException:
         with suppress(StoreError):  # a store that failed cannot be told either
             hold.release()
         raise
     hold.release()
-    return state
+    return engine.state
 
 
 @contextmanager

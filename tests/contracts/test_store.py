@@ -331,6 +331,20 @@ class TestArtifacts:
         assert store.newest("shop", "main", StepId("build")) is None
         assert list(store.artifacts()) == [replace(row, number=1)]
 
+    def test_the_newest_of_all_are_the_newest_of_each(self, store: Store) -> None:
+        keep(store, artifact(content="old"))
+        keep(store, replace(artifact(content="new"), source="human", attempt=0))
+        keep(store, replace(artifact(content="bad", attempt=3), status="rejected"))
+        keep(store, replace(artifact(content="else"), step=StepId("other")))
+        keep(store, replace(artifact(content="docs"), line="docs"))
+        found = store.newest_of_all("shop", "main")
+        assert {step: row.digest for step, row in found.items()} == {
+            "build": ref("new"),
+            "other": ref("else"),
+        }
+        assert all(row == store.newest("shop", "main", step) for step, row in found.items())
+        assert not store.newest_of_all("shop", "nowhere")
+
     @pytest.mark.req("R41")
     def test_a_rejected_one_does_not_hide_an_accepted_one(self, store: Store) -> None:
         keep(store, artifact(content="good"))
@@ -584,20 +598,6 @@ class TestHolders:
 
 
 class TestFiles:
-    def test_what_was_put_at_a_path_is_remembered(self, store: Store) -> None:
-        assert store.placed("a.txt") is None
-        store.place([("a.txt", ref("1")), ("dir/\udcff", ref("2"))])
-        assert store.placed("a.txt") == ref("1")
-        assert store.placed("dir/\udcff") == ref("2")
-        store.place([("a.txt", ref("3")), ("dir/\udcff", None), ("never", None)])
-        assert store.placed("a.txt") == ref("3")
-        assert store.placed("dir/\udcff") is None
-
-    def test_the_last_word_on_a_path_counts(self, store: Store) -> None:
-        store.place([("a", None), ("a", ref("1")), ("b", ref("1")), ("b", None)])
-        assert store.placed("a") == ref("1")
-        assert store.placed("b") is None
-
     def test_digests_of_files_are_cached_by_stat(self, store: Store) -> None:
         one = Stat(3, 1_700_000_000_123_456_789, 5, 2**64 - 7)
         two = Stat(4, 1, 2, 3)

@@ -102,7 +102,7 @@ def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
     name, _, attempt = ref.partition("@")
     rows = [row for row in store.artifacts(step=StepId(name)) if line is None or row.line == line]
     if attempt:
-        last = rows[-1].run if rows else ""
+        last = next((row.run for row in reversed(rows) if row.attempt), "")
         rows = (
             [row for row in rows if row.attempt == int(attempt) and row.run == last]
             if attempt.isdigit()

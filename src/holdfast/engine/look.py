@@ -43,6 +43,11 @@ class Looker:
         self._outputs = outputs
         self._bench = bench
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
+        self._prober.alone = not state.options.joined
+
+    def not_alone(self) -> None:
+        """Another engine joined: what is stored may grow at any time."""
+        self._prober.alone = False
 
     def look(self, step: Step) -> Look:
         """Decide about a step whose needs are complete; EditError if that cannot be done."""

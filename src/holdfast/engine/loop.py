@@ -252,7 +252,8 @@ class Engine:
     def _start(self, step_id: StepId) -> None:
         step = self.state.plan.steps[step_id]
         look, turn = self._looks.pop(step_id)
-        if turn != self._turns and look.probed.seen:  # it waited: the world may have changed
+        waited = turn != self._turns and step_id not in self._world.inline
+        if waited and look.probed.seen:  # the world may have changed meanwhile
             again = self._decided(step)
             if again is None:
                 return
@@ -268,7 +269,8 @@ class Engine:
         except EditError as error:
             self._fail(step_id, Reason("command_failed", (error.message,)))
             return
-        started = replace(started, fence=fence)
+        if fence:
+            started = replace(started, fence=fence)
         self._observed[step_id] = look.probed.seen
         self._append(started)
         self._pending.blobs += blobs
@@ -433,6 +435,7 @@ class Engine:
     async def _share(self) -> None:
         """Another engine joined the line: claim what runs here, then say that claims are written."""
         self._hold.sharing = True
+        self._looker.not_alone()
         state = self.state
         for step_id, started in list(state.running.items()):
             key = ClaimKey(state.project, state.line, step_id, started.config_ref)

@@ -37,6 +37,8 @@ class Prober:
         self._project = project
         self._line = line
         self._past: dict[RunId, State | None] = {}
+        self._newest: Mapping[StepId, Artifact] | None = None
+        self.alone = True  # nobody else adds artifacts to this line meanwhile
 
     def probe(
         self,
@@ -57,7 +59,7 @@ class Prober:
         same = None
         if options.cutoff or step.reuse == "content":
             same = self._find(step, refs.input_ref, content=True)
-        newest = found or self._store.newest(self._project, self._line, step.id)
+        newest = found or self._newest_of(step.id)
         probe = Probe(
             step=step.id,
             refs=refs,
@@ -70,7 +72,21 @@ class Prober:
         )
         return Probed(probe, own, seen.parts)
 
+    def _newest_of(self, step: StepId) -> Artifact | None:
+        """The newest accepted artifact; of all steps in one query while nobody else adds any."""
+        if not self.alone:
+            return self._store.newest(self._project, self._line, step)
+        if self._newest is None:
+            self._newest = self._store.newest_of_all(self._project, self._line)
+        return self._newest.get(step)
+
     def _find(self, step: Step, ref: Digest, *, content: bool = False) -> Artifact | None:
+        if self.alone:
+            newest = self._newest_of(step.id)
+            if newest is None:
+                return None
+            if not content and newest.config_ref == ref and newest.reusable:
+                return newest
         return self._store.find(self._project, self._line, step.id, ref, content=content)
 
     def changes(

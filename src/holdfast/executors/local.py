@@ -107,7 +107,10 @@ class LocalExecutor:
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The generator's part, `guards` in their order, and all that is `unresolved` in either."""
         try:
-            found = dict(self._generator(step).identity(step, root))
+            made = self._generator(step).identity(step, root)
+            if not step.guards and step.schema is None and not step.outputs:
+                return made
+            found = dict(made)
             guards = [
                 _trimmed(self._kind(guard).identity(guard, root), step.produces)
                 for guard in (*implied(step), *step.guards)

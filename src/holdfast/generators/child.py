@@ -17,6 +17,7 @@ something of the call still runs in it, or it is not sure which source it loaded
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import json
@@ -84,6 +85,7 @@ def parameters(
     return taken
 
 
+@functools.lru_cache(maxsize=256)
 def signature(function: Callable[..., object]) -> inspect.Signature:
     """The signature, without looking up the names in its annotations: some are for type checkers only."""
     if sys.version_info >= (3, 14):

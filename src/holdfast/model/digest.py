@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import NewType
+from typing import NewType, cast
 
 from holdfast.errors import HoldfastError
 
@@ -51,17 +51,20 @@ def canonical(value: Json) -> bytes:
 
 
 def _plain(value: Json) -> Json:
-    """Check a value and turn numbers that are not whole into text."""
-    if value is None or isinstance(value, bool | str):
+    """Check a value and turn numbers that are not whole into text. Exact types first: this is hot."""
+    kind = value.__class__
+    if kind is str or kind is int or kind is bool or value is None:
         return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return _number(value)
-    if isinstance(value, Mapping):
-        return _mapping(value)
+    if kind is dict or isinstance(value, Mapping):
+        return _mapping(cast("Mapping[str, Json]", value))
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
     raise EncodingError(f"a digest cannot cover a value of type '{type(value).__name__}'")
 
 
@@ -72,7 +75,7 @@ def _mapping(value: Mapping[str, Json]) -> dict[str, Json]:
             raise EncodingError(f"a key must be text, not '{type(key).__name__}'")
         if key == _DECIMAL:
             raise EncodingError(f"the key '{_DECIMAL}' is reserved")
-        plain[key] = _plain(item)
+        plain[key] = item if item.__class__ is str else _plain(item)
     return plain
 
 

@@ -52,7 +52,6 @@ class MemoryStore:
         self._claims: dict[ClaimKey, tuple[str, int]] = {}
         self._fence = 0
         self._holds: dict[tuple[str, str, str], _Hold] = {}
-        self._placed: dict[str, Digest] = {}
         self._stats: dict[str, tuple[Stat, Digest, bool]] = {}
 
     # journals and batches
@@ -147,6 +146,10 @@ class MemoryStore:
             if row.status == "accepted":
                 return row
         return None
+
+    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+        rows = self.artifacts(project=project, line=line, status="accepted")
+        return {row.step: row for row in rows}
 
     def artifacts(
         self,
@@ -258,16 +261,6 @@ class MemoryStore:
         return [hold.holder for hold in holds if (hold.project, hold.line) == (project, line)]
 
     # what is on disk
-
-    def placed(self, path: str) -> Digest | None:
-        return self._placed.get(path)
-
-    def place(self, items: Iterable[tuple[str, Digest | None]]) -> None:
-        for path, digest in items:
-            if digest is None:
-                self._placed.pop(path, None)
-            else:
-                self._placed[path] = digest
 
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
         return {path: self._stats[path] for path in paths if path in self._stats}

@@ -22,7 +22,6 @@ hashes are raw bytes, hex only at the edge; names that repeat in every row (line
     claim     who runs which step. The fence is the row id, never given twice, and a release removes
               the row: a late owner can never match again and nothing has to be kept
     holder    which engine says that it holds which line, and how often its heart has beaten
-    placed    the digest of what was last put at a project path
     stat      digests of files that were hashed before; a cache
 
 Rejected: events keyed by (journal, seq) without row ids (a third more pages), status and superseded
@@ -81,7 +80,6 @@ CREATE TABLE holder(
   boot TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL, since INTEGER NOT NULL,
   run TEXT, beat INTEGER NOT NULL, sharing INTEGER NOT NULL, PRIMARY KEY(engine, line)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE placed(path BLOB PRIMARY KEY, digest BLOB NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE stat(
   path BLOB PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
   ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL, digest BLOB NOT NULL,

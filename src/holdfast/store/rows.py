@@ -25,6 +25,7 @@ _STEP = " WHERE a.line = ? AND a.step = ? AND a.status = 'accepted'"
 FIND = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.config_ref = ?{_NEWEST}"
 FIND_CONTENT = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.input_ref = ?{_NEWEST}"
 FIND_ANY = f"{_SELECT}{_STEP}{_NEWEST}"
+NEWEST_OF_ALL = f"{_SELECT} WHERE a.line = ? AND a.status = 'accepted' ORDER BY a.number"
 PLACE = 1 << 40  # event.place = journal * PLACE + seq
 _PAGE = 500
 

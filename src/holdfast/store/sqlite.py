@@ -259,6 +259,12 @@ class SqliteStore:
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         return self._one(rows.FIND_ANY, project, line, step)
 
+    def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
+        known = self._names.known_line(project, line)
+        found = self._database.rows(rows.NEWEST_OF_ALL, (known,)) if known is not None else ()
+        newest = map(artifact_from, found)
+        return {row.step: row for row in newest}
+
     def _one(self, query: str, project: str, line: str, *values: Value) -> Artifact | None:
         known = self._names.known_line(project, line)
         found = self._database.rows(query, (known, *values)) if known is not None else ()
@@ -343,22 +349,6 @@ class SqliteStore:
         return self._holds.holders(project, line)
 
     # what is on disk
-
-    def placed(self, path: str) -> Digest | None:
-        found = self._database.rows("SELECT digest FROM placed WHERE path = ?", (path_key(path),))
-        return Digest(cast("bytes", found[0][0]).hex()) if found else None
-
-    def place(self, items: Iterable[tuple[str, Digest | None]]) -> None:
-        given = {path_key(path): digest for path, digest in items}
-        kept = [(path, raw(digest)) for path, digest in given.items() if digest is not None]
-        gone = [(path,) for path, digest in given.items() if digest is None]
-
-        def work(cursor: apsw.Cursor) -> None:
-            cursor.executemany("INSERT OR REPLACE INTO placed VALUES(?, ?)", kept)
-            cursor.executemany("DELETE FROM placed WHERE path = ?", gone)
-
-        if given:
-            self._names.write(work)
 
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
         found = self._database.rows_many(rows.STATS, [(path_key(path),) for path in paths])
