@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.formats import glob_regex
-from holdfast.formats.globs import Paths
+from holdfast.model.glob import Paths
 
 pytestmark = pytest.mark.req("R16", "D33")
 

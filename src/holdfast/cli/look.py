@@ -119,14 +119,21 @@ def plan(
 
 def look_ahead(where: Place, loaded: Loaded, options: Options) -> Foreseen:
     """A preview against the store, or against nothing if there is none yet."""
-    executor = wire.executor_for(loaded.plan)
     store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
     try:
+        survey = _survey(where, loaded.plan, store)
         return foresee(
-            loaded.plan, loaded.plan.name, where.root, store, executor, options, wire.now_ms
+            loaded.plan, loaded.plan.name, where.root, store, survey, options, wire.now_ms
         )
     finally:
         store.close()
+
+
+def _survey(where: Place, plan: Plan, store: Store) -> Survey:
+    survey = Survey(where.root, store, wire.executor_for(plan), plan)
+    if any(step.tool_versions for step in plan.steps.values()):
+        asyncio.run(survey.prepare())
+    return survey
 
 
 def preview_json(where: Place, plan: Plan, foreseen: Foreseen) -> dict[str, Json]:
@@ -273,10 +280,9 @@ def _ahead(where: Place, step: str, options: Options) -> dict[str, Json]:
 def _unchanged(
     where: Place, plan: Plan, step_id: StepId, changes: tuple[Change, ...]
 ) -> tuple[str, ...]:
-    survey = Survey(where.root, wire.empty_store(), wire.executor_for(plan), plan)
+    survey = _survey(where, plan, wire.empty_store())
     step = plan.steps[step_id]
     try:
-        asyncio.run(survey.prepare())
         return unchanged_parts(own_parts(step, survey.observe(step).parts), changes)
     except NoInputError:
         return ()

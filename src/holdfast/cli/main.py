@@ -127,7 +127,28 @@ def main() -> NoReturn:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
+    except Exception as error:  # the last boundary: whatever nobody foresaw
+        if "--debug" in arguments:
+            raise
+        code = _unforeseen(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unforeseen(error: Exception) -> int:
+    """A bug: the story goes into a file, one line to the person."""
+    import tempfile
+    import traceback
+
+    from holdfast.cli.say import talk
+
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="holdfast-report-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(f"holdfast {VERSION}, python {sys.version}\n")
+        file.writelines(traceback.format_exception(error))
+    talk(f"error: {type(error).__name__}: {error} [this is a bug]")
+    talk(f"hint: the whole story is in {file.name}; nothing accepted is lost")
+    return 70
 
 
 def report(error: HoldfastError, *, as_json: bool) -> int:

@@ -321,6 +321,8 @@ def stop(
         assert state is not None
         if state.status != "running":
             raise UsageError(f"run {found} is {state.status}, not running")
+        if not wire.is_driven(with_store, state):
+            raise UsageError(f"the engine of run {found} is gone already", hint="holdfast resume")
         _request_stop(with_store, state, now=now)
     finally:
         with_store.close()

@@ -186,11 +186,10 @@ def _mapping(value: Json) -> Mapping[str, Json]:
 
 
 def _model(before: Mapping[str, Json], after: Mapping[str, Json]) -> list[Change]:
+    old, new = _mapping(before.get("parameters")), _mapping(after.get("parameters"))
     return [
         *_one("model", "model_changed", before.get("id"), after.get("id")),
-        *_one(
-            "parameters", "parameters_changed", before.get("parameters"), after.get("parameters")
-        ),
+        *_one("parameters", "parameters_changed", old, new),
     ]
 
 

@@ -15,7 +15,7 @@ from holdfast.engine.survey import NoInputError, Survey
 from holdfast.model.digest import Digest
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Plan, RunId, Step, StepId
-from holdfast.ports import Executor, Store
+from holdfast.ports import Store
 
 _UNKNOWN = Refs(Digest(""), Digest(""), Digest(""))
 
@@ -34,13 +34,12 @@ def foresee(
     line: str,
     root: str,
     store: Store,
-    executor: Executor,
+    survey: Survey,
     options: Options,
     clock: Callable[[], int],
 ) -> Foreseen:
-    """What a run of this plan would do now."""
+    """What a run of this plan would do now. The survey must know the versions of tools already."""
     graph = graph_of(plan)
-    survey = Survey(root, store, executor, plan)
     prober = Prober(store, survey, plan, plan.project, line)
     outputs = Outputs(root, "", store)
     rows = [row for row in store.runs(line) if row.project == plan.project]

@@ -105,6 +105,8 @@ class Hold:
             event = recorded.event
             if isinstance(event, StopRequested) and event.run == self.run:
                 self.stop_asked = event.now
+                when = "now" if event.now else "after the running steps"
+                self._world.say(f"asked to stop {when} by '{event.by}'; resume continues from here")
 
     async def beat(self, writer: Writer) -> None:
         """Say that this engine lives."""

@@ -45,6 +45,10 @@ class Looker:
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
         self._prober.alone = not state.options.joined
 
+    def refresh(self) -> None:
+        """Take note of what people wrote to the line meanwhile."""
+        self._prober.refresh()
+
     def not_alone(self) -> None:
         """Another engine joined: what is stored may grow at any time."""
         self._prober.alone = False

@@ -162,6 +162,7 @@ class Engine:
             self._to_look.extend(following.probe)
             if not self._to_look or self._stopping:
                 break
+            self._looker.refresh()
             for _ in range(min(MOST_AT_ONCE, len(self._to_look))):
                 self._look(self._to_look.popleft())
             self._fill()

@@ -10,6 +10,7 @@ from holdfast.core.changes import Change, Probe, differences
 from holdfast.core.fold import fold
 from holdfast.core.refs import Refs, Upstream, encode_own, refs_of
 from holdfast.core.state import State
+from holdfast.engine.hold import line_journal
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
@@ -38,7 +39,8 @@ class Prober:
         self._line = line
         self._past: dict[RunId, State | None] = {}
         self._newest: Mapping[StepId, Artifact] | None = None
-        self.alone = True  # nobody else adds artifacts to this line meanwhile
+        self._read_to = -1
+        self.alone = True  # no other engine adds artifacts to this line meanwhile
 
     def probe(
         self,
@@ -72,6 +74,12 @@ class Prober:
         )
         return Probed(probe, own, seen.parts)
 
+    def refresh(self) -> None:
+        """Forget what was looked up if the line's journal grew: a person may have amended a step."""
+        last = self._store.last(line_journal(self._project, self._line))
+        if last != self._read_to:
+            self._read_to, self._newest = last, None
+
     def _newest_of(self, step: StepId) -> Artifact | None:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""
         if not self.alone:
@@ -81,6 +89,11 @@ class Prober:
         return self._newest.get(step)
 
     def _find(self, step: Step, ref: Digest, *, content: bool = False) -> Artifact | None:
+        found = self._own(step, ref, content=content)
+        return self._shared(step, ref) if found is None and step.share and not content else found
+
+    def _own(self, step: Step, ref: Digest, *, content: bool) -> Artifact | None:
+        """What this line made under the ref. The newest artifact answers for most steps."""
         if self.alone:
             newest = self._newest_of(step.id)
             if newest is None:
@@ -88,6 +101,16 @@ class Prober:
             if not content and newest.config_ref == ref and newest.reusable:
                 return newest
         return self._store.find(self._project, self._line, step.id, ref, content=content)
+
+    def _shared(self, step: Step, ref: Digest) -> Artifact | None:
+        """What another line of the project made under the same ref; never what a person wrote there."""
+        found = None
+        for row in self._store.artifacts(
+            project=self._project, step=step.id, status="accepted", source="generated"
+        ):
+            if row.config_ref == ref and row.reusable:
+                found = row
+        return found
 
     def changes(
         self,

@@ -17,7 +17,7 @@ import pathspec
 
 from holdfast.errors import EditError, StoreError
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.glob import glob_regex, is_literal, literal_base
+from holdfast.model.glob import fixed_part, glob_regex, is_plain
 from holdfast.model.plan import Input, Plan, Step, StepId
 from holdfast.ports import Executor, Stat, Store
 from holdfast.process.run import Command, run
@@ -119,20 +119,17 @@ class Survey:
         return found
 
     def _matches(self, item: Input) -> Iterator[str]:
-        if is_literal(item.glob):
+        if is_plain(item.glob):
             path = os.path.normpath(item.glob)
             full = os.path.join(self._root, path)
             if os.path.isfile(full) or os.path.islink(full):
                 yield path
             elif os.path.isdir(full):
-                yield from self._beneath(path, item.glob)
+                yield from sorted(_walk(self._root, path))
             return
-        yield from self._beneath(literal_base(item.glob), item.glob)
-
-    def _beneath(self, base: str, glob: str) -> Iterator[str]:
-        wanted = glob_regex(glob)
-        for path in sorted(_walk(self._root, base)):
-            if wanted.fullmatch(path):
+        matches = glob_regex(item.glob).match
+        for path in sorted(_walk(self._root, "/".join(fixed_part(item.glob)))):
+            if matches(path):
                 yield path
 
     def _file(self, path: str) -> list[Json]:

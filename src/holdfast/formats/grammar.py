@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
-from holdfast.formats.globs import parents
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node
 from holdfast.formats.problems import quoted
@@ -35,6 +34,7 @@ from holdfast.formats.shapes import (
     word,
 )
 from holdfast.model.digest import Json
+from holdfast.model.glob import parents
 from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Input, Limits, Need, NeedType, StepId
 
 T = TypeVar("T")

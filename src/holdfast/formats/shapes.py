@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from holdfast.formats.globs import PRIVATE, components
 from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Problems, folded, quoted
 from holdfast.model.digest import Json
+from holdfast.model.glob import PRIVATE, components
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from holdfast.formats.globs import COMPILED, Paths, parents
 from holdfast.formats.grammar import At, InputAt, NeedAt
 from holdfast.formats.nodes import Scalar
 from holdfast.formats.problems import Placed, Problems, quoted
+from holdfast.model.glob import COMPILED, Paths, parents
 
 MOST_CIRCLES = 20
 MOST_COMPARED = 2_000_000
