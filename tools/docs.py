@@ -164,7 +164,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     docs = Path(__file__).resolve().parent.parent / "docs"
     try:
-        said = run(docs, TRANSITIONS, check=options.check)
+        table = {
+            kind: {str(a): str(b) for a, b in row.items()} for kind, row in TRANSITIONS.items()
+        }
+        said = run(docs, table, check=options.check)
     except DocsError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

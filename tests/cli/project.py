@@ -240,9 +240,7 @@ class Project:
 
     # --- engines in the background ------------------------------------------------------------------
 
-    def start(
-        self, *words: str, env: Mapping[str, str] | None = None
-    ) -> "subprocess.Popen[bytes]":
+    def start(self, *words: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
         """A command that goes on beside the test; ended with the test if it has not ended itself."""
         process = subprocess.Popen(
             [*COMMAND, *words],
@@ -251,6 +249,7 @@ class Project:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            start_new_session=True,  # as a shell does: a signal to its group is its own affair
         )
         self._started.append(process)
         return process

@@ -191,6 +191,7 @@ def test_what_cannot_be_resolved_disables_reuse_and_says_so(project: Project) ->
     again = project.run()
     assert again.states == {"s": "done"}
     assert again.codes == {"s": "command_changed"}
+    assert "not reusable: a part of its key cannot be computed" in again.err
     assert "cannot be resolved" in " ".join(again.because("s"))
     assert "cannot be resolved" in project.ok("why", "s").out
 
@@ -202,10 +203,15 @@ def test_what_cannot_be_resolved_disables_reuse_and_says_so(project: Project) ->
 
 @pytest.mark.req("R14", "R159")
 def test_a_function_runs_again_when_a_module_it_imports_changes(project: Project) -> None:
-    project.write("work.py", "from helpers import deep\n\n\ndef make(size, top):\n"
-                  "    return {'size': size, 'top': top, 'word': deep.word()}\n")
+    project.write(
+        "work.py",
+        "from helpers import deep\n\n\ndef make(size, top):\n"
+        "    return {'size': size, 'top': top, 'word': deep.word()}\n",
+    )
     project.write("helpers/__init__.py", "")
-    project.write("helpers/deep.py", "from helpers.deeper import WORD\n\n\ndef word():\n    return WORD\n")
+    project.write(
+        "helpers/deep.py", "from helpers.deeper import WORD\n\n\ndef word():\n    return WORD\n"
+    )
     project.write("helpers/deeper.py", "WORD = 'one'\n")
     project.write("helpers/unused.py", "WORD = 'one'\n")
     project.plan(

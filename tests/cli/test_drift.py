@@ -20,7 +20,8 @@ def make(project: Project, text: str = "made", **more: Any) -> None:
 def sources(project: Project, step: str = "a") -> list[str]:
     """Where the accepted versions of a step came from, oldest first."""
     rows = project.database().execute(
-        "SELECT source FROM artifact WHERE step = ? AND status = 'accepted' ORDER BY number", (step,)
+        "SELECT source FROM artifact WHERE step = ? AND status = 'accepted' ORDER BY number",
+        (step,),
     )
     return [str(row[0]) for row in rows]
 

@@ -1,5 +1,7 @@
 """Steps that touch the outside world: shown first, never silently repeated."""
 
+import json
+
 import pytest
 
 from tests.cli.project import Project, finish, kill
@@ -72,6 +74,22 @@ def test_a_new_run_of_the_line_begins_with_the_effect_held(project: Project) -> 
     assert done.code == 0
     assert project.ran() == ["publish"]
     assert project.run("--yes").data["totals"]["reused"] == 2
+
+
+def test_a_held_effect_stays_held_over_runs_that_do_not_come_to_it(project: Project) -> None:
+    publish(project)
+    kill(project.begun_by("run", "--yes", step="publish"))
+    project.open("sent")
+    steps = json.loads(project.read("plan.yaml"))["steps"]
+    project.plan({**steps, "make": {"shell": project.sh("exit 1")}})
+    assert project.run("--yes").states == {"make": "failed", "publish": "skipped"}
+    project.ran()
+    publish(project)
+    assert project.run("--yes").codes["publish"] == "effect_unconfirmed"
+    assert project.ran() == []
+    asked = project.run("--yes", "--force-node", "publish")
+    assert (asked.code, asked.codes["publish"]) == (0, "forced")
+    assert project.ran() == ["publish"]
 
 
 def test_an_idempotent_effect_is_repeated(project: Project) -> None:

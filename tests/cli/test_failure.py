@@ -60,7 +60,10 @@ def test_resume_tries_failures_again_and_what_recovers_is_failed_no_more(project
     project.plan(
         {
             "top": {"shell": project.sh("echo precious $$")},
-            "flaky": {"shell": project.sh(f"test -e {fixed} && cat $HOLDFAST_INPUTS/top"), "needs": ["top"]},
+            "flaky": {
+                "shell": project.sh(f"test -e {fixed} && cat $HOLDFAST_INPUTS/top"),
+                "needs": ["top"],
+            },
             "end": {"shell": project.sh("cat $HOLDFAST_INPUTS/*"), "needs": ["top", "flaky"]},
         }
     )
@@ -161,7 +164,9 @@ def test_outputs_are_put_back_after_an_attempt_that_does_not_count(project: Proj
     assert "put back" in failed.err
 
     guard = {"regex": {"pattern": "never"}}
-    project.plan({"refused": {"shell": "echo mine > out.txt", "produces": "out.txt", "guards": [guard]}})
+    project.plan(
+        {"refused": {"shell": "echo mine > out.txt", "produces": "out.txt", "guards": [guard]}}
+    )
     refused = project.run()
     assert refused.codes["refused"] == "guard_rejected"
     assert project.read("out.txt") == "before\n"

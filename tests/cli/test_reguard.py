@@ -21,7 +21,9 @@ def counted(project: Project, guards: list[Any], **more: Any) -> None:
 
 def number(least: int) -> dict[str, Any]:
     """A guard that wants a number of at least this."""
-    script = f'n=$(cat "$HOLDFAST_ARTIFACT"); [ $n -ge {least} ] || {{ echo "$n < {least}"; exit 1; }}'
+    script = (
+        f'n=$(cat "$HOLDFAST_ARTIFACT"); [ $n -ge {least} ] || {{ echo "$n < {least}"; exit 1; }}'
+    )
     return {"command": ["sh", "-c", script], "name": "size"}
 
 
@@ -42,6 +44,25 @@ def test_a_kept_artifact_is_guarded_again_when_only_its_guards_changed(project: 
     third = project.run()
     assert third.codes == {"s": "unchanged", "below": "unchanged"}
     assert third.refs == again.refs
+
+
+@pytest.mark.req("R4", "R159")
+def test_an_edited_script_of_a_guard_is_a_changed_guard(project: Project) -> None:
+    project.write("check.sh", "exit 0\n")
+    counted(project, [{"command": ["sh", "check.sh"]}])
+    project.run()
+    project.ran()
+    project.write("check.sh", "test -s $HOLDFAST_ARTIFACT\n")
+    again = project.run()
+    assert again.codes == {"s": "reguarded", "below": "upstream_changed"}
+    assert project.ran() == ["below"]
+    project.write("check.sh", "exit 1\n")
+    failed = project.run()
+    assert failed.states == {"s": "failed", "below": "skipped"}
+    assert failed.codes["s"] == "guard_rejected"
+    project.write("check.sh", "exit 0\n")
+    back = project.run()
+    assert set(back.codes.values()) == {"unchanged"}, "the first key has its artifact still"
 
 
 @pytest.mark.req("R77")
@@ -87,7 +108,13 @@ def test_rejected_attempts_are_kept_and_their_feedback_accumulates(project: Proj
     body = 'cat "$HOLDFAST_FEEDBACK" 2>/dev/null; echo; echo "try $HOLDFAST_ATTEMPT"'
     guard = 'grep -q "try 3" "$HOLDFAST_ARTIFACT" || { echo "no: $(tail -1 $HOLDFAST_ARTIFACT)"; exit 1; }'
     project.plan(
-        {"s": {"shell": project.sh(body), "guards": [{"command": ["sh", "-c", guard]}], "retries": 2}}
+        {
+            "s": {
+                "shell": project.sh(body),
+                "guards": [{"command": ["sh", "-c", guard]}],
+                "retries": 2,
+            }
+        }
     )
     done = project.run()
     assert done.code == 0

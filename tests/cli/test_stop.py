@@ -1,12 +1,13 @@
 """Stopping an engine: Ctrl-C once and twice, `stop` from elsewhere, and going on afterwards."""
 
+import os
 import signal
 from collections.abc import Callable
 from subprocess import Popen
 
 import pytest
 
-from tests.cli.project import Project, finish, finish_run, until
+from tests.cli.project import Project, finish, finish_run
 
 Stop = Callable[[Project, "Popen[bytes]"], None]
 
@@ -41,22 +42,26 @@ def by_signal(project: Project, engine: "Popen[bytes]") -> None:
     heard(engine, b"stopping after the running steps")
 
 
+def by_terminal(project: Project, engine: "Popen[bytes]") -> None:
+    """Ctrl-C of a terminal goes to everything in the group, not only to the engine."""
+    os.killpg(engine.pid, signal.SIGINT)
+    heard(engine, b"stopping after the running steps")
+
+
 def by_command(project: Project, engine: "Popen[bytes]") -> None:
     answer = project.ok("stop", "--json").json
-    assert answer["now"] is False
-    heard(engine, b"")
+    assert (answer["run"], answer["now"]) == (project.status().id, False)
+    heard(engine, b"asked to stop")
 
 
 @pytest.mark.req("R175")
-@pytest.mark.parametrize("stop", [by_signal, by_command])
+@pytest.mark.parametrize("stop", [by_signal, by_terminal, by_command])
 def test_stopping_keeps_the_running_step_and_starts_nothing_more(
     project: Project, stop: Stop
 ) -> None:
     two_after_one(project)
     engine = project.begun_by("run", "--json", "--poll", "0.05", step="slow")
     stop(project, engine)
-    if stop is by_command:
-        until(lambda: project.call("stop").code in {0, 2})
     project.open("go")
     stopped = finish_run(engine)
     assert (stopped.code, stopped.data["status"]) == (130, "paused")

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -99,9 +98,9 @@ class Bed:
 def drive(begin: Callable[[], tuple[Hold, Engine]]) -> State:
     """Begin a run and drive it; a crash leaves the hold as a dead process would."""
     hold, engine = begin()
-    state = asyncio.run(engine.drive())
+    asyncio.run(engine.drive())
     hold.release()
-    return state
+    return engine.state
 
 
 def start(bed: Bed, stage: Stage, executor: Executor, store: Store | None = None) -> State:
@@ -143,7 +142,9 @@ def perform(
     executor = scripted(stage.salts, seed=seed)
     runs = len(bed.store.runs(LINE))
     try:
-        return Ended(start(bed, stage, executor, CrashingStore(bed.store, at=at, when=when)), executor)
+        return Ended(
+            start(bed, stage, executor, CrashingStore(bed.store, at=at, when=when)), executor
+        )
     except Crash:
         before = executor.executed.copy()
     rows = bed.store.runs(LINE)
@@ -261,7 +262,7 @@ def foretell(oracle: Oracle, stage: Stage) -> dict[StepId, Fate]:
     return oracle.run(stage.plan, stage.options, stage.salts)
 
 
-def outcome(store: Store, state: State) -> dict[StepId, tuple[object, ...]]:
+def outcome(state: State) -> dict[StepId, tuple[object, ...]]:
     """What a run came to, without how often it had to be tried."""
     found: dict[StepId, tuple[object, ...]] = {}
     for step_id, step in state.steps.items():
@@ -269,13 +270,3 @@ def outcome(store: Store, state: State) -> dict[StepId, tuple[object, ...]]:
         complete = step.phase in {"done", "reused"}
         found[step_id] = (step.phase, reason, step.config_ref, step.digest if complete else None)
     return found
-
-
-@contextmanager
-def crashes(bed: Bed) -> Iterator[None]:
-    """For readability of tests that expect one."""
-    try:
-        yield
-    except Crash:
-        return
-    raise AssertionError("it did not crash")

@@ -158,7 +158,7 @@ class Oracle:
         refusals, tries, losses = judged, 0, 0
         while True:
             tries += 1
-            ended = mishap(step, judged + tries)
+            ended = mishap(step, judged + tries, salt)
             if ended is not None and ended.ended == "lost":
                 losses += 1
                 if losses > step.lost_retries:

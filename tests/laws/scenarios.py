@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from holdfast.model.event import Options
-from holdfast.model.plan import Guard, Need, Plan, Step, StepId
+from holdfast.model.plan import Guard, Need, NeedType, Plan, Step, StepId
 from tests.laws.harness import LINE, Stage
 from tests.laws.script import persons_version
 
@@ -19,9 +19,9 @@ def steps(draw: st.DrawFn, name: StepId, earlier: tuple[StepId, ...]) -> Step:
     needs = tuple(
         Need(need, draw(st.sampled_from(["data", "data", "sequence"]))) for need in chosen
     )
-    modes = ["", "", "", "", "", "gone-first", "broken", "gone"]
+    modes = [""] * 12 + ["gone-first", "moody", "broken", "gone"]
     least = draw(st.sampled_from([0, 0, 1, 2]))
-    skill = draw(st.sampled_from([3, 3, 3, 0]))
+    skill = draw(st.sampled_from([3] * 9 + [0]))
     return Step(
         id=name,
         uses="script",
@@ -79,11 +79,15 @@ def edits(draw: st.DrawFn, before: Steps) -> Steps:
             new = draw(st.sampled_from([item for item in NAMES if item not in after]))
             after[new] = draw(steps(new, tuple(after)))
         case 9:
-            after[name] = _with(step, mode=draw(st.sampled_from(["", "", "broken", "gone-first"])))
+            after[name] = _with(
+                step, mode=draw(st.sampled_from(["", "", "broken", "moody", "gone-first"]))
+            )
         case 10:  # none of this decides a result
             after[name] = replace(step, description="other", priority="high", timeout=7.5)
         case _:
-            after[name] = replace(step, reuse=draw(st.sampled_from(["merkle", "content", "strict"])))
+            after[name] = replace(
+                step, reuse=draw(st.sampled_from(["merkle", "content", "strict"]))
+            )
     return after
 
 
@@ -104,7 +108,7 @@ def _rewired(draw: st.DrawFn, plan: Steps, step: Step) -> Step:
     rest = _without(step, name)
     if len(rest.needs) < len(step.needs) and draw(st.booleans()):
         return rest
-    kind = draw(st.sampled_from(["data", "sequence"]))
+    kind: NeedType = draw(st.sampled_from(["data", "sequence"]))
     return replace(step, needs=(*rest.needs, Need(name, kind)))
 
 
@@ -114,13 +118,13 @@ def scenarios(draw: st.DrawFn, most_steps: int = 8, most_stages: int = 4) -> tup
     current = draw(plans(most_steps))
     salts: dict[StepId, int] = {}
     stages = [Stage(_plan(current))]
-    for number in range(draw(st.integers(0, most_stages - 1))):
-        for _ in range(draw(st.integers(0, 2))):
+    for number in range(draw(st.integers(1, most_stages - 1))):
+        for _ in range(draw(st.sampled_from([1, 1, 2, 0]))):
             current = draw(edits(current))
         names = st.sampled_from(sorted(current))
         if draw(st.integers(0, 2)) == 0:
             salts = {**salts, draw(names): number + 1}
-        amended = ()
+        amended: tuple[tuple[StepId, bytes], ...] = ()
         if draw(st.integers(0, 2)) == 0:
             version = persons_version(draw(st.integers(0, 1)), draw(st.sampled_from([0, 9])))
             amended = ((draw(names), version),)

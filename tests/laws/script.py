@@ -36,11 +36,13 @@ def persons_version(text: int, quality: int) -> bytes:
     return json.dumps({"person": text, "quality": quality}).encode()
 
 
-def mishap(step: Step, attempt: int) -> Outcome | None:
+def mishap(step: Step, attempt: int, salt: int) -> Outcome | None:
     """How an attempt ends that makes nothing at all."""
     match step.values.get("mode"):
         case "broken":
             return failed("no")
+        case "moody" if salt == 0:
+            return failed("not today")
         case "gone":
             return lost()
         case "gone-first" if attempt == 1:
@@ -63,7 +65,8 @@ def scripted(salts: Mapping[StepId, int], *, seed: int = 0) -> ScriptedExecutor:
     def answer(job: Job) -> Answer:
         read = {need: given.content() for need, given in job.given.items()}
         salt = salts.get(job.step.id, 0)
-        return mishap(job.step, job.attempt) or made(job.step, read, len(job.feedback), salt)
+        ended = mishap(job.step, job.attempt, salt)
+        return ended or made(job.step, read, len(job.feedback), salt)
 
     def judge(job: Job, candidate: Candidate) -> Verdict:
         return verdict(job.step.guards, candidate.content)
