@@ -109,6 +109,9 @@ class Project:
         self.gates.mkdir()
         self._read = 0
         self._started: list[subprocess.Popen[bytes]] = []
+        self.strays: list[
+            int
+        ] = []  # processes that must be gone; ended with the test if they are not
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -271,6 +274,8 @@ class Project:
                 process.kill()
             with suppress(ValueError):  # its pipes were read already
                 process.communicate()
+        for stray in filter(alive, self.strays):
+            os.kill(stray, signal.SIGKILL)
 
     # --- the store from outside ---------------------------------------------------------------------
 

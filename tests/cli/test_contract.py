@@ -162,6 +162,7 @@ def test_the_preview_has_the_shape_of_the_contract(project: Project) -> None:
     run = project.run()
     after = project.call("plan", "--json", "--detailed-exitcode")
     assert after.code == 0
+    assert after.json["waves"] == data["waves"], "in another process, with another hash seed"
     assert {s["decision"] for s in after.json["steps"].values()} == {"reuse"}
     assert after.json["plan"]["ref"] == run.data["plan"]["ref"]
     forced = project.ok("plan", "--json", "--force-node", "z").json["steps"]

@@ -1,6 +1,7 @@
 """Output files that are not what the store says: edited, deleted, older, no longer executable."""
 
 import os
+import re
 from typing import Any
 
 import pytest
@@ -79,6 +80,27 @@ def test_fail_leaves_the_file_and_stops_at_the_step(project: Project) -> None:
     assert project.read("out.txt") == "mine\n"
     assert project.ran() == []
     assert project.run().codes["a"] == "amended"
+
+
+@pytest.mark.req("R57")
+def test_an_edit_in_the_way_of_a_step_that_must_run_is_kept_and_named(project: Project) -> None:
+    make(project, "one")
+    project.run()
+    project.write("out.txt", "mine\n")
+    make(project, "two")
+    project.ran()
+    stopped = project.run("--on-drift", "fail")
+    assert (stopped.code, stopped.codes["a"]) == (1, "output_modified")
+    assert project.read("out.txt") == "mine\n"
+    assert project.ran() == []
+    run = project.run()
+    assert project.ran() == ["a", "b"]
+    assert project.read("out.txt") == "two\n"
+    kept = re.search(r"out\.txt is kept as ([0-9a-f]+)", run.err)
+    assert kept, run.err
+    assert project.shown(project.shown(kept.group(1)).split()[1].decode()) == b"mine\n"
+    make(project, "three")
+    assert "kept as" not in project.run().err, "what Holdfast wrote itself is nobody's edit"
 
 
 @pytest.mark.req("R57")

@@ -24,7 +24,7 @@ def test_a_failed_command_is_tried_again_with_what_it_said(project: Project) -> 
     assert "second" in second["feedback"]
 
 
-@pytest.mark.req("R59", "R76", "E10", "E17")
+@pytest.mark.req("R59", "E10", "E17")
 def test_what_stands_below_a_failure_is_skipped_and_other_branches_go_on(project: Project) -> None:
     project.plan(
         {

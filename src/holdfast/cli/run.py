@@ -27,9 +27,9 @@ from holdfast.engine.loop import Engine
 from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
-from holdfast.errors import ConflictError, UsageError
+from holdfast.errors import ConflictError, PlanError, UsageError
 from holdfast.model.event import Drift, Options, StopRequested
-from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Append, Batch, Store
 
 EXIT = {
@@ -175,6 +175,7 @@ def resume(
             f"run {found} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
     _say_kept(state)
+    _say_edited(where, state)
     return _drive(where, state.plan, manner, lambda world: resume_run(world, found))
 
 
@@ -187,6 +188,20 @@ def _unfinished(store: Store, given: str | None, line: str | None) -> RunId:
         if state is not None and not state.ended:
             return row.run
     raise UsageError("there is no unfinished run", hint="holdfast run")
+
+
+def _say_edited(where: Place, state: State) -> None:
+    """A run keeps its plan: who edited the file to mend a failure means `run`, not `resume`."""
+    if where.file is None:
+        return
+    try:
+        edited = plan_digest(where.load().plan) != state.plan_digest
+    except PlanError:
+        edited = True
+    if edited:
+        talk(
+            f"{where.file} changed since; this run keeps its plan. 'holdfast run' takes the new one"
+        )
 
 
 def _say_kept(state: State) -> None:

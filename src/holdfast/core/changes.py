@@ -202,10 +202,14 @@ def _one(part: str, code: str, before: Json, after: Json) -> list[Change]:
         if part == "guards":
             names = ()
         return [Change(part, code, names, before, after)]
-    if isinstance(before, list) and isinstance(after, list) and part == "needs":
-        names = tuple(sorted({*map(str, before)} ^ {*map(str, after)}))
+    if part == "needs":
+        names = tuple(sorted({*_names(before)} ^ {*_names(after)}))
         return [Change(part, code, names, before, after)]
     return [Change(part, code, (part,), before, after)]
+
+
+def _names(value: Json) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []
 
 
 def _above(before: Mapping[StepId, Upstream], after: Mapping[StepId, Upstream]) -> list[Change]:

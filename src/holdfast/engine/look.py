@@ -57,6 +57,9 @@ class Looker:
         """Decide about a step whose needs are complete; EditError if that cannot be done."""
         probed, choice = self._choose(step)
         if choice.artifact is None or not step.produces:
+            edited = self._edited(step, probed)
+            if edited and self._state.options.on_drift == "fail":
+                choice = Choice("run", Reason("output_modified", edited))
             return Look(probed, choice)
         drift = self._drift(step, choice.artifact)
         if drift.state == "edited":
@@ -64,6 +67,14 @@ class Looker:
         if drift.state == "equal":
             return Look(probed, choice)
         return self._restored(step, choice.artifact, Look(probed, choice))
+
+    def _edited(self, step: Step, probed: Probed) -> tuple[str, ...]:
+        """The outputs a person changed that the first attempt of this run would replace."""
+        newest = probed.probe.newest
+        if newest is None or not step.produces or self._state.steps[step.id].attempts:
+            return ()
+        drift = self._drift(step, newest)
+        return drift.paths if drift.state == "edited" else ()
 
     def is_held(self, step: Step) -> bool:
         """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect."""
@@ -145,8 +156,8 @@ class Looker:
         adopts = self._state.options.on_drift == "adopt"
         if choice.reason.code == "output_modified" and adopts:
             return self._adoption(step, started, blobs)
-        if choice.reason.code == "output_modified" and before is not None:
-            names = ", ".join(choice.reason.because)
+        if before is not None and (edited := self._edited(step, probed)):
+            names = ", ".join(edited)
             self._world.say(f"{step.id}: what was written to {names} is kept as {before[:12]}")
         return started, blobs
 

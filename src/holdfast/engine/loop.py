@@ -338,14 +338,14 @@ class Engine:
             self._error = done.exception() or asyncio.CancelledError()
             return
         self._committed += len(pending.events)
-        for key in pending.applied:
-            self._outputs.placed(key)
-        if pending.events:
-            self._world.on_events(pending.events)
         try:
+            for key in pending.applied:
+                self._outputs.placed(key)
+            if pending.events:
+                self._world.on_events(pending.events)
             for started in pending.launch:
                 self._launch(started)
-        except BaseException as error:  # noqa: BLE001 - an engine that cannot run attempts is over
+        except BaseException as error:  # noqa: BLE001 - an engine that cannot tell or run is over
             self._error = error
 
     # --- attempts -----------------------------------------------------------------------------------

@@ -11,11 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from holdfast.edits.apply import FileChange, apply, forget, recover
+from holdfast.edits.journal import is_settled, keys_in, place_of
 from holdfast.edits.tree import read_tree
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.plan import Step
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptFailed,
+    AttemptLost,
+    AttemptRejected,
+    Event,
+    OutputsPlaced,
+)
+from holdfast.model.plan import RunId, Step
 from holdfast.ports import File, Store
 
 SMALL = 16 * 1024
@@ -146,12 +155,31 @@ class Outputs:
         """The event that names this change is stored: its journal is no longer needed."""
         forget(self._journal, key)
 
+    def all_placed(self) -> None:
+        """The run has ended, so every change is recorded: no journal of it is needed any more."""
+        for key in keys_in(self._journal):
+            if not is_settled(place_of(self._journal, key)):
+                forget(self._journal, key)
+
     def recover(self, committed: Callable[[str], bool]) -> list[str]:
         """Finish or undo what a dead engine left half done; gives the paths a person changed meanwhile."""
         if not os.path.isdir(self._journal):
             return []
         done = recover(self._root, self._journal, committed=committed)
         return [conflict.path for item in done for conflict in item.conflicts]
+
+
+def edit_of(run: RunId, event: Event) -> str:
+    """The key of the change of files that this event records; empty if it records none."""
+    match event:
+        case AttemptAccepted():
+            return f"{run}.{event.step}.{event.attempt}"
+        case AttemptRejected() | AttemptFailed() | AttemptLost():
+            return f"{run}.{event.step}.{event.attempt}.back"
+        case OutputsPlaced():
+            return f"{run}.{event.step}.place"
+        case _:
+            return ""
 
 
 def _same(one: Entry | None, other: Entry | None) -> bool:

@@ -12,14 +12,13 @@ from holdfast.core.waves import graph_of
 from holdfast.engine.attempt import Bench, Result, leftovers
 from holdfast.engine.hold import Hold, line_journal
 from holdfast.engine.loop import Engine
-from holdfast.engine.outputs import Outputs
+from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.probe import read_state
 from holdfast.engine.survey import Survey
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, IntegrityError, UsageError
 from holdfast.model.digest import Digest, canonical, digest_bytes
 from holdfast.model.event import (
-    AttemptAccepted,
     Event,
     Options,
     PlanVersioned,
@@ -149,6 +148,7 @@ def _continue(
     fence, state = _take_over(world, run)
     survey = Survey(world.root, world.store, world.executor, state.plan)
     if state.ended:
+        Outputs(world.root, world.journal(run), world.store).all_placed()
         return Engine(world, state, fence, hold, survey)
     results = _lost(world, state, survey)
     engine = Engine(world, state, fence, hold, survey)
@@ -180,12 +180,8 @@ def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     """What a dead engine left: end its processes, finish or undo its writes, keep and put back outputs."""
     leftovers(world, state)
     outputs = Outputs(world.root, world.journal(state.run), world.store)
-    accepted = {
-        f"{state.run}.{e.step}.{e.attempt}"
-        for e in _events(world, state.run)
-        if isinstance(e, AttemptAccepted)
-    }
-    for path in outputs.recover(lambda key: key in accepted):
+    recorded = {edit_of(state.run, event) for event in _events(world, state.run)}
+    for path in outputs.recover(lambda key: key in recorded):
         world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
     bench = Bench(world, state, survey, outputs)
     return [bench.lost(started, INTERRUPTED, world.clock()) for started in state.running.values()]
@@ -201,7 +197,11 @@ def _supersede(world: World, project: str, line: str) -> RunId | None:
     driven = {holder.run for holder in world.store.holders(project, line)}
     for row in _runs(world, project, line):
         latest = row.run
-        if row.run not in driven and not _has_ended(world, row.run):
+        if row.run in driven:
+            continue
+        if _has_ended(world, row.run):
+            Outputs(world.root, world.journal(row.run), world.store).all_placed()
+        else:
             _supersede_one(world, row.run)
     return latest
 

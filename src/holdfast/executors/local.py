@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from holdfast.errors import AttemptError, GuardBroken
+from holdfast.errors import AttemptError, GuardBroken, IntegrityError, StoreError
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, Step, StepId
@@ -66,6 +66,8 @@ class LocalExecutor:
             candidate = self._inline.at_once(job)
         except AttemptError as error:
             return _without_candidate(error)
+        except (IntegrityError, StoreError):  # not the step's doing: the engine must stop
+            raise
         except Exception as error:  # noqa: BLE001 - the boundary
             return _crashed(error)
         if candidate is None:
@@ -79,6 +81,8 @@ class LocalExecutor:
             candidate = await self._generator(job.step).generate(job)
         except AttemptError as error:
             return _without_candidate(error)
+        except (IntegrityError, StoreError):  # not the step's doing: the engine must stop
+            raise
         except Exception as error:  # noqa: BLE001 - the boundary
             return _crashed(error)
         return _too_large(candidate) or await self.judge(job, candidate)
@@ -92,6 +96,8 @@ class LocalExecutor:
                 return Outcome(
                     "lost", "guard_broken", candidate, feedback=str(error), log=candidate.log
                 )
+            except (IntegrityError, StoreError):  # as above
+                raise
             except Exception as error:  # noqa: BLE001 - the boundary
                 return _crashed(error, candidate)
             if not verdict.passed:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from holdfast.errors import AttemptError
+from holdfast.errors import AttemptError, IntegrityError, StoreError
 from holdfast.generators.child import CallError, decoded, encoded, parameters, story
 from holdfast.generators.contract import collect, put_given
 from holdfast.generators.imports import Imports
@@ -109,7 +109,7 @@ class InlineFunctions:
             if result.__class__ is str and not step.produces:  # most of them
                 return Candidate("bytes", result.encode())
             return _candidate(job, result)
-        except AttemptError:
+        except (AttemptError, IntegrityError, StoreError):
             raise
         except Exception as error:  # whatever the user's function may raise
             raise _failed(error) from error
@@ -125,7 +125,7 @@ class InlineFunctions:
                 arguments = {**job.step.values, **_arguments(prepared, job)}
                 result = await cast("Awaitable[object]", prepared.function(**arguments))
             return _candidate(job, result)
-        except AttemptError:
+        except (AttemptError, IntegrityError, StoreError):
             raise
         except Exception as error:  # as above
             if limit.expired():

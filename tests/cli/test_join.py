@@ -1,0 +1,91 @@
+"""Several engines on one line: claims keep them apart, nobody sends messages."""
+
+import collections
+
+import pytest
+
+from tests.cli.project import Project, finish_run, kill, until
+
+QUICK = ("--poll", "0.1", "--beat", "0.3")
+
+
+def layered(project: Project) -> dict[str, list[str]]:
+    """Three layers of four, each step reading two of the layer above; what each needs."""
+    needs: dict[str, list[str]] = {}
+    for layer in range(3):
+        for place in range(4):
+            above = [f"s{layer - 1}{place}", f"s{layer - 1}{(place + 1) % 4}"] if layer else []
+            needs[f"s{layer}{place}"] = above
+    read = 'cat /dev/null $(ls -d "$HOLDFAST_INPUTS"/* 2>/dev/null); echo $HOLDFAST_STEP'
+    project.plan({s: {"shell": project.sh(read), "needs": above} for s, above in needs.items()})
+    return needs
+
+
+@pytest.mark.req("R49", "R67", "R76", "E7")
+def test_every_step_is_executed_once_over_two_engines(project: Project) -> None:
+    needs = layered(project)
+    engines = [project.start("run", "--json", "--join", "-j", "2", *QUICK) for _ in range(2)]
+    runs = [finish_run(engine) for engine in engines]
+    names = [f"s{layer}{place}" for layer in range(3) for place in range(4)]
+    assert collections.Counter(project.begun()) == dict.fromkeys(names, 1)
+    order = project.begun()
+    for step, above in needs.items():
+        assert all(order.index(need) < order.index(step) for need in above)
+    for run in runs:
+        assert (run.code, run.data["status"]) == (0, "completed")
+        assert set(run.states.values()) <= {"done", "reused"}
+    assert runs[0].id != runs[1].id
+    assert runs[0].digests == runs[1].digests
+    assert runs[0].refs == runs[1].refs
+    for name in names:
+        assert [run.states[name] for run in runs].count("done") == 1
+    assert project.call("verify").code == 0
+
+
+@pytest.mark.req("R49")
+def test_an_engine_joins_one_that_was_started_alone(project: Project) -> None:
+    wait = project.gate("go")
+    project.plan(
+        {
+            "a": {"shell": project.sh(f"{wait}; echo a")},
+            "b": {"shell": project.sh("echo b"), "needs": [{"step": "a", "type": "sequence"}]},
+            **{f"c{n}": {"shell": project.sh(f"echo {n}"), "needs": ["a"]} for n in range(4)},
+        }
+    )
+    first = project.begun_by("run", "--json", "-j", "1", *QUICK, step="a")
+    second = project.start("run", "--json", "--join", *QUICK)
+    until(lambda: len(project.database().execute("SELECT id FROM run").fetchall()) == 2)
+    project.open("go")
+    runs = [finish_run(first), finish_run(second)]
+    assert [run.code for run in runs] == [0, 0]
+    assert sorted(project.begun()) == ["a", "b", "c0", "c1", "c2", "c3"]
+    assert runs[0].digests == runs[1].digests
+    assert runs[1].codes["a"] == "unchanged", "it waited for the other one's result"
+
+
+@pytest.mark.req("R49", "R74")
+def test_the_step_of_a_killed_engine_is_taken_over(project: Project) -> None:
+    project.plan(
+        {
+            "slow": {"shell": project.sh(f"{project.gate('go')}; echo slow")},
+            "end": {"shell": project.sh("cat $HOLDFAST_INPUTS/slow"), "needs": ["slow"]},
+        }
+    )
+    first = project.begun_by("run", "--json", "--join", *QUICK, step="slow")
+    second = project.start("run", "--json", "--join", *QUICK)
+    until(lambda: len(project.database().execute("SELECT id FROM run").fetchall()) == 2)
+    assert second.poll() is None
+    assert project.begun() == ["slow"], "the claim keeps the second one away"
+    kill(first)
+    until(lambda: len(project.begun()) == 2, "the second one takes it over")
+    project.open("go")
+    run = finish_run(second)
+    assert (run.code, run.data["status"]) == (0, "completed")
+    assert project.begun() == ["slow", "slow", "end"]
+    assert project.run().data["totals"]["reused"] == 2
+
+
+def test_a_step_that_works_in_the_project_directory_cannot_join(project: Project) -> None:
+    project.plan({"s": {"shell": project.sh(), "workspace": "shared"}})
+    assert "scratch" in project.refused(2, "run", "--join")
+    assert project.ran() == []

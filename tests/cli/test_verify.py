@@ -1,0 +1,204 @@
+"""Damage: found, named, refused; and what can be made again from the journals."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.store.codec import first_hash, next_hash
+from tests.cli.project import Project
+
+LARGE = "head -c 100000 /dev/zero | tr '\\0' x"
+
+
+def small_and_large(project: Project) -> dict[str, str]:
+    """A plan with a small and a large artifact; their digests."""
+    project.plan(
+        {
+            "small": {"shell": project.sh("echo small")},
+            "large": {"shell": project.sh(LARGE), "needs": ["small"]},
+        }
+    )
+    run = project.run()
+    assert run.code == 0
+    project.ran()
+    return {step: str(digest) for step, digest in run.digests.items()}
+
+
+def blob_file(project: Project, digest: str) -> Path:
+    (found,) = project.store.glob(f"blobs/**/{digest}*")
+    return found
+
+
+def problems(project: Project) -> str:
+    answer = project.call("verify", "--json")
+    assert answer.code == 9, answer
+    data = answer.json
+    assert data["ok"] is False
+    assert data["bits"] != 0
+    assert data["problems"]
+    plain = project.call("verify")
+    assert plain.code == 9
+    assert all(problem in plain.err for problem in data["problems"])
+    return "\n".join(data["problems"])
+
+
+def test_a_whole_store_verifies(project: Project) -> None:
+    small_and_large(project)
+    answer = project.call("verify", "--json")
+    assert answer.code == 0
+    data = answer.json
+    assert (data["schema"], data["ok"], data["bits"]) == ("holdfast.verify/1", True, 0)
+    assert data["runs"] == 1
+    assert data["events"] > 3
+    assert data["blobs"] > 3
+
+
+def test_a_flipped_byte_in_a_row_is_found(project: Project) -> None:
+    digest = small_and_large(project)["small"]
+    with project.database() as connection:
+        connection.execute(
+            "UPDATE blob SET content = CAST(X'00' || substr(content, 2) AS BLOB) WHERE digest = ?",
+            (bytes.fromhex(digest),),
+        )
+    assert digest in problems(project)
+    assert project.call("show", "small").code == 9
+
+
+def test_a_flipped_byte_and_a_missing_file_are_found(project: Project) -> None:
+    digest = small_and_large(project)["large"]
+    place = blob_file(project, digest)
+    place.chmod(0o644)
+    content = bytearray(place.read_bytes())
+    content[50_000] ^= 1
+    place.write_bytes(content)
+    assert digest in problems(project)
+    place.unlink()
+    assert digest in problems(project)
+    said = project.refused(9, "show", "large")
+    assert digest[:12] in said
+
+
+@pytest.mark.req("R10")
+def test_a_changed_event_breaks_the_chain(project: Project) -> None:
+    small_and_large(project)
+    with project.database() as connection:
+        connection.execute("DROP TRIGGER event_is_kept")
+        connection.execute(
+            "UPDATE event SET body = replace(body, '\"attempt\":1', '\"attempt\":2')"
+            " WHERE kind = 'attempt_accepted'"
+        )
+    assert "event 3 is damaged" in problems(project)
+    assert "event 3" in project.refused(9, "status")
+
+
+def tampered(project: Project, change: Any) -> None:
+    """Put another plan under the digest of the one that a run keeps."""
+    with project.database() as connection:
+        rows = connection.execute("SELECT digest, content FROM blob").fetchall()
+        for digest, content in rows:
+            assert isinstance(content, bytes)
+            if content.startswith(b"{") and b'"holdfast.plan/1"' in content:
+                plan = json.loads(content)
+                change(plan)
+                text = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
+                connection.execute("UPDATE blob SET content = ? WHERE digest = ?", (text, digest))
+
+
+def retries(plan: dict[str, Any]) -> None:
+    plan["steps"]["bad"]["retries"] = 9
+
+
+@pytest.mark.req("R10")
+def test_resume_refuses_a_snapshot_that_was_tampered_with(project: Project) -> None:
+    project.plan({"bad": {"shell": project.sh("exit 1"), "retries": 1}})
+    project.run()
+    project.ran()
+    tampered(project, retries)
+    project.refused(9, "resume")
+    assert project.ran() == []
+    assert project.call("resume", "--json").json["error"]["code"] == "integrity"
+    problems(project)
+
+
+def forged(project: Project, run: str) -> None:
+    """Let a run name another plan than it began with, so that every digest and the chain agree."""
+    with project.database() as connection:
+        rows = connection.execute("SELECT content FROM blob").fetchall()
+        texts = [content for (content,) in rows if isinstance(content, bytes)]
+        plan = next(json.loads(text) for text in texts if b"holdfast.plan/1" in text)
+        retries(plan)
+        text = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
+        digest = hashlib.sha256(text)
+        connection.execute(
+            "INSERT INTO blob(digest, content) VALUES(?, ?)", (digest.digest(), text)
+        )
+        connection.execute("DROP TRIGGER event_is_kept")
+        name = f"run:{run}"
+        ((number,),) = connection.execute(
+            "SELECT id FROM journal WHERE name = ?", (name,)
+        ).fetchall()
+        events = connection.execute(
+            "SELECT place, at, kind, body FROM event WHERE place / (1 << 40) = ? ORDER BY place",
+            (number,),
+        ).fetchall()
+        chain = first_hash(name)
+        for seq, (place, at, kind, body) in enumerate(events, 1):
+            assert isinstance(at, int)
+            told = json.loads(str(body))
+            if kind == "run_started":
+                told["plan"] = digest.hexdigest()
+            written = json.dumps(told, separators=(",", ":"))
+            chain = next_hash(chain, seq, at, str(kind), written)
+            connection.execute(
+                "UPDATE event SET body = ?, hash = ? WHERE place = ?", (written, chain, place)
+            )
+        connection.execute("UPDATE journal SET hash = ? WHERE id = ?", (chain, number))
+
+
+@pytest.mark.req("R10")
+def test_resume_refuses_a_run_whose_plan_has_another_structure(project: Project) -> None:
+    project.plan({"bad": {"shell": project.sh("exit 1"), "retries": 1}})
+    run = project.run()
+    ref = run.data["plan"]["ref"]
+    assert hashlib.sha256(project.shown(ref)).hexdigest() == ref, "the structure can be looked up"
+    project.ran()
+    forged(project, run.id)
+    assert "structure" in project.refused(9, "resume")
+    assert project.ran() == []
+    assert "structure" in problems(project)
+
+
+@pytest.mark.req("R75", "R50")
+def test_the_index_of_artifacts_is_made_again_from_the_journals(project: Project) -> None:
+    project.plan(
+        {
+            "a": {
+                "shell": project.sh("echo 1 $HOLDFAST_ATTEMPT"),
+                "retries": 1,
+                "guards": [{"regex": {"pattern": "1 2"}}],
+            },
+            "b": {"shell": project.sh("cat $HOLDFAST_INPUTS/a"), "needs": ["a"]},
+        }
+    )
+    project.run()
+    project.ok("amend", "a", "-", stdin=b"my 1 2\n")
+    project.run()
+    before = project.ok("show", "a", "--json").json
+    rejected = project.ok("show", "a@1", "--json").json
+    assert before["source"] == "human"
+    with project.database() as connection:
+        connection.execute("DELETE FROM artifact WHERE number > 1")
+    assert "rebuild" in problems(project)
+    project.ran()
+    answer = project.ok("rebuild", "--json").json
+    assert answer["changed"] is True
+    assert project.call("verify").code == 0
+    assert project.ok("show", "a", "--json").json == before
+    assert project.ok("show", "a@1", "--json").json == rejected
+    again = project.run()
+    assert again.codes == {"a": "amended", "b": "unchanged"}
+    assert project.ran() == []
+    assert project.ok("rebuild", "--json").json["changed"] is False
