@@ -88,6 +88,7 @@ class Engine:
         self._tasks: dict[StepId, asyncio.Task[None]] = {}
         self._outside = 0
         self._stopping = False
+        self._ending = False  # also what is running
         self._over = False
         self._alarm: int | None = None
         self._warned = False
@@ -100,6 +101,7 @@ class Engine:
         """Start nothing more; with `now`, also end what is running. Both can be resumed."""
         self._stopping = True
         if now:
+            self._ending = True
             for task in self._tasks.values():
                 task.cancel()
         self._wake.set()
@@ -361,7 +363,19 @@ class Engine:
                 )
                 return
         task = asyncio.create_task(self._run(started))
+        task.add_done_callback(
+            lambda done: self._never_began(started) if done.cancelled() else None
+        )
         self._tasks[started.step] = task
+        if self._ending:
+            task.cancel()
+
+    def _never_began(self, started: AttemptStarted) -> None:
+        """Cancelled before its first line: nothing was started, so nothing has to be ended."""
+        self._tasks.pop(started.step, None)
+        if self._error is None and not self._over:
+            self._ended(started, self._bench.lost(started, INTERRUPTED, self._world.clock()))
+            self._wake.set()
 
     async def _run(self, started: AttemptStarted) -> None:
         executor = self._world.executor
@@ -372,6 +386,8 @@ class Engine:
             else:
                 outcome = await executor.judge(job, self._bench.candidate(started))
         except asyncio.CancelledError:
+            if self._error is not None:  # perhaps taken over: its files are another engine's now
+                return
             outcome = Outcome("lost", INTERRUPTED)
         except BaseException as error:  # noqa: BLE001 - an engine that cannot run attempts is over
             self._error = error
