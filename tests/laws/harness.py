@@ -32,6 +32,7 @@ from tests.laws.script import scripted
 
 LINE = "law"
 IDS = itertools.count(1)
+STUCK_SECONDS = 30  # a run takes milliseconds; one that waits for nothing must fail, not hang
 When = Literal["before", "after"]
 
 
@@ -98,7 +99,12 @@ class Bed:
 def drive(begin: Callable[[], tuple[Hold, Engine]]) -> State:
     """Begin a run and drive it; a crash leaves the hold as a dead process would."""
     hold, engine = begin()
-    asyncio.run(engine.drive())
+
+    async def whole() -> None:
+        async with asyncio.timeout(STUCK_SECONDS):
+            await engine.drive()
+
+    asyncio.run(whole())
     hold.release()
     return engine.state
 
@@ -180,7 +186,7 @@ def check(bed: Bed, ended: Ended, fates: Mapping[StepId, Fate], *, anew: bool = 
     assert read_state(bed.store, state.run) == state
     assert audit(bed.store).problems == ()
     is_correct(bed.store, state, fates, anew=anew)
-    is_minimal(bed.store, ended, fates)
+    is_minimal(bed.store, ended, fates, anew=anew)
     is_explained(state, fates, anew=anew)
     is_in_order(state, list(bed.store.read(f"run:{state.run}")))
 
@@ -199,7 +205,9 @@ def is_correct(store: Store, state: State, fates: Mapping[StepId, Fate], *, anew
     assert state.status == ("completed" if whole else "failed")
 
 
-def is_minimal(store: Store, ended: Ended, fates: Mapping[StepId, Fate]) -> None:
+def is_minimal(
+    store: Store, ended: Ended, fates: Mapping[StepId, Fate], *, anew: bool = False
+) -> None:
     times = Counter(accepted_steps(store, ended.state.run))
     assert all(count == 1 for count in times.values()), times
     executed = ended.executor.executed
@@ -209,12 +217,16 @@ def is_minimal(store: Store, ended: Ended, fates: Mapping[StepId, Fate]) -> None
             assert ended.executor.judged[step_id] == fate.judged, (step_id, fate)
             continue
         again = executed[step_id] - ended.executed_before[step_id]
-        if step_id in ended.accepted_before:
+        if anew and fate.code == "forced":
+            assert again <= fate.executed, "a new run was asked for it again"
+        elif step_id in ended.accepted_before:
             assert again == 0, f"'{step_id}' was accepted before the crash and ran again"
         elif fate.phase in {"reused", "skipped"}:
             assert executed[step_id] == 0, (step_id, fate)
-        else:  # what failed may be tried anew; what was under way is done once more
-            assert again <= fate.executed, (step_id, fate)
+        else:  # what was under way is done once more; what failed is tried anew, with fresh budgets
+            step = ended.state.plan.steps[step_id]
+            fresh = 1 + step.retries + step.lost_retries if fate.phase == "failed" else 0
+            assert again <= fate.executed + fresh, (step_id, fate)
 
 
 def is_explained(state: State, fates: Mapping[StepId, Fate], *, anew: bool) -> None:

@@ -1,0 +1,250 @@
+"""Is it stale, and why."""
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.changes import (
+    PARTS,
+    Change,
+    Choice,
+    Probe,
+    choose,
+    differences,
+    unchanged_parts,
+)
+from holdfast.core.reasons import CODES
+from holdfast.core.refs import Refs, Upstream, own_parts
+from holdfast.model.digest import Digest, Json
+from holdfast.model.event import Options, Reason
+from holdfast.model.plan import Guard, Step
+from tests.core.builders import artifact, ref, sid, step
+
+S = step("s")
+REFS = Refs(ref("config"), ref("input"), ref("own"))
+KEPT = artifact()
+NOTHING = Probe(S.id, REFS)
+FOUND = Probe(S.id, REFS, found=KEPT, newest=KEPT)
+NONE = Options()
+
+
+def change(part: str, code: str, *names: str) -> Change:
+    return Change(part, code, names, None, None)
+
+
+def newest(*changes: Change) -> Probe:
+    return Probe(S.id, REFS, newest=KEPT, changes=changes)
+
+
+GUARDS = newest(change("guards", "guard_changed"))
+
+
+def chosen(probe: Probe, options: Options = NONE, step_: Step = S, now: int = 0) -> Choice:
+    return choose(step_, probe, options, now=now)
+
+
+# --- an artifact stands ------------------------------------------------------------------------------
+
+
+@pytest.mark.req("R40")
+def test_an_accepted_artifact_under_this_ref_is_reused() -> None:
+    assert chosen(FOUND) == Choice("reuse", Reason("unchanged"), KEPT)
+
+
+@pytest.mark.req("R48")
+def test_a_persons_version_under_this_ref_is_reused_as_such() -> None:
+    by_hand = artifact(source="human")
+    probe = replace(FOUND, found=by_hand, newest=by_hand)
+    assert chosen(probe) == Choice("reuse", Reason("amended"), by_hand)
+
+
+@pytest.mark.req("R58")
+def test_equal_content_is_reused_only_where_that_was_asked_for() -> None:
+    upstream = change("upstream", "upstream_changed", "a")
+    probe = replace(newest(upstream), same_content=KEPT)
+    by_content = Choice("reuse", Reason("unchanged_content"), KEPT)
+    assert chosen(probe) == Choice("run", Reason("upstream_changed", ("a",)))
+    assert chosen(probe, Options(cutoff=True)) == by_content
+    assert chosen(probe, step_=replace(S, reuse="content")) == by_content
+    assert chosen(replace(probe, found=KEPT), Options(cutoff=True)).reason == Reason("unchanged")
+
+
+# --- it runs -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("R42")
+def test_a_step_that_never_ran_runs() -> None:
+    assert chosen(NOTHING) == Choice("run", Reason("never_ran"))
+
+
+@pytest.mark.req("R43", "R44")
+def test_what_is_asked_for_runs_whatever_is_stored() -> None:
+    assert chosen(FOUND, Options(force=True)) == Choice("run", Reason("forced"))
+    assert chosen(FOUND, Options(force_steps=(S.id,))) == Choice("run", Reason("forced"))
+    assert chosen(FOUND, Options(force_steps=(sid("other"),))).action == "reuse"
+
+
+@pytest.mark.req("R56")
+@pytest.mark.parametrize(
+    "previous, code",
+    [
+        ("failed", "previous_failed"),
+        ("interrupted", "previous_interrupted"),
+        ("incomplete", "previous_incomplete"),
+        ("", "never_ran"),
+    ],
+)
+def test_how_the_run_before_left_it_is_a_reason(previous: str, code: str) -> None:
+    probe = Probe(S.id, REFS, previous=previous)  # type: ignore[arg-type]  # one of its literals
+    assert chosen(probe) == Choice("run", Reason(code))
+
+
+@pytest.mark.req("R161")
+def test_a_key_with_a_hole_disables_reuse_and_says_so() -> None:
+    probe = replace(FOUND, same_content=KEPT, unsure=("module 'x'",))
+    told = Reason("command_changed", ("module 'x' cannot be resolved",))
+    assert chosen(probe, Options(cutoff=True)) == Choice("run", told)
+
+
+@pytest.mark.req("R160")
+def test_an_artifact_whose_inputs_moved_under_way_is_not_reused() -> None:
+    assert chosen(newest()) == Choice("run", Reason("input_changed"))
+
+
+def test_an_artifact_that_is_too_old_runs_again() -> None:
+    fresh = replace(S, fresh_for=1.5)
+    assert chosen(FOUND, step_=fresh, now=1500).action == "reuse"
+    assert chosen(FOUND, step_=fresh, now=1501) == Choice("run", Reason("expired"))
+    same = replace(newest(), same_content=KEPT)
+    late = chosen(same, Options(cutoff=True), fresh, now=1501)
+    assert late == Choice("run", Reason("expired"))
+
+
+@pytest.mark.req("R56")
+def test_the_first_change_is_the_reason_with_all_names_of_its_kind() -> None:
+    probe = newest(
+        change("run", "command_changed", "run"),
+        change("files", "command_changed", "a.sh", "b.sh"),
+        change("inputs", "input_changed", "data"),
+    )
+    assert chosen(probe) == Choice("run", Reason("command_changed", ("run", "a.sh", "b.sh")))
+
+
+# --- only the guards changed -----------------------------------------------------------------------------
+
+
+def test_a_kept_artifact_is_guarded_again_if_only_its_guards_changed() -> None:
+    assert chosen(GUARDS) == Choice("reguard", Reason("guard_changed"), KEPT)
+    assert chosen(GUARDS, step_=replace(S, reuse="strict")).action == "run"
+    more = newest(change("guards", "guard_changed"), change("upstream", "upstream_changed", "a"))
+    assert chosen(more) == Choice("run", Reason("guard_changed"))
+
+
+def test_what_the_changed_guards_refused_is_made_anew_and_what_was_cut_off_is_guarded_again() -> (
+    None
+):
+    rejected, cut = Reason("guard_rejected", ("g",)), Reason("previous_interrupted")
+    refused = {Digest(KEPT.digest), None}
+    after = choose(S, GUARDS, NONE, now=0, tried=rejected, refused=refused)
+    assert after == Choice("run", rejected)
+    again = choose(S, GUARDS, NONE, now=0, tried=cut, refused=())
+    assert again == Choice("reguard", cut, KEPT)
+
+
+# --- it was tried already ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["guard_rejected", "retried", "lost", "previous_interrupted"])
+def test_a_step_that_was_tried_in_this_run_says_how_that_ended(code: str) -> None:
+    tried = Reason(code)
+    for probe in (NOTHING, newest(change("with", "parameters_changed", "x"))):
+        assert choose(S, probe, NONE, now=0, tried=tried) == Choice("run", tried)
+    assert choose(S, FOUND, NONE, now=0, tried=tried).action == "reuse"
+    assert choose(S, FOUND, Options(force=True), now=0, tried=tried) == Choice("run", tried)
+
+
+# --- how two keys differ -----------------------------------------------------------------------------------
+
+
+def parts(of: Step, **observed: Json) -> dict[str, Json]:
+    return own_parts(of, observed)
+
+
+@pytest.mark.req("R56")
+@pytest.mark.parametrize(
+    "after, code, part, names",
+    [
+        (parts(replace(S, prompt="p")), "prompt_changed", "prompt", ("prompt",)),
+        (parts(replace(S, prompt={"role": "r"})), "prompt_changed", "prompt", ("role",)),
+        (parts(replace(S, model="m")), "model_changed", "model", ("model",)),
+        (parts(replace(S, values={"x": 1})), "parameters_changed", "with", ("x",)),
+        (parts(step("s", "a")), "dependencies_changed", "needs", ("a",)),
+        (parts(replace(S, uses="llm")), "generator_changed", "uses", ("uses",)),
+        (parts(replace(S, run=("a",))), "command_changed", "run", ("run",)),
+        (parts(replace(S, shell="a")), "command_changed", "shell", ("shell",)),
+        (parts(S, files={"a.sh": "1"}), "command_changed", "files", ("a.sh",)),
+        (parts(S, code={"m.py": "1"}), "command_changed", "code", ("m.py",)),
+        (parts(S, inputs={"x.txt": ["1", False]}), "input_changed", "inputs", ("x.txt",)),
+        (parts(S, tools={"gcc": "1"}), "tools_changed", "tools", ("gcc",)),
+        (parts(S, env={"LANG": "1"}), "environment_changed", "env", ("LANG",)),
+        (parts(replace(S, workspace="scratch")), "environment_changed", "workspace", None),
+        (parts(S, weather="rain"), "environment_changed", "weather", None),
+        (parts(replace(S, contract="c")), "contract_changed", "contract", None),
+        (parts(replace(S, outputs=("c",))), "contract_changed", "outputs", None),
+        (parts(replace(S, produces=("c",))), "contract_changed", "produces", None),
+        (parts(replace(S, schema={"a": 1})), "contract_changed", "schema", None),
+        (parts(replace(S, constraints="c")), "specification_changed", "constraints", None),
+        (parts(replace(S, specification="c")), "specification_changed", "specification", None),
+        (parts(replace(S, agent="c")), "specification_changed", "agent", None),
+        (parts(replace(S, action="c")), "specification_changed", "action", None),
+        (parts(replace(S, guards=(Guard("syntax"),))), "guard_changed", "guards", ()),
+        (parts(S, guards=[{"files": {"a": "1"}}]), "guard_changed", "guards", ()),
+    ],
+)
+def test_every_part_of_the_key_has_its_reason(
+    after: dict[str, Json], code: str, part: str, names: tuple[str, ...] | None
+) -> None:
+    before = parts(S)
+    (found,) = differences(before, after, None, {})
+    assert (found.code, found.part) == (code, part)
+    assert names is None or found.names == names
+    assert found.code in CODES
+    assert part not in unchanged_parts(after, (found,))
+    (back,) = differences(after, before, None, {})
+    assert (back.code, back.part) == (code, part)
+    assert part in PARTS or part == "weather"
+
+
+def test_sampling_parameters_are_told_apart_from_the_model() -> None:
+    one = parts(replace(S, model="m", parameters={"t": 1}))
+    (found,) = differences(one, parts(replace(S, model="m", parameters={"t": 2})), None, {})
+    assert (found.code, found.part, found.names) == ("parameters_changed", "parameters", ("t",))
+
+
+def test_other_needs_are_named() -> None:
+    (found,) = differences(parts(step("s", "a", "b")), parts(step("s", "b", "c")), None, {})
+    assert (found.code, found.names) == ("dependencies_changed", ("a", "c"))
+
+
+def test_what_changed_above_is_named_last() -> None:
+    before = {sid("a"): Upstream(ref("1"), ref("2")), sid("b"): Upstream(ref("3"), ref("4"))}
+    after = {**before, sid("a"): Upstream(ref("1"), ref("new"))}
+    assert differences(parts(S), parts(S), before, before) == ()
+    found = differences(parts(S), parts(replace(S, shell="x")), before, after)
+    assert [one.code for one in found] == ["command_changed", "upstream_changed"]
+    assert found[1].names == ("a",)
+    assert (found[1].before, found[1].after) == ({"a": ref("2")}, {"a": ref("new")})
+
+
+def test_own_changes_come_in_one_order_and_equal_keys_have_none() -> None:
+    changed = replace(S, guards=(Guard("syntax"),), values={"x": 1}, prompt="p", shell="x")
+    found = differences(parts(S), parts(changed), None, {})
+    assert [one.part for one in found] == ["prompt", "shell", "with", "guards"]
+    assert differences(parts(changed), parts(changed), None, {}) == ()
+
+
+def test_another_version_of_the_key_is_all_that_is_said() -> None:
+    old = parts(S)
+    old["ext"] = {"v": 0, "uses": "other"}
+    (found,) = differences(old, parts(S), None, {})
+    assert (found.code, found.before, found.after) == ("key_version", 0, 1)

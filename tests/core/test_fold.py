@@ -1,0 +1,240 @@
+"""What an event means, and what it may not follow."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.fold import TRANSITIONS, apply, extend, fold
+from holdfast.core.state import PHASES, Phase, State, empty_state
+from holdfast.errors import BugError
+from holdfast.model.event import (
+    AttemptAccepted,
+    Event,
+    PlanVersioned,
+    Reason,
+    Recorded,
+    RunEnded,
+    RunRested,
+    RunResumed,
+    Skipped,
+    StepsReset,
+    StepsReused,
+    StepsSkipped,
+)
+from tests.core.builders import (
+    TO_REACH,
+    about,
+    accepted,
+    begun,
+    failed,
+    follow,
+    graph,
+    lost,
+    plan,
+    recorded,
+    ref,
+    rejected,
+    reused,
+    sid,
+    skipped,
+    started,
+    state_of,
+    step,
+)
+
+ONE = plan(step("s"), step("x"))
+S = sid("s")
+
+
+def in_phase(phase: Phase) -> State:
+    return state_of(ONE, *(about("s", kind) for kind in TO_REACH[phase]))
+
+
+def refused(state: State, event: Event, seq: int | None = None) -> str:
+    """The event raises and leaves the state as it was, to the last field."""
+    before = copy.deepcopy(state)
+    with pytest.raises(BugError) as caught:
+        apply(state, Recorded(state.seq + 1 if seq is None else seq, 1, event))
+    assert state == before
+    return caught.value.message
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("kind", TRANSITIONS)
+def test_an_event_is_legal_where_the_table_says_so_and_nowhere_else(
+    kind: str, phase: Phase
+) -> None:
+    state = in_phase(phase)
+    assert state.steps[S].phase == phase
+    event = about("s", kind)
+    if phase not in TRANSITIONS[kind]:
+        assert kind in refused(state, event)
+        return
+    follow(state, event)
+    assert state.steps[S].phase == TRANSITIONS[kind][phase]
+    assert state.counts[state.steps[S].phase] >= 1
+    assert sum(state.counts.values()) == 2
+    assert (S in state.ready) == (state.steps[S].phase == "pending")
+    assert (S in state.running) == (state.steps[S].phase == "running")
+
+
+def test_guarding_again_is_accepted_as_reuse() -> None:
+    again = replace(started("s"), reguard=ref("kept"))
+    state = state_of(ONE, again, accepted("s"))
+    assert (state.steps[S].phase, state.steps[S].reason) == ("reused", Reason("reguarded"))
+    by_hand = AttemptAccepted(S, 1, ref("kept"), source="human")
+    assert state_of(ONE, again, by_hand).steps[S].reason == Reason("amended")
+
+
+DEEP = graph("a>b>c")
+
+
+@pytest.mark.req("R76")
+@pytest.mark.parametrize("event", [started("b"), reused("b"), reused("a", "c"), reused("b", "a")])
+def test_nothing_starts_or_is_reused_before_its_needs_are_complete(event: Event) -> None:
+    assert "before its needs are complete" in refused(state_of(DEEP), event)
+
+
+@pytest.mark.parametrize(
+    "event, words",
+    [
+        (reused("a", "b", "b"), "twice|while it is"),
+        (StepsReset((S, S), "retried"), "twice"),
+        (started("ghost"), "no step"),
+        (skipped("a", "ghost"), "no step"),
+        (reused("ghost"), "no step"),
+        (started("a", 2), "follows 0"),
+        (accepted("a", 1), "while it is"),
+        (begun(), "cannot follow"),
+        (PlanVersioned(ref("p"), ref("w"), None), "does not belong"),
+        (RunEnded("completed"), "open"),
+    ],
+)
+def test_what_cannot_be_is_refused(event: Event, words: str) -> None:
+    said = refused(state_of(DEEP), event)
+    assert any(word in said for word in words.split("|")), said
+
+
+def test_a_list_with_one_illegal_item_changes_nothing() -> None:
+    state = state_of(plan(step("a"), step("b"), step("c")), started("c"))
+    refused(state, reused("a", "b", "c"))
+    refused(state, skipped("a", "b", "c"))
+    refused(state, StepsSkipped((Skipped(sid("a"), "dependency_failed", S),) * 2))
+
+
+def test_an_answer_of_another_attempt_is_refused() -> None:
+    state = state_of(ONE, started("s"), rejected("s"), started("s", 2))
+    for stale in (accepted("s"), rejected("s"), failed("s"), lost("s"), accepted("s", 3)):
+        assert "not running" in refused(state, stale)
+
+
+@pytest.mark.parametrize("seq", [0, 1, 3, 7])
+def test_events_come_in_their_numbers(seq: int) -> None:
+    assert "follows 1" in refused(state_of(ONE), started("s"), seq)
+
+
+def test_a_run_begins_once_rests_only_when_nothing_runs_and_ends_once() -> None:
+    nothing = empty_state(ONE)
+    refused(nothing, started("s"))
+    refused(nothing, RunResumed("e"))
+    running = state_of(ONE, started("s"))
+    assert "are running" in refused(running, RunRested("paused", Reason("stopped")))
+    refused(running, RunEnded("superseded"))
+    resting = state_of(ONE, RunRested("paused", Reason("stopped")))
+    refused(resting, started("s"))
+    refused(resting, RunRested("paused", Reason("stopped")))
+    follow(resting, RunResumed("e"))
+    assert (resting.status, resting.rest) == ("running", None)
+    ended = state_of(ONE, reused("s", "x"), RunEnded("completed"))
+    for late in (RunResumed("e"), started("s"), RunEnded("superseded"), begun()):
+        refused(ended, late)
+    assert state_of(ONE, RunRested("failed", Reason("stopped")), RunEnded("superseded")).ended
+
+
+def test_budgets_are_counted_apart_and_a_reset_makes_them_fresh() -> None:
+    state = state_of(
+        ONE,
+        *(started("s"), rejected("s")),
+        *(started("s", 2), failed("s", 2)),
+        *(started("s", 3), lost("s", 3)),
+        *(started("s", 4), lost("s", 4, "previous_interrupted")),
+    )
+    now = state.steps[S]
+    assert (now.attempts, now.rejections, now.losses) == (4, 2, 1)
+    assert [fed.guard for fed in now.fed] == ["g", ""]
+    follow(state, about("s", "step_failed"), StepsReset((S,), "retried"))
+    assert (now.attempts, now.rejections, now.losses) == (4, 0, 0)
+    assert (now.phase, now.reason, now.last) == ("pending", None, Reason("retried"))
+
+
+def test_guarding_again_costs_no_try() -> None:
+    again = replace(started("s"), reguard=ref("kept"))
+    now = state_of(ONE, again, rejected("s")).steps[S]
+    assert (now.rejections, len(now.fed), now.last) == (0, 1, Reason("guard_rejected", ("g",)))
+
+
+@pytest.mark.req("R93", "E12")
+def test_a_step_that_recovers_is_no_longer_counted_as_failed() -> None:
+    retry = StepsReset((S,), "retried")
+    state = state_of(ONE, about("s", "step_failed"), retry, started("s"), accepted("s"))
+    assert (state.counts["failed"], state.counts["done"]) == (0, 1)
+    assert state.steps[S].digest == ref("content of s")
+
+
+# --- laws over whole stories -----------------------------------------------------------------------
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> list[Event]:
+    """Any legal story: draw an event, keep it if the state takes it."""
+    of = graph("a>b>d a>c>d e")
+    state = state_of(of)
+    events: list[Event] = [begun()]
+    for _ in range(draw(st.integers(0, 30))):
+        name = draw(st.sampled_from("abcde"))
+        event = about(name, draw(st.sampled_from(sorted(TRANSITIONS))))
+        if hasattr(event, "attempt"):
+            going = state.steps[sid(name)].running
+            number = going.attempt if going else state.steps[sid(name)].attempts + 1
+            event = replace(event, attempt=number)  # type: ignore[arg-type]  # those have one
+        try:
+            follow(state, event)
+        except BugError:
+            continue
+        events.append(event)
+    return events
+
+
+@given(stories())
+def test_folding_at_once_equals_folding_one_by_one(events: list[Event]) -> None:
+    of = graph("a>b>d a>c>d e")
+    whole = fold(of, recorded(events))
+    state = empty_state(of)
+    for item in recorded(events):
+        apply(state, item)
+    assert state == whole
+    ready = {
+        name
+        for name, found in whole.steps.items()
+        if found.phase == "pending"
+        and all(whole.steps[n.step].phase in {"done", "reused"} for n in of.steps[name].needs)
+    }
+    assert whole.ready == ready
+    assert ready <= set(whole.ready_log)
+    assert set(whole.running) == {n for n, s in whole.steps.items() if s.phase == "running"}
+    assert whole.counts == {p: sum(s.phase == p for s in whole.steps.values()) for p in PHASES}
+
+
+@given(st.integers(0, 4), st.integers(0, 4))
+def test_one_long_list_of_reuse_means_what_several_short_ones_mean(one: int, two: int) -> None:
+    cut = sorted((one, two))
+    names = ["a", "b", "c", "d"]
+    pieces = [names[: cut[0]], names[cut[0] : cut[1]], names[cut[1] :]]
+    of = graph("a>b>d a>c>d e")
+    state = state_of(of, reused(*pieces[0]))
+    for piece in pieces[1:]:
+        extend(state, StepsReused(reused(*piece).items))
+    assert state == state_of(of, reused(*names))
