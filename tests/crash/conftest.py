@@ -1,0 +1,47 @@
+"""What the sweeps share: the tools that break things, and what an undisturbed run leaves."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.crash.faults import Reference, Report, Shim, build_shim, lay, reference_of
+
+
+@pytest.fixture
+def strace(require_part: Callable[[str], str]) -> str:
+    return require_part("strace")
+
+
+@pytest.fixture
+def shim(require_part: Callable[[str], str], tmp_path: Path) -> Shim:
+    return build_shim(require_part("gcc"), tmp_path)
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Reference]:
+    """The undisturbed end of a plan, found once."""
+    known: dict[str, Reference] = {}
+
+    def find(plan: str) -> Reference:
+        if plan not in known:
+            folder = tmp_path_factory.mktemp("undisturbed") / plan
+            known[plan] = reference_of(lay(folder, plan), "-j", "2")
+        return known[plan]
+
+    return find
+
+
+@pytest.fixture
+def settle(record_property: Callable[[str, object], None]) -> Callable[[Report], None]:
+    """A sweep is good if it broke something, something was done, and nothing was violated."""
+
+    def check(report: Report) -> None:
+        record_property("sweep", report.line())
+        print(report.line())
+        assert report.violations == []
+        assert 0 < report.fired <= report.tried * 3
+        assert report.kept > 0
+        assert report.work > 0
+
+    return check

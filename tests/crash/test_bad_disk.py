@@ -1,0 +1,144 @@
+"""A disk that refuses a sync, or takes half of a write: nothing is told that is not stored."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.crash.faults import (
+    KILLED,
+    Case,
+    Fault,
+    Reference,
+    Report,
+    Shim,
+    by_strace,
+    each,
+    lay,
+    left_running,
+    spread,
+)
+
+RUN = ("run", "-j", "1")
+DISK_FAILED = 74
+SYNCS = ("fsync", "fdatasync")
+
+
+def refuse(
+    tmp_path: Path, reference: Reference, report: Report, faults: Sequence[Fault], plan: str
+) -> None:
+    def fail(numbered: tuple[int, Fault]) -> None:
+        number, fault = numbered
+        case = Case(lay(tmp_path / f"case-{number}", plan), reference, report, fault.name)
+        answer = case.scene.call(*RUN, fault=fault)
+        if answer.code == DISK_FAILED:
+            case.fired()
+        elif answer.code != 0:
+            case.violated(f"it ended with {answer.code}: {answer.err[-800:]}")
+        journal = case.broken(answer)
+        case.ended("refused" if answer.code else "ended well")
+        if answer.code == 0 and journal.ended(journal.runs[-1]) != "completed":
+            case.violated("it ended with 0 and is not completed")
+        for process in left_running(journal.runs):
+            case.violated(process)
+        case.recovered()
+        case.close()
+
+    each(fail, enumerate(faults, 1))
+
+
+@pytest.mark.req("D04", "I1")
+def test_a_sync_that_fails_once_ends_the_engine_and_nothing_is_told(
+    tmp_path: Path,
+    strace: str,
+    shim: Shim,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    syncs = replace(shim, calls=SYNCS)
+    calls = syncs.count(lay(tmp_path / "count"), *RUN)
+    report = Report("D04 sync fails once")
+    faults = [syncs.fault(number, "error") for number in spread(calls, 12, seed=4)]
+    faults += [by_strace(strace, call, n, "error=EIO") for call in SYNCS for n in (3, 8)]
+    refuse(tmp_path, reference("reference"), report, faults, "reference")
+    settle(report)
+    assert report.outcomes["refused"] > report.tried / 2
+
+
+@pytest.mark.soak
+@pytest.mark.req("D04", "I1")
+@pytest.mark.parametrize("by", ["shim", "strace"])
+def test_every_sync_fails_once(
+    by: str,
+    tmp_path: Path,
+    strace: str,
+    shim: Shim,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    syncs = replace(shim, calls=SYNCS)
+    calls = syncs.count(lay(tmp_path / "count"), *RUN)
+    report = Report(f"D04 every sync fails once, by {by}")
+    faults = [syncs.fault(number + 1, "error") for number in range(len(calls))]
+    if by == "strace":
+        faults = [
+            by_strace(strace, call, number + 1, "error=EIO")
+            for call in SYNCS
+            for number in range(calls.count(call))
+        ]
+    refuse(tmp_path, reference("reference"), report, faults, "reference")
+    settle(report)
+
+
+def cut(
+    tmp_path: Path, shim: Shim, reference: Reference, report: Report, how: str, sample: int | None
+) -> None:
+    """Half of a write under the project, in the store and outside it."""
+    writes = replace(shim, calls=("write", "pwrite64"))
+    first = lay(tmp_path / "count")
+    calls = writes.count(first, *RUN, how=how, under=str(first.root))
+
+    def tear(number: int) -> None:
+        scene = lay(tmp_path / f"case-{number}")
+        case = Case(scene, reference, report, f"write {number} {how}")
+        log = scene.folder / "fault.txt"
+        answer = scene.call(*RUN, fault=writes.fault(number, how, str(scene.root), str(log)))
+        if "fired" in log.read_text().split():
+            case.fired()
+        if answer.code not in ({0} if how == "short" else {0, KILLED}):
+            case.violated(f"it ended with {answer.code}: {answer.err[-800:]}")
+        case.broken(answer)
+        case.recovered()
+        case.close()
+
+    each(tear, spread(calls, sample or len(calls), seed=5))
+
+
+@pytest.mark.req("D05", "D06", "I1", "I5", "I7")
+@pytest.mark.parametrize("how", ["short", "torn"])
+def test_a_write_may_be_short_or_torn(
+    how: str,
+    tmp_path: Path,
+    shim: Shim,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    report = Report(f"D05 D06 {how} writes")
+    cut(tmp_path, shim, reference("reference"), report, how, 8)
+    settle(report)
+
+
+@pytest.mark.soak
+@pytest.mark.req("D05", "D06", "I1", "I5", "I7")
+@pytest.mark.parametrize("how", ["short", "torn"])
+def test_every_write_may_be_short_or_torn(
+    how: str,
+    tmp_path: Path,
+    shim: Shim,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    report = Report(f"D05 D06 every write {how}")
+    cut(tmp_path, shim, reference("reference"), report, how, None)
+    settle(report)
