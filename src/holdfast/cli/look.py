@@ -265,16 +265,18 @@ def _ahead(where: Place, step: str, options: Options) -> dict[str, Json]:
         "step": step_id,
         "decision": outlook.decision,
         "reason": reason_json(outlook.reason),
-        "changed": [
-            {"part": c.part, "names": list(c.names), "before": c.before, "after": c.after}
-            for c in changes
-        ],
+        "changed": [{"part": c.part, "before": c.before, "after": _after(c)} for c in changes],
         "unchanged": list(_unchanged(where, loaded.plan, step_id, changes)),
         "root": _root(
             step_id, {s: o.reason for s, o in foreseen.outlooks.items() if o.decision != "reuse"}
         ),
         "otherwise": _otherwise(outlook),
     }
+
+
+def _after(change: Change) -> Json:
+    """What a part is now; of steps above whose content is not known yet, their names."""
+    return list(change.names) if change.part == "upstream" else change.after
 
 
 def _unchanged(
@@ -322,11 +324,7 @@ def _print_why(answer: Mapping[str, Json]) -> None:
     words = reason.get("text") if isinstance(reason, Mapping) else "nothing is known yet"
     decision = str(answer["decision"])
     out(f"{answer['step']} {_VERB.get(decision, decision)}: {words}")
-    root = answer["root"]
-    if isinstance(root, list) and len(root) > 1:
-        for depth, link in enumerate(root):
-            if isinstance(link, Mapping) and isinstance(link["reason"], Mapping):
-                out(f"  {'  ' * depth}because {link['step']}: {link['reason']['text']}")
+    _print_root(answer["root"])
     changed = answer["changed"]
     for change in changed if isinstance(changed, list) else []:
         if isinstance(change, Mapping):
@@ -338,14 +336,22 @@ def _print_why(answer: Mapping[str, Json]) -> None:
         out(f"  {answer['otherwise']}")
 
 
+def _print_root(root: Json) -> None:
+    if not isinstance(root, list) or len(root) <= 1:
+        return
+    links = [link for link in root if isinstance(link, Mapping)]
+    first = links[0]["reason"]
+    if isinstance(first, Mapping):
+        out(f"  root cause {links[0]['step']}: {first['text']}")
+        out(f"  through    {' → '.join(str(link['step']) for link in links[1:])}")
+
+
 def _print_change(change: Mapping[str, Json]) -> None:
     before, after = change["before"], change["after"]
-    names = change["names"]
-    detail = ", ".join(str(n) for n in names) if isinstance(names, list) else ""
-    out(
-        f"  changed    {change['part']}"
-        + (f": {detail}" if detail and detail != change["part"] else "")
-    )
+    if change["part"] == "upstream" and isinstance(after, list):
+        out(f"  changed    upstream: {', '.join(str(name) for name in after)}")
+        return
+    out(f"  changed    {change['part']}")
     if before is None and after is None:
         return
     old, new = _lines(before), _lines(after)

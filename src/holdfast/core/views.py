@@ -35,7 +35,7 @@ def reason_json(reason: Reason | None) -> Json:
 
 def plan_head(state: State, file: str | None) -> dict[str, Json]:
     """Which plan a run belongs to."""
-    return {"line": state.line, "ref": state.w_ref, "digest": state.plan_digest, "file": file}
+    return {"line": state.line, "ref": state.w_ref, "file": file}
 
 
 def run_json(state: State, *, file: str | None, now: int) -> dict[str, Json]:
@@ -59,7 +59,6 @@ def _step_json(step: StepState) -> dict[str, Json]:
         "attempts": step.attempts,
         "config_ref": step.config_ref,
         "digest": step.digest if complete else None,
-        "verified": step.verified,
         "cost_usd": 0.0,
         "duration_ms": step.duration_ms if step.phase == "done" else 0,
     }
@@ -67,13 +66,7 @@ def _step_json(step: StepState) -> dict[str, Json]:
 
 def _waiting(state: State) -> list[Json]:
     return [
-        {
-            "approval": None,
-            "step": step_id,
-            "from": None,
-            "subject": None,
-            "reason": reason_json(step.reason),
-        }
+        {"approval": None, "step": step_id, "from": None, "subject": None}
         for step_id, step in state.steps.items()
         if step.phase == "waiting"
     ]
@@ -89,8 +82,6 @@ def totals(state: State, now: int) -> dict[str, Json]:
         "reused": counts["reused"],
         "failed": counts["failed"],
         "skipped": counts["skipped"],
-        "waiting": counts["waiting"],
-        "pending": counts["pending"] + counts["running"],
         "cost_usd": 0.0,
         "saved_usd": 0.0,
         "duration_ms": max(0, end - state.since),
