@@ -221,11 +221,13 @@ def _signals(engine: Engine, say: Callable[[str], None]) -> Iterator[None]:
 
     loop.add_signal_handler(signal.SIGINT, interrupted)
     loop.add_signal_handler(signal.SIGTERM, terminated)
+    loop.add_signal_handler(signal.SIGHUP, terminated)
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
         loop.remove_signal_handler(signal.SIGTERM)
+        loop.remove_signal_handler(signal.SIGHUP)
 
 
 def secrets_missing(plan: Plan, allowed: Sequence[str]) -> list[tuple[Step, str]]:

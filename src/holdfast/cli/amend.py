@@ -7,19 +7,25 @@ import getpass
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 
 import click
 
 from holdfast import wire
+from holdfast.cli.look import look_ahead
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
 from holdfast.cli.say import out, out_json
+from holdfast.core.reasons import sentence
 from holdfast.core.views import amended_row
+from holdfast.engine.furnish import copy_into, furnish, lay_out
 from holdfast.engine.hold import line_journal
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.survey import Survey
 from holdfast.errors import ConflictError, HoldfastError, UsageError
+from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form, tree_entries
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import StepAmended
+from holdfast.model.event import Options, StepAmended
 from holdfast.model.plan import Plan, RunId, Step
 from holdfast.ports import Append, Batch, Candidate, File, Job, Outcome, Store
 
@@ -59,7 +65,7 @@ def amend(
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     with_store = where.open()
     try:
-        event = _amend(where, loaded.plan, found, with_store, file, because)
+        event = _amend(where, loaded, found, with_store, file, because)
     finally:
         with_store.close()
     if as_json:
@@ -81,35 +87,53 @@ def amend(
 
 
 def _amend(
-    where: Place, plan: Plan, step: Step, store: Store, file: str | None, because: str
+    where: Place, loaded: Loaded, step: Step, store: Store, file: str | None, because: str
 ) -> StepAmended:
-    newest = store.newest(plan.project, plan.name, step.id)
-    if newest is None:
-        raise UsageError(f"'{step.id}' has no accepted artifact to amend", hint="holdfast run")
-    digest, form, candidate = _content(where, step, store, file)
-    outcome = _judge(where, plan, step, candidate)
+    plan = loaded.plan
+    newest = _amendable(where, loaded, step, store)
+    digest, form, candidate = _content(where, step, store, file, newest)
+    outcome = _judge(where, plan, step, candidate, on_disk=file is None)
     if outcome.ended != "accepted":
         guard = outcome.verdict.guard if outcome.verdict else outcome.code
         raise RefusedError(
             f"guard '{guard}' refuses this version of '{step.id}': {outcome.feedback}"
         )
-    latest, seq = _latest(store, plan)
-    event = StepAmended(
-        step=step.id,
-        config_ref=newest.config_ref,
-        input_ref=newest.input_ref,
-        own_ref=newest.own_ref,
-        digest=digest,
-        form=form,
-        verified=outcome.verified,
-        by=getpass.getuser(),
-        because=store.put(because.encode()) if because else None,
-        replaces=newest.digest,
-        after_run=latest,
-        after_seq=seq,
-    )
-    _append(store, plan, event)
-    return event
+    reason = store.put(because.encode()) if because else None
+
+    def event() -> StepAmended:
+        latest, seq = _latest(store, plan)
+        return StepAmended(
+            step=step.id,
+            config_ref=newest.config_ref,
+            input_ref=newest.input_ref,
+            own_ref=newest.own_ref,
+            digest=digest,
+            form=form,
+            verified=outcome.verified,
+            by=getpass.getuser(),
+            because=reason,
+            replaces=newest.digest,
+            after_run=latest,
+            after_seq=seq,
+        )
+
+    return _append(store, plan, event)
+
+
+def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifact:
+    """The artifact that stands now. If the step would run again, a version of it would not stand."""
+    newest = store.newest(loaded.plan.project, loaded.plan.name, step.id)
+    if newest is None:
+        raise UsageError(f"'{step.id}' has no accepted artifact to amend", hint="holdfast run")
+    outlook = look_ahead(where, loaded, Options()).outlooks[step.id]
+    stands = outlook.decision == "reuse" or outlook.reason.code in {"output_modified", "expired"}
+    if not stands:
+        raise UsageError(
+            f"'{step.id}' will run again, so no version of it stands: {sentence(outlook.reason)}",
+            hint="holdfast run, then amend",
+        )
+    probe = outlook.probe
+    return probe.found if probe is not None and probe.found is not None else newest
 
 
 def _latest(store: Store, plan: Plan) -> tuple[RunId, int]:
@@ -118,27 +142,33 @@ def _latest(store: Store, plan: Plan) -> tuple[RunId, int]:
     return run, store.last(f"run:{run}")
 
 
-def _append(store: Store, plan: Plan, event: StepAmended) -> None:
+def _append(store: Store, plan: Plan, event: Callable[[], StepAmended]) -> StepAmended:
     journal = line_journal(plan.project, plan.name)
     while True:
         at, last = wire.now_ms(), store.last(journal)
-        row: Artifact = amended_row(event, plan.project, plan.name, at)
+        said = event()
+        row: Artifact = amended_row(said, plan.project, plan.name, at)
         try:
-            store.commit(Batch([Append(journal, last, [(at, event)])], [row]))
+            store.commit(Batch([Append(journal, last, [(at, said)])], [row]))
         except ConflictError:
             if store.last(journal) == last:
                 raise
             continue
-        return
+        return said
 
 
 def _content(
-    where: Place, step: Step, store: Store, file: str | None
+    where: Place, step: Step, store: Store, file: str | None, newest: Artifact
 ) -> tuple[Digest, Form, Candidate]:
     """Store the new content and return it as the guards see it."""
     if file is not None:
+        if newest.form == "tree":
+            raise UsageError(
+                f"'{step.id}' makes several files; FILE can only be one",
+                hint=f"put them in place, then holdfast amend {step.id}",
+            )
         content = sys.stdin.buffer.read() if file == "-" else _read(file)
-        return store.put(content), "bytes", Candidate("bytes", content)
+        return store.put(content), newest.form, Candidate(newest.form, content)
     if not step.produces:
         raise UsageError(f"'{step.id}' writes no files; name a FILE with the new content")
     kept = Outputs(where.root, "", store).keep(step)
@@ -164,13 +194,23 @@ def _read(file: str) -> bytes:
         raise UsageError(f"cannot read '{file}': {error.strerror}") from error
 
 
-def _judge(where: Place, plan: Plan, step: Step, candidate: Candidate) -> Outcome:
+def _judge(where: Place, plan: Plan, step: Step, candidate: Candidate, *, on_disk: bool) -> Outcome:
+    """Let the step's guards look at a version: in the project if it lies there, else in a copy."""
     executor = wire.executor_for(plan)
+    env = {name: os.environ[name] for name in step.env if name in os.environ}
 
     async def main(room: str) -> Outcome:
-        os.makedirs(os.path.join(room, "home"))
-        os.makedirs(os.path.join(room, "tmp"))
-        job = Job(step, 0, where.root, where.root, room, f"amend/{step.id}/0")
+        for name in ("home", "tmp", "work"):
+            os.makedirs(os.path.join(room, name))
+        folder = where.root
+        if step.produces and not on_disk:
+            folder = os.path.join(room, "work")
+            survey = Survey(where.root, wire.empty_store(), executor, plan)
+            furnish(folder, where.root, survey.observe(step).parts)
+            for path in (path for need in step.data_needs for path in plan.steps[need].produces):
+                copy_into(folder, where.root, path)
+            lay_out(folder, step, candidate)
+        job = Job(step, 0, folder, where.root, room, f"amend/{step.id}/0", env=env)
         try:
             return await executor.judge(job, candidate)
         finally:

@@ -198,6 +198,8 @@ def _sign(outlook: Outlook) -> str:
 def _words(outlook: Outlook) -> str:
     if outlook.decision == "maybe" and outlook.reason.code == "upstream_changed":
         return f"only if {', '.join(outlook.reason.because)} changes"
+    if outlook.decision == "maybe" and outlook.reason.code == "guard_changed":
+        return "only its guards changed: the kept artifact is guarded again"
     return sentence(outlook.reason)
 
 

@@ -113,6 +113,8 @@ def main() -> NoReturn:
     arguments = sys.argv[1:]
     try:
         code = cli.main(arguments, prog_name="holdfast", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.Exit as leave:
         code = leave.exit_code
     except click.Abort:
@@ -126,7 +128,7 @@ def main() -> NoReturn:
         code = report(error, as_json="--json" in arguments)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+        code = 141  # as if the signal of a broken pipe had ended it
     except Exception as error:  # the last boundary: whatever nobody foresaw
         if "--debug" in arguments:
             raise

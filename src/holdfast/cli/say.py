@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -48,17 +49,23 @@ def clean(text: str) -> str:
 
 def out(text: str = "") -> None:
     """A line of the result."""
-    sys.stdout.write(clean(text) + "\n")
+    if sys.stdout is not None:
+        sys.stdout.write(clean(text) + "\n")
 
 
 def talk(text: str) -> None:
-    """A line beside the result."""
-    sys.stderr.write(clean(text) + "\n")
-    sys.stderr.flush()
+    """A line beside the result. Nobody listening is no reason to stop."""
+    if sys.stderr is None:
+        return
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(clean(text) + "\n")
+        sys.stderr.flush()
 
 
 def out_json(value: Mapping[str, Json]) -> None:
     """One object on stdout."""
+    if sys.stdout is None:
+        return
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
@@ -132,7 +139,7 @@ def _choices(reason: Reason) -> list[str]:
     if reason.code != "output_modified":
         return []
     return [
-        "  to keep it: correct it, then holdfast run --on-drift adopt (the default)",
+        "  to keep it: make it pass the guards; with nothing else changed, holdfast run adopts it",
         "  to have it made again: holdfast run --on-drift regenerate (what is there is stored first)",
         "  to leave it as it is: holdfast run --on-drift fail (the step fails, the rest goes on)",
     ]

@@ -9,6 +9,7 @@ from typing import Literal
 from holdfast.core.changes import Choice, Probe, choose
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
+from holdfast.errors import EditError
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Step, StepId
 
@@ -50,17 +51,19 @@ def preview(
         if open_needs:
             outlooks[step_id] = _below(step, own(step), options, open_needs, outlooks)
             continue
-        probe = look(step, {need: known[need] for need in step.data_needs})
-        choice = choose(step, probe, options, now=now)
-        if choice.action == "reuse" and step.produces:
-            choice = disk(step, choice)
+        try:
+            probe = look(step, {need: known[need] for need in step.data_needs})
+            choice = choose(step, probe, options, now=now)
+            if choice.action == "reuse" and step.produces:
+                choice = disk(step, choice)
+        except EditError as error:
+            outlooks[step_id] = Outlook("run", Reason("command_failed", (error.message,)))
+            continue
         if choice.action == "run" or choice.artifact is None:
             outlooks[step_id] = Outlook("run", choice.reason, probe)
             continue
-        reason = Reason("reguarded") if choice.action == "reguard" else choice.reason
-        outlooks[step_id] = Outlook(
-            "maybe" if choice.action == "reguard" else "reuse", reason, probe
-        )
+        decision: Decision = "maybe" if choice.action == "reguard" else "reuse"
+        outlooks[step_id] = Outlook(decision, choice.reason, probe)
         if choice.action == "reuse":
             known[step_id] = Upstream(probe.refs.config_ref, choice.artifact.digest)
     return outlooks

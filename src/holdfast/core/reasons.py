@@ -70,6 +70,8 @@ def sentence(reason: Reason) -> str:
     text = SENTENCES.get(reason.code)
     if text is None:
         raise BugError(f"'{reason.code}' is not in the list of reasons")
+    if reason.code == "command_failed" and reason.because:  # nothing was started, and this is why
+        text = "it cannot run: {names}"
     if "{names}" not in text:
         return text
     if not reason.because:

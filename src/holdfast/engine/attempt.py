@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
+from holdfast.engine.furnish import furnish, lay_out, write_file
 from holdfast.engine.outputs import SMALL, Kept, Outputs
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.world import World
-from holdfast.errors import EditError
+from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, Status, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import (
@@ -84,6 +85,8 @@ class Bench:
             folder = os.path.join(room, "work")
             os.makedirs(folder)
             self._furnish(step, folder)
+            if started.reguard is not None:
+                lay_out(folder, step, self.candidate(started))
         names = (*step.env, *step.secrets)
         say = world.on_output
         return Job(
@@ -101,25 +104,13 @@ class Bench:
 
     def _furnish(self, step: Step, folder: str) -> None:
         """Declared inputs, files named by the command, and the files of needed steps at their paths."""
-        seen = self._survey.observe(step).parts
-        guards = seen.get("guards")
-        parts = [seen.get("inputs"), seen.get("files")]
-        if isinstance(guards, list):
-            parts += [item.get("files") for item in guards if isinstance(item, Mapping)]
-        for paths in parts:
-            for path in paths if isinstance(paths, Mapping) else ():
-                target = os.path.join(folder, path)
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                shutil.copy2(os.path.join(self._world.root, path), target, follow_symlinks=True)
+        furnish(folder, self._world.root, self._survey.observe(step).parts)
         for need in step.data_needs:
             above, done = self._state.plan.steps[need], self._state.steps[need]
             if above.produces and done.digest is not None:
                 for entry in self._outputs.wanted(above, done.digest, done.form):
-                    target = os.path.join(folder, entry.path)
-                    os.makedirs(os.path.dirname(target), exist_ok=True)
-                    with open(target, "wb") as file:
-                        file.writelines(self._world.store.chunks(entry.digest))
-                    os.chmod(target, 0o755 if entry.executable else 0o644)
+                    content = self._world.store.get(entry.digest)
+                    write_file(folder, entry.path, content, executable=entry.executable)
 
     def _given(self, step: Step) -> dict[StepId, Given]:
         given = {}
@@ -127,11 +118,19 @@ class Bench:
             if need.type == "data":
                 done = self._state.steps[need.step]
                 if done.digest is not None:
-                    given[need.step] = self._artifact(done.digest, done.form)
+                    given[need.step] = self._artifact(need.step, done.digest, done.form)
         return given
 
-    def _artifact(self, digest: Digest, form: Form) -> Given:
-        get = self._world.store.get
+    def _artifact(self, step_id: StepId, digest: Digest, form: Form) -> Given:
+        def get(wanted: Digest) -> bytes:
+            try:
+                return self._world.store.get(wanted)
+            except IntegrityError as error:
+                raise IntegrityError(
+                    f"the artifact of '{step_id}' cannot be used: {error.message}",
+                    hint=f"holdfast run --force-node {step_id}",
+                ) from error
+
         if form != "tree":
             return Given(form, lambda: get(digest))
         entries = tree_entries(get(digest))
@@ -232,9 +231,17 @@ class Bench:
         kept = self._outputs.keep(step)
         fresh = candidate.files or (File(step.produces[0], candidate.content),)
         key = f"{self._state.run}.{step.id}.{started.attempt}"
-        if self._outputs.place(step, entries, key, fresh):
-            result.blobs += kept.blobs
-            result.applied.append(key)
+        if not self._outputs.place(step, entries, key, fresh):
+            return
+        result.blobs += kept.blobs
+        result.applied.append(key)
+        if started.before not in {None, kept.digest} and self.in_scratch(step):
+            assert isinstance(result.ending, AttemptAccepted)  # only accepted content is placed
+            result.ending = replace(result.ending, kept=kept.digest)
+            names = ", ".join(step.produces)
+            self._world.say(
+                f"{step.id}: what was written to {names} meanwhile is kept as {kept.digest[:12]}"
+            )
 
     def _content(
         self, step: Step, candidate: Candidate

@@ -11,7 +11,7 @@ from holdfast.core.refs import Refs, Upstream
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Prober
-from holdfast.engine.survey import NoInputError, Survey
+from holdfast.engine.survey import Survey
 from holdfast.model.digest import Digest
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Plan, RunId, Step, StepId
@@ -46,10 +46,7 @@ def foresee(
     previous = rows[-1].run if rows else None
 
     def look(step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
-        try:
-            return prober.probe(step, upstream, options, previous=previous).probe
-        except NoInputError:
-            return Probe(step.id, _UNKNOWN, newest=store.newest(plan.project, line, step.id))
+        return prober.probe(step, upstream, options, previous=previous).probe
 
     def own(step: Step) -> Probe:
         newest = store.newest(plan.project, line, step.id)

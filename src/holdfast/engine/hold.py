@@ -41,7 +41,7 @@ class Hold:
         store, mine = self._world.store, self._world.owner
         others = store.enter(self._project, self._line, mine, alone=not join)
         while others:
-            dead = [holder for holder in others if self._is_gone(holder, others)]
+            dead = [holder for holder in others if self._is_gone(holder)]
             for holder in dead:
                 store.leave(holder.owner.engine)
             if join:
@@ -65,17 +65,21 @@ class Hold:
 
     def _await_sharing(self) -> None:
         """Wait until every other engine writes claims, or is gone."""
+        said = False
         while waiting := [other for other in self._others() if not other.sharing]:
             for holder in waiting:
                 if self._world.gone(holder.owner):
                     self._world.store.leave(holder.owner.engine)
+            if not said:
+                said = True
+                self._world.say(f"waiting for process {waiting[0].owner.pid} to share the line")
             time.sleep(min(self._world.poll_seconds, 0.05))
 
     def _others(self) -> tuple[Holder, ...]:
         found = self._world.store.holders(self._project, self._line)
         return tuple(h for h in found if h.owner.engine != self._world.owner.engine)
 
-    def _is_gone(self, holder: Holder, _: object) -> bool:
+    def _is_gone(self, holder: Holder) -> bool:
         """A process of this machine is there or not; one elsewhere is gone when its heart stands still."""
         owner, mine = holder.owner, self._world.owner
         if self._world.gone(owner):

@@ -27,7 +27,7 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed
 from holdfast.engine.survey import Survey
 from holdfast.engine.world import World
-from holdfast.errors import EditError
+from holdfast.errors import EditError, StoreError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import (
@@ -133,7 +133,8 @@ class Engine:
             await asyncio.gather(pulse, return_exceptions=True)
             fresh = self._survey.take_fresh()
             if fresh and self._error is None:
-                await self._writer.call(self._world.store.remember_stats, fresh)
+                with contextlib.suppress(StoreError):  # only a cache
+                    await self._writer.call(self._world.store.remember_stats, fresh)
             self._writer.close()
             await self._world.executor.close()
 

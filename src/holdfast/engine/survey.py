@@ -11,13 +11,14 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from stat import S_ISREG
 from typing import NamedTuple, cast
 
 import pathspec
 
-from holdfast.errors import EditError, StoreError
+from holdfast.errors import EditError
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.glob import fixed_part, glob_regex, is_plain
+from holdfast.model.glob import components, fixed_part, glob_regex, is_plain
 from holdfast.model.plan import Input, Plan, Step, StepId
 from holdfast.ports import Executor, Stat, Store
 from holdfast.process.run import Command, run
@@ -128,7 +129,9 @@ class Survey:
                 yield from sorted(_walk(self._root, path))
             return
         matches = glob_regex(item.glob).match
-        for path in sorted(_walk(self._root, "/".join(fixed_part(item.glob)))):
+        parts = components(item.glob)
+        deep = None if "**" in parts else len(parts)
+        for path in sorted(_walk(self._root, "/".join(fixed_part(item.glob)), deep)):
             if matches(path):
                 yield path
 
@@ -143,6 +146,8 @@ class Survey:
         full = os.path.join(self._root, path)
         try:
             before = os.stat(full)
+            if not S_ISREG(before.st_mode):
+                raise EditError(f"'{path}' is not a regular file")
             stat = _stat(before)
             known = self._digests.get(path) or self._store.stats([path]).get(path)
             if known is not None and known[0] == stat:
@@ -154,7 +159,7 @@ class Survey:
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return None, False
         except OSError as error:
-            raise StoreError(f"cannot read '{path}': {error.strerror}") from error
+            raise EditError(f"cannot read '{path}': {error.strerror}") from error
         executable = bool(after.st_mode & 0o100)
         settled = time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > _SETTLED_NS
         if settled and _stat(after) == stat:
@@ -181,8 +186,11 @@ def _stat(status: os.stat_result) -> Stat:
     return Stat(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
-def _walk(root: str, base: str) -> Iterator[str]:
-    """Relative paths of files beneath a directory, as `.gitignore` files allow; links are not entered."""
+def _walk(root: str, base: str, deep: int | None = None) -> Iterator[str]:
+    """Relative paths of files beneath a directory, as `.gitignore` files allow; links are not entered.
+
+    With `deep`, only paths of so many components. Devices, sockets and pipes are no files.
+    """
     rules = _rules_above(root, base)
     pending = [(base, rules)]
     while pending:
@@ -192,14 +200,17 @@ def _walk(root: str, base: str) -> Iterator[str]:
             entries = list(os.scandir(os.path.join(root, place)))
         except (FileNotFoundError, NotADirectoryError):
             continue
+        except OSError as error:
+            raise EditError(f"cannot read directory '{place}': {error.strerror}") from error
+        inner = deep is None or (place.count("/") + 1 if place else 0) < deep - 1
         for entry in entries:
             path = f"{place}/{entry.name}" if place else entry.name
             if entry.name in NEVER:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if not _ignored(rules, path + "/"):
+                if inner and not _ignored(rules, path + "/"):
                     pending.append((path, rules))
-            elif not _ignored(rules, path):
+            elif (entry.is_file() or entry.is_symlink()) and not _ignored(rules, path):
                 yield path
 
 
@@ -223,6 +234,8 @@ def _rules_in(root: str, place: str) -> _Rules:
             return [(place, pathspec.GitIgnoreSpec.from_lines(file))]
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return []
+    except OSError as error:
+        raise EditError(f"cannot read directory '{place}': {error.strerror}") from error
 
 
 def _ignored(rules: _Rules, path: str) -> bool:

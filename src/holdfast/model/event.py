@@ -110,7 +110,10 @@ class AttemptStarted:
 
 @dataclass(frozen=True, slots=True)
 class AttemptAccepted:
-    """The guards passed: this content is the step's artifact."""
+    """The guards passed: this content is the step's artifact.
+
+    `kept` is the manifest of what a person wrote to its output paths while it ran elsewhere.
+    """
 
     step: StepId
     attempt: int
@@ -122,6 +125,7 @@ class AttemptAccepted:
     log: Digest | None = None
     duration_ms: int = 0
     confined: bool = True
+    kept: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,51 @@
+"""Puts files where a step or its guards look for them, when that is not the project directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+
+from holdfast.model.digest import Json
+from holdfast.model.plan import Step
+from holdfast.ports import Candidate
+
+
+def furnish(folder: str, root: str, seen: Mapping[str, Json]) -> None:
+    """Copy the files of the project that a key names: inputs, and what commands and guards name."""
+    guards = seen.get("guards")
+    parts = [seen.get("inputs"), seen.get("files")]
+    if isinstance(guards, list):
+        parts += [item.get("files") for item in guards if isinstance(item, Mapping)]
+    for paths in parts:
+        for path in paths if isinstance(paths, Mapping) else ():
+            copy_into(folder, root, path)
+
+
+def copy_into(folder: str, root: str, path: str) -> None:
+    """Copy one file or directory of the project to the same path in another place."""
+    source, target = os.path.join(root, path), os.path.join(folder, path)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.isdir(source):
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    else:
+        shutil.copy2(source, target)
+
+
+def lay_out(folder: str, step: Step, candidate: Candidate) -> None:
+    """Put a candidate at the step's output paths, so that its guards find it there."""
+    if candidate.form == "tree":
+        for file in candidate.files:
+            write_file(folder, file.path, file.content, executable=file.executable)
+    elif step.produces:
+        executable = candidate.form == "program"
+        write_file(folder, step.produces[0], candidate.content, executable=executable)
+
+
+def write_file(folder: str, path: str, content: bytes, *, executable: bool) -> None:
+    """Write one file beneath a private directory."""
+    target = os.path.join(folder, path)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with open(target, "wb") as file:
+        file.write(content)
+    os.chmod(target, 0o755 if executable else 0o644)
