@@ -13,6 +13,7 @@ setup: $(STAMP)
 
 # A no-op while the lock files and pyproject.toml are older than the stamp.
 $(STAMP): requirements.lock requirements-dev.lock pyproject.toml
+	@echo "setting up $(VENV) from the lock files; this takes a minute the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "holdfast needs Python 3.11 or newer; hint: make setup PYTHON=python3.12"; rm -rf $(VENV); exit 1; }

@@ -121,8 +121,11 @@ def main() -> None:
     say("5. Nothing changed since: nothing to do. And the store is whole:")
     show("run")
     show("verify")
-    print(f"\nThe project is in ./{FOLDER}. Try there: edit notes/tides.txt, then 'holdfast plan';")
-    print("edit report.md by hand, then 'holdfast run'; 'holdfast show count'; 'holdfast trace'.")
+    print(f"\nThe project is in ./{FOLDER}. Try there (with .venv/bin on the PATH):")
+    print(
+        "  edit notes/tides.txt, then 'holdfast plan'; edit report.md by hand, then 'holdfast run';"
+    )
+    print("  'holdfast show count'; 'holdfast trace'; 'holdfast --help'.")
 
 
 main()

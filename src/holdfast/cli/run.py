@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import click
@@ -27,7 +28,7 @@ from holdfast.engine.loop import Engine
 from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
-from holdfast.errors import ConflictError, PlanError, UsageError
+from holdfast.errors import ConflictError, IntegrityError, PlanError, UsageError
 from holdfast.model.event import Drift, Options, StopRequested
 from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Append, Batch, Store
@@ -269,13 +270,24 @@ def _drive(
         )
         world = wire.world_for(plan, where.root, where.location, store, wishes)
         state = wire.drive(lambda: begin(world), signals=True, world=world)
+        words = last_words(store, state)
     finally:
         store.close()
     if manner.as_json:
         out_json(run_json(state, file=where.file, now=wire.now_ms()))
     else:
-        out(end_block(state, wire.now_ms()))
+        out(end_block(state, wire.now_ms(), words=words))
     return EXIT.get(str(state.status), 1)
+
+
+def last_words(store: Store, state: State) -> dict[StepId, str]:
+    """What the last attempt of each failed step was refused with, as far as it is still there."""
+    words = {}
+    for step_id, step in state.steps.items():
+        if step.phase == "failed" and step.fed and step.fed[-1].feedback is not None:
+            with suppress(IntegrityError):
+                words[step_id] = store.get(step.fed[-1].feedback).decode("utf-8", "replace")
+    return words
 
 
 def _manner(given: dict[str, object]) -> Manner:

@@ -151,8 +151,13 @@ def _reused(event: StepsReused) -> str:
     return f"= reused {len(names)}: {shown}" + (" …" if len(names) > 6 else "")  # noqa: PLR2004
 
 
-def end_block(state: State, now: int, *, driven: bool = True) -> str:
-    """What a run came to, and what to do next. `driven` is false if no engine drives it any more."""
+def end_block(
+    state: State, now: int, *, driven: bool = True, words: Mapping[StepId, str] | None = None
+) -> str:
+    """What a run came to, and what to do next.
+
+    `driven` is false if no engine drives it any more; `words` is what was said of failed steps.
+    """
     counts = state.counts
     complete = counts["done"] + counts["reused"]
     end = state.ended_at or now
@@ -167,6 +172,7 @@ def end_block(state: State, now: int, *, driven: bool = True) -> str:
         step = state.steps[step_id]
         if step.phase in {"failed", "waiting"} and step.reason is not None:
             lines.append(f"{SIGNS[step.phase]} {step_id}: {sentence(step.reason)}")
+            lines += [f"    {line}" for line in (words or {}).get(step_id, "").splitlines()[-4:]]
             lines += _choices(step.reason)
     if counts["skipped"]:
         lines.append(f"– {counts['skipped']} skipped because of that")
