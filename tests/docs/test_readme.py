@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 import holdfast
 from holdfast.cli.main import COMMANDS, PANELS, SHORT
+from holdfast.formats.grammar import plan_schema
 
 TOP = Path(__file__).resolve().parents[2]
 README = (TOP / "README.md").read_text(encoding="utf-8")
@@ -69,6 +71,20 @@ def test_the_smallest_plan_of_the_docs_does_what_the_page_says(tmp_path: Path) -
     (tmp_path / "name.txt").write_text("bob\n", encoding="utf-8")
     assert "name.txt" in command(tmp_path, "-m", "holdfast", "why", "draft").stdout
     assert "0 reused, 2 ran" in command(tmp_path, "-m", "holdfast", "run").stdout
+
+
+def test_the_example_of_the_plan_file_page_runs(tmp_path: Path) -> None:
+    page = (TOP / "docs" / "plan-file.md").read_text(encoding="utf-8")
+    (tmp_path / "plan.yaml").write_text(block(page, "yaml"), encoding="utf-8")
+    assert "2 ran" in command(tmp_path, "-m", "holdfast", "run").stdout
+    assert command(tmp_path, "-m", "holdfast", "show", "second").stdout == "HELLO\n"
+
+
+def test_the_plan_file_page_names_every_key_a_step_may_have() -> None:
+    page = (TOP / "docs" / "plan-file.md").read_text(encoding="utf-8")
+    properties = json.dumps(plan_schema())
+    for name in re.findall(r"^\| `(\w+)`", page, re.MULTILINE):
+        assert f'"{name}"' in properties or name.startswith("HOLDFAST"), name
 
 
 def test_every_command_has_a_panel_a_sentence_and_a_place_in_the_readme() -> None:

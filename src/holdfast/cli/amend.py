@@ -7,7 +7,6 @@ import getpass
 import os
 import sys
 import tempfile
-from collections.abc import Callable
 
 import click
 
@@ -18,16 +17,16 @@ from holdfast.cli.say import out, out_json
 from holdfast.core.reasons import sentence
 from holdfast.core.views import amended_row
 from holdfast.engine.furnish import copy_into, furnish, lay_out
-from holdfast.engine.hold import line_journal
+from holdfast.engine.hold import tell_line
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.survey import Survey
-from holdfast.errors import ConflictError, HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form, tree_entries
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import Options, StepAmended
 from holdfast.model.plan import Plan, RunId, Step
-from holdfast.ports import Append, Batch, Candidate, File, Job, Outcome, Store
+from holdfast.ports import Candidate, File, Job, Outcome, Store
 
 
 class RefusedError(HoldfastError):
@@ -100,9 +99,10 @@ def _amend(
         )
     reason = store.put(because.encode()) if because else None
 
-    def event() -> StepAmended:
+    def say() -> tuple[int, StepAmended, list[Artifact]]:
+        at = wire.now_ms()
         latest, seq = _latest(store, plan)
-        return StepAmended(
+        event = StepAmended(
             step=step.id,
             config_ref=newest.config_ref,
             input_ref=newest.input_ref,
@@ -116,8 +116,11 @@ def _amend(
             after_run=latest,
             after_seq=seq,
         )
+        return at, event, [amended_row(event, plan.project, plan.name, at)]
 
-    return _append(store, plan, event)
+    said = tell_line(store, plan.project, plan.name, say)
+    assert isinstance(said, StepAmended)  # what was said
+    return said
 
 
 def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifact:
@@ -140,21 +143,6 @@ def _latest(store: Store, plan: Plan) -> tuple[RunId, int]:
     rows = [row for row in store.runs(plan.name) if row.project == plan.project]
     run = rows[-1].run if rows else RunId("")
     return run, store.last(f"run:{run}")
-
-
-def _append(store: Store, plan: Plan, event: Callable[[], StepAmended]) -> StepAmended:
-    journal = line_journal(plan.project, plan.name)
-    while True:
-        at, last = wire.now_ms(), store.last(journal)
-        said = event()
-        row: Artifact = amended_row(said, plan.project, plan.name, at)
-        try:
-            store.commit(Batch([Append(journal, last, [(at, said)])], [row]))
-        except ConflictError:
-            if store.last(journal) == last:
-                raise
-            continue
-        return said
 
 
 def _content(

@@ -23,15 +23,15 @@ from holdfast.cli.place import (
 from holdfast.cli.say import Progress, end_block, out, out_json, talk
 from holdfast.core.state import State
 from holdfast.core.views import run_json
-from holdfast.engine.hold import Hold, line_journal
+from holdfast.engine.hold import Hold, tell_line
 from holdfast.engine.loop import Engine
 from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
-from holdfast.errors import ConflictError, IntegrityError, PlanError, UsageError
+from holdfast.errors import IntegrityError, PlanError, UsageError
 from holdfast.model.event import Drift, Options, StopRequested
 from holdfast.model.plan import Plan, RunId, StepId, plan_digest
-from holdfast.ports import Append, Batch, Store
+from holdfast.ports import Store
 
 EXIT = {
     "completed": 0,
@@ -361,17 +361,8 @@ def stop(
 
 
 def _request_stop(store: Store, state: State, *, now: bool) -> None:
-    journal = line_journal(state.project, state.line)
     event = StopRequested(state.run, now, getpass.getuser())
-    while True:
-        last = store.last(journal)
-        try:
-            store.commit(Batch([Append(journal, last, [(wire.now_ms(), event)])]))
-        except ConflictError:
-            if store.last(journal) == last:
-                raise
-            continue
-        return
+    tell_line(store, state.project, state.line, lambda: (wire.now_ms(), event, []))
 
 
 def _steps(plan: Plan, names: Sequence[str]) -> tuple[StepId, ...]:
