@@ -34,7 +34,7 @@ def test_a_kept_artifact_is_guarded_again_when_only_its_guards_changed(project: 
     assert project.ran() == ["below", "s"]
 
     counted(project, [number(1)])
-    assert project.why("s")["reason"]["code"] == "reguarded"
+    assert project.why("s")["reason"]["code"] == "guard_changed"
     again = project.run()
     assert again.states == {"s": "reused", "below": "done"}
     assert again.codes == {"s": "reguarded", "below": "upstream_changed"}

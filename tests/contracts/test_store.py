@@ -336,7 +336,7 @@ class TestArtifacts:
         keep(store, replace(artifact(content="new"), source="human", attempt=0))
         keep(store, replace(artifact(content="bad", attempt=3), status="rejected"))
         keep(store, replace(artifact(content="else"), step=StepId("other")))
-        keep(store, replace(artifact(content="docs"), line="docs"))
+        keep(store, replace(artifact(content="docs", attempt=9), line="docs"))
         found = store.newest_of_all("shop", "main")
         assert {step: row.digest for step, row in found.items()} == {
             "build": ref("new"),

@@ -112,7 +112,7 @@ def test_what_is_certain_below_an_open_step_is_said() -> None:
 
 def test_changed_guards_are_maybe() -> None:
     shown = Memory("zma", {"z": "guard_changed"}).shown(CHAIN)
-    assert shown["z"] == ("maybe", "reguarded")
+    assert shown["z"] == ("maybe", "guard_changed")
     assert shown["m"] == ("maybe", "upstream_changed")
 
 

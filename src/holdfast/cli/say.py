@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -57,9 +58,12 @@ def talk(text: str) -> None:
     """A line beside the result. Nobody listening is no reason to stop."""
     if sys.stderr is None:
         return
-    with contextlib.suppress(OSError, ValueError):
+    try:
         sys.stderr.write(clean(text) + "\n")
         sys.stderr.flush()
+    except (OSError, ValueError):  # from now on into the void, or the exit would fail over it
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def out_json(value: Mapping[str, Json]) -> None:
