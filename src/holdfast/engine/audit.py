@@ -1,4 +1,4 @@
-"""Reads a whole store by itself: every run folds, the index follows from the journals, nothing is stuck."""
+"""Reads a whole store by itself: every run folds, and the index follows from the journals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.event import Reused, RunOpened, StepAmended
 from holdfast.ports import RunRow, Store
 
-CORRUPT, UNREADABLE, STUCK = 1, 4, 8
+CORRUPT, UNREADABLE = 1, 4
 
 
 @dataclass(frozen=True, slots=True)
