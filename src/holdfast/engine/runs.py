@@ -51,12 +51,11 @@ def start_run(
         previous = _supersede(world, plan.project, line)
         hold.run = RunId(f"r-{world.new_id()}")  # said before the run exists: nobody may end it
         world.store.beat(world.owner.engine, sharing=hold.sharing, run=hold.run)
-        state, fence = _open(world, plan, line, options, hold.run, key, previous)
+        first, fence = _open(world, plan, line, options, hold.run, key, previous)
         survey = Survey(world.root, world.store, world.executor, plan)
         fresh = empty_state(plan, graph)
-        for recorded in state.events:
-            apply(fresh, recorded)
-        world.on_events(list(state.events))
+        apply(fresh, first)
+        world.on_events([first])
         return hold, Engine(world, fresh, fence, hold, survey)
     except BaseException:
         hold.release()
@@ -79,14 +78,6 @@ def resume_run(
         raise
 
 
-class _Opened:
-    """A run just admitted, and its first events."""
-
-    def __init__(self, run: RunId, events: Sequence[Recorded]) -> None:
-        self.run = run
-        self.events = events
-
-
 def _open(
     world: World,
     plan: Plan,
@@ -95,7 +86,7 @@ def _open(
     run: RunId,
     key: str,
     previous: RunId | None,
-) -> tuple[_Opened, int]:
+) -> tuple[Recorded, int]:
     """Store the plan and the first facts of a run in one transaction."""
     content, shape = plan_bytes(plan), canonical(structure(plan))
     digest = world.store.put(content)
@@ -118,7 +109,7 @@ def _open(
             if world.store.last(journal) == last:
                 raise
             continue
-        return _Opened(run, [Recorded(1, at, start)]), fence
+        return Recorded(1, at, start), fence
 
 
 def _latest_plan(world: World, journal: str) -> Digest | None:
