@@ -11,8 +11,8 @@ import tempfile
 import click
 
 from holdfast import wire
-from holdfast.cli.look import look_ahead
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
+from holdfast.cli.preview import look_ahead
 from holdfast.cli.say import out, out_json
 from holdfast.core.reasons import sentence
 from holdfast.core.views import amended_row

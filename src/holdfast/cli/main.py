@@ -11,19 +11,20 @@ from typing import NoReturn
 
 import click
 
+from holdfast.cli.view import MODES, choose_view
 from holdfast.errors import HoldfastError, PlanError
 from holdfast.model.version import VERSION
 
 COMMANDS = {
-    "check": "holdfast.cli.look:check",
-    "plan": "holdfast.cli.look:plan",
+    "check": "holdfast.cli.check:check",
+    "plan": "holdfast.cli.preview:plan",
     "run": "holdfast.cli.run:run",
     "resume": "holdfast.cli.run:resume",
     "retry": "holdfast.cli.run:retry",
     "stop": "holdfast.cli.run:stop",
     "amend": "holdfast.cli.amend:amend",
     "status": "holdfast.cli.show:status",
-    "why": "holdfast.cli.look:why",
+    "why": "holdfast.cli.why:why",
     "show": "holdfast.cli.show:show",
     "logs": "holdfast.cli.show:logs",
     "trace": "holdfast.cli.show:trace",
@@ -96,11 +97,28 @@ class Commands(click.Group):
 )
 @click.version_option(VERSION, "--version", prog_name="holdfast")
 @click.option("-C", "folder", metavar="DIR", help="Work as if started in DIR.")
+@click.option(
+    "--output",
+    type=click.Choice(MODES),
+    default="auto",
+    help="How to show things (default: rich on a terminal, plain elsewhere).",
+)
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
+@click.option("--no-input", is_flag=True, help="Never ask.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.pass_context
-def cli(ctx: click.Context, folder: str | None, *, debug: bool) -> None:
+def cli(
+    ctx: click.Context,
+    folder: str | None,
+    output: str,
+    color: str,
+    *,
+    no_input: bool,
+    debug: bool,
+) -> None:
     """Make for agent work: run a plan of guarded steps, lose nothing, repeat nothing, say why."""
-    ctx.obj = {"debug": debug}
+    del debug  # read by main
+    ctx.obj = choose_view(output, color, no_input=no_input)
     if folder is not None:
         try:
             os.chdir(folder)

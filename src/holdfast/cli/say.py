@@ -73,6 +73,11 @@ def out_json(value: Mapping[str, Json]) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
+def short(run: str) -> str:
+    """A run as people name it; `--json` has the whole id."""
+    return run[:10]
+
+
 def seconds(milliseconds: int) -> str:
     """A duration as people write it."""
     if milliseconds < 60_000:  # noqa: PLR2004 - a minute

@@ -1,0 +1,72 @@
+"""Screens: what a command prints, compared whole, at 80 and 120 columns and plain."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from tests.cli.project import Project
+
+MODES: Mapping[str, tuple[list[str], dict[str, str]]] = {
+    "plain": (["--output", "plain"], {}),
+    "80": (["--output", "rich", "--color", "never"], {"COLUMNS": "80", "LINES": "24"}),
+    "120": (["--output", "rich", "--color", "never"], {"COLUMNS": "120", "LINES": "40"}),
+}
+_VARYING: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"r-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), lambda _: "r-RUN"),
+    (re.compile(r"r-[0-9a-f]{8}\b"), lambda _: "r-00000000"),
+    (re.compile(r"\b[0-9a-f]{64}\b"), lambda _: "0" * 64),
+    (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12}\b"), lambda _: "0" * 12),
+    (re.compile(r"\b\d+\.\d s\b"), lambda _: "0.0 s"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?\b"), lambda found: _zeros(found.group())),
+    (re.compile(r"\b\d+ (s|min|h) ago"), lambda _: "0 s ago"),
+)
+
+
+def _zeros(text: str) -> str:
+    return re.sub(r"\d", "0", text)
+
+
+def steady(text: str, project: Project) -> str:
+    """What is printed, without what differs from day to day: ids, digests, times, places."""
+    text = text.replace(str(project.root), "/project").replace(str(project.home), "/home")
+    for pattern, put in _VARYING:
+        text = pattern.sub(put, text)
+    return text
+
+
+class TextFile(SingleFileSnapshotExtension):
+    """One readable file for each screen."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "txt"
+
+
+class Screen(Protocol):
+    """Runs a command in each mode and compares stdout, stderr and the exit code."""
+
+    def __call__(self, *words: str, name: str = "", modes: tuple[str, ...] = ...) -> None: ...
+
+
+def screen_of(project: Project, snapshot: SnapshotAssertion) -> Screen:
+    """The `screen` of a test. Use it for commands that change nothing, or name one mode."""
+    files = snapshot.use_extension(TextFile)
+
+    def screen(
+        *words: str, name: str = "", modes: tuple[str, ...] = ("plain", "80", "120")
+    ) -> None:
+        for mode in modes:
+            before, env = MODES[mode]
+            answer = project.call(*before, *words, env=env)
+            shown = (
+                f"$ holdfast {' '.join(words)}\nexit {answer.code}\n"
+                f"--- stdout\n{answer.out}--- stderr\n{answer.err}"
+            )
+            assert "\x1b" not in shown
+            for line in answer.out.splitlines() if mode != "plain" else []:
+                assert len(line) <= int(mode), f"wider than {mode} columns: {line}"
+            assert steady(shown, project) == files(name=f"{name or words[0]}-{mode}")
+
+    return screen
