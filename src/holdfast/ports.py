@@ -193,6 +193,9 @@ class Store(Protocol):
         """Give back files and locks."""
 
 
+IgnoreRules = Callable[[str], bool | None]
+"""What one `.gitignore` says about a path beneath it: leave it out, take it, or nothing."""
+
 # --- attempts ----------------------------------------------------------------------------------
 
 
@@ -290,7 +293,14 @@ class Outcome(NamedTuple):
     log: bytes = b""
 
 
-class Executor(Protocol):
+class Identifies(Protocol):
+    """Knows what decides a step's result beside its own keys."""
+
+    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
+        """What the step's generator and guards add to its key."""
+
+
+class Executor(Identifies, Protocol):
     """Runs attempts somewhere: generate, then guard."""
 
     def at_once(self, job: Job) -> Outcome | None:
@@ -301,9 +311,6 @@ class Executor(Protocol):
 
     async def judge(self, job: Job, candidate: Candidate) -> Outcome:
         """Only guard: a kept artifact under changed guards, or a person's version."""
-
-    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
-        """What the step's generator and guards add to its key."""
 
     async def close(self) -> None:
         """End what is kept between attempts."""

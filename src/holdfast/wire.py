@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from holdfast.engine.hold import Hold
     from holdfast.engine.loop import Engine
     from holdfast.engine.world import World
+    from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
-    from holdfast.ports import GuardKind, Store
+    from holdfast.ports import GuardKind, IgnoreRules, Store
 
 Function = Callable[..., object]
 STORE_NAME = ".holdfast"
@@ -64,6 +65,28 @@ def _guard_kinds(plan: Plan) -> set[str]:
     if any(step.outputs for step in plan.steps.values()):
         kinds.add("outputs")
     return kinds
+
+
+def ignore_rules(lines: Iterable[str]) -> IgnoreRules:
+    """The rules of one `.gitignore`."""
+    from pathspec import GitIgnoreSpec
+
+    rules = GitIgnoreSpec.from_lines(lines)
+    return lambda path: rules.check_file(path).include
+
+
+def identities() -> Identities:
+    """What generators and guards add to keys, without loading anything that could run them."""
+    from holdfast.executors.identity import Identities
+    from holdfast.generators.identity import python_identity, shell_identity
+    from holdfast.generators.imports import Imports
+    from holdfast.guards.identity import guard_identity
+
+    imports = Imports()
+    return Identities(
+        {"shell": shell_identity, "python": python_identity(imports)},
+        lambda guard, root: guard_identity(guard, root, imports.of_module),
+    )
 
 
 def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None) -> LocalExecutor:
@@ -161,6 +184,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         new_id=lambda: str(uuid.uuid4()),
         gone=gone,
         sweep=sweep,
+        ignores=ignore_rules,
         inline=frozenset(wishes.functions),
         parallel=parallel,
         beat_seconds=wishes.beat_seconds,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import pytest
 
 from holdfast.errors import AttemptError, GuardBroken
-from holdfast.executors.local import LocalExecutor, implied
+from holdfast.executors.identity import implied
+from holdfast.executors.local import LocalExecutor
 from holdfast.generators.inline import InlineFunctions
 from holdfast.generators.shell import ShellGenerator
 from holdfast.guards.command import CommandGuard

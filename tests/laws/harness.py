@@ -11,7 +11,8 @@ from holdfast.core.reasons import CODES
 from holdfast.core.state import State
 from holdfast.core.views import amended_row
 from holdfast.engine.audit import audit
-from holdfast.engine.hold import Hold, line_journal
+from holdfast.engine.hold import Hold
+from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run, start_run
@@ -66,6 +67,7 @@ class Bed:
             new_id=lambda: f"{next(IDS):04}",
             gone=lambda _: True,
             sweep=lambda _: 0,
+            ignores=lambda _: lambda _: None,
             parallel=parallel,
             poll_seconds=3600,
         )

@@ -17,7 +17,7 @@ from holdfast.cli.say import out, out_json
 from holdfast.core.reasons import sentence
 from holdfast.core.views import amended_row
 from holdfast.engine.furnish import copy_into, furnish, lay_out
-from holdfast.engine.hold import tell_line
+from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.survey import Survey
 from holdfast.errors import HoldfastError, UsageError
@@ -193,7 +193,7 @@ def _judge(where: Place, plan: Plan, step: Step, candidate: Candidate, *, on_dis
         folder = where.root
         if step.produces and not on_disk:
             folder = os.path.join(room, "work")
-            survey = Survey(where.root, wire.empty_store(), executor, plan)
+            survey = Survey(where.root, wire.empty_store(), executor, plan, wire.ignore_rules)
             furnish(folder, where.root, survey.observe(step).parts)
             for path in (path for need in step.data_needs for path in plan.steps[need].produces):
                 copy_into(folder, where.root, path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from holdfast import wire
@@ -79,9 +77,13 @@ def look_ahead(where: Place, loaded: Loaded, options: Options) -> Foreseen:
 
 def survey_of(where: Place, plan: Plan, store: Store) -> Survey:
     """The project as it is now, tools asked for their versions."""
-    survey = Survey(where.root, store, wire.executor_for(plan), plan)
+    survey = Survey(where.root, store, wire.identities(), plan, wire.ignore_rules)
     if any(step.tool_versions for step in plan.steps.values()):
-        asyncio.run(survey.prepare())
+        import asyncio
+
+        from holdfast.engine.tools import tool_versions
+
+        survey.know(asyncio.run(tool_versions(plan, where.root)))
     return survey
 
 

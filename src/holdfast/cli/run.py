@@ -23,7 +23,8 @@ from holdfast.cli.place import (
 from holdfast.cli.say import Progress, end_block, out, out_json, talk
 from holdfast.core.state import State
 from holdfast.core.views import run_json
-from holdfast.engine.hold import Hold, tell_line
+from holdfast.engine.hold import Hold
+from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
 from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run, start_run

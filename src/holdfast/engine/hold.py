@@ -7,38 +7,14 @@ that was there before has said that it writes claims; from then on claims keep t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from holdfast.engine.commit import Writer
+from holdfast.engine.lines import line_journal
 from holdfast.engine.world import World
-from holdfast.errors import ConflictError, FencedError, HeldError
-from holdfast.model.artifact import Artifact
-from holdfast.model.event import LineEvent, StopRequested
+from holdfast.errors import FencedError, HeldError
+from holdfast.model.event import StopRequested
 from holdfast.model.plan import RunId
-from holdfast.ports import Append, Batch, Holder, Store
-
-
-def line_journal(project: str, line: str) -> str:
-    """The name of a line's journal; a slash in the project cannot be mistaken for the separator."""
-    safe = project.replace("%", "%25").replace("/", "%2F")
-    return f"line:{safe}/{line}" if project else f"line:{line}"
-
-
-def tell_line(
-    store: Store, project: str, line: str, say: Callable[[], tuple[int, LineEvent, list[Artifact]]]
-) -> LineEvent:
-    """Append one fact to a line's journal, whoever else writes to it; `say` is asked again each time."""
-    journal = line_journal(project, line)
-    while True:
-        last = store.last(journal)
-        at, event, rows = say()
-        try:
-            store.commit(Batch([Append(journal, last, [(at, event)])], rows))
-        except ConflictError:
-            if store.last(journal) == last:
-                raise
-            continue
-        return event
+from holdfast.ports import Holder
 
 
 class Hold:

@@ -26,6 +26,7 @@ from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed
 from holdfast.engine.survey import Survey
+from holdfast.engine.tools import tool_versions
 from holdfast.engine.world import World
 from holdfast.errors import EditError, StoreError
 from holdfast.model.artifact import Artifact
@@ -118,7 +119,7 @@ class Engine:
         """Run until the run ends or rests."""
         pulse = asyncio.create_task(self._pulse())
         try:
-            await self._survey.prepare()
+            self._survey.know(await tool_versions(self.state.plan, self._world.root))
             while not self._over:
                 self._wake.clear()
                 await self._turn()

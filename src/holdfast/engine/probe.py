@@ -10,7 +10,7 @@ from holdfast.core.changes import Change, Probe, differences
 from holdfast.core.fold import fold
 from holdfast.core.refs import Refs, Upstream, encode_own, refs_of
 from holdfast.core.state import State
-from holdfast.engine.hold import line_journal
+from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact

@@ -10,7 +10,8 @@ from holdfast.core.refs import structure, w_ref
 from holdfast.core.state import State, empty_state
 from holdfast.core.waves import graph_of
 from holdfast.engine.attempt import Bench, Result, leftovers
-from holdfast.engine.hold import Hold, line_journal
+from holdfast.engine.hold import Hold
+from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.probe import read_state
@@ -52,7 +53,7 @@ def start_run(
         hold.run = RunId(f"r-{world.new_id()}")  # said before the run exists: nobody may end it
         world.store.beat(world.owner.engine, sharing=hold.sharing, run=hold.run)
         first, fence = _open(world, plan, line, options, hold.run, key, previous)
-        survey = Survey(world.root, world.store, world.executor, plan)
+        survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
         fresh = empty_state(plan, graph)
         apply(fresh, first)
         world.on_events([first])
@@ -137,7 +138,7 @@ def _continue(
 ) -> Engine:
     hold.drives(run)
     fence, state = _take_over(world, run)
-    survey = Survey(world.root, world.store, world.executor, state.plan)
+    survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
     if state.ended:
         Outputs(world.root, world.journal(run), world.store).all_placed()
         return Engine(world, state, fence, hold, survey)
@@ -209,7 +210,7 @@ def _has_ended(world: World, run: RunId) -> bool:
 
 def _supersede_one(world: World, run: RunId) -> None:
     fence, state = _take_over(world, run)
-    survey = Survey(world.root, world.store, world.executor, state.plan)
+    survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
     results = _lost(world, state, survey)
     facts: list[tuple[int, Event]] = []
     seq = state.seq

@@ -10,20 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from stat import S_ISREG
 from typing import NamedTuple, cast
 
-import pathspec
-
+from holdfast.engine.walk import walk
 from holdfast.errors import EditError
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.glob import components, fixed_part, glob_regex, is_plain
 from holdfast.model.plan import Input, Plan, Step, StepId
-from holdfast.ports import Executor, Stat, Store
-from holdfast.process.run import Command, run
+from holdfast.ports import Identifies, IgnoreRules, Stat, Store
 
-NEVER = frozenset({".git", ".holdfast"})
 _SETTLED_NS = 100_000_000
 
 
@@ -41,8 +38,16 @@ class Seen(NamedTuple):
 class Survey:
     """Observes the project directory for one engine."""
 
-    def __init__(self, root: str, store: Store, executor: Executor, plan: Plan) -> None:
+    def __init__(
+        self,
+        root: str,
+        store: Store,
+        executor: Identifies,
+        plan: Plan,
+        ignores: Callable[[Iterable[str]], IgnoreRules],
+    ) -> None:
         self._root = root
+        self._ignores = ignores
         self._plan = plan
         self._makers = {path: step.id for step in plan.steps.values() for path in step.produces}
         self._store = store
@@ -51,17 +56,9 @@ class Survey:
         self._fresh: dict[str, tuple[Stat, Digest, bool]] = {}
         self._tools: dict[tuple[str, ...], str | None] = {}
 
-    async def prepare(self) -> None:
-        """Ask every tool for its version, once."""
-        for step in self._plan.steps.values():
-            for argv in step.tool_versions.values():
-                if argv not in self._tools:
-                    self._tools[argv] = await self._version(argv)
-
-    async def _version(self, argv: tuple[str, ...]) -> str | None:
-        env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
-        done = await run(Command(argv=argv, cwd=self._root, env=env, timeout=30))
-        return digest_bytes(done.stdout) if done.code == 0 else None
+    def know(self, tools: Mapping[tuple[str, ...], str | None]) -> None:
+        """Take note of what tools said about their versions; None is one that could not be asked."""
+        self._tools.update(tools)
 
     def observe(self, step: Step) -> Seen:
         """The observed parts of a step's key as they are now. NoInputError if a glob matches nothing."""
@@ -126,12 +123,12 @@ class Survey:
             if os.path.isfile(full) or os.path.islink(full):
                 yield path
             elif os.path.isdir(full):
-                yield from sorted(_walk(self._root, path))
+                yield from sorted(walk(self._root, path, self._ignores))
             return
         matches = glob_regex(item.glob).match
         parts = components(item.glob)
         deep = None if "**" in parts else len(parts)
-        for path in sorted(_walk(self._root, "/".join(fixed_part(item.glob)), deep)):
+        for path in sorted(walk(self._root, "/".join(fixed_part(item.glob)), self._ignores, deep)):
             if matches(path):
                 yield path
 
@@ -184,65 +181,3 @@ def _env_digest(name: str) -> str | None:
 
 def _stat(status: os.stat_result) -> Stat:
     return Stat(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-
-
-def _walk(root: str, base: str, deep: int | None = None) -> Iterator[str]:
-    """Relative paths of files beneath a directory, as `.gitignore` files allow; links are not entered.
-
-    With `deep`, only paths of so many components. Devices, sockets and pipes are no files.
-    """
-    rules = _rules_above(root, base)
-    pending = [(base, rules)]
-    while pending:
-        place, rules = pending.pop()
-        rules = [*rules, *_rules_in(root, place)]
-        try:
-            entries = list(os.scandir(os.path.join(root, place)))
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise EditError(f"cannot read directory '{place}': {error.strerror}") from error
-        inner = deep is None or (place.count("/") + 1 if place else 0) < deep - 1
-        for entry in entries:
-            path = f"{place}/{entry.name}" if place else entry.name
-            if entry.name in NEVER:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                if inner and not _ignored(rules, path + "/"):
-                    pending.append((path, rules))
-            elif (entry.is_file() or entry.is_symlink()) and not _ignored(rules, path):
-                yield path
-
-
-_Rules = list[tuple[str, pathspec.GitIgnoreSpec]]
-
-
-def _rules_above(root: str, base: str) -> _Rules:
-    rules: _Rules = []
-    place = ""
-    for part in base.split("/") if base else []:
-        rules += _rules_in(root, place)
-        place = f"{place}/{part}" if place else part
-    return rules
-
-
-def _rules_in(root: str, place: str) -> _Rules:
-    try:
-        with open(
-            os.path.join(root, place, ".gitignore"), encoding="utf-8", errors="replace"
-        ) as file:
-            return [(place, pathspec.GitIgnoreSpec.from_lines(file))]
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return []
-    except OSError as error:
-        raise EditError(f"cannot read directory '{place}': {error.strerror}") from error
-
-
-def _ignored(rules: _Rules, path: str) -> bool:
-    """The innermost `.gitignore` that says something about a path decides."""
-    for place, spec in reversed(rules):
-        inside = path[len(place) + 1 :] if place else path
-        verdict = spec.check_file(inside).include
-        if verdict is not None:
-            return verdict
-    return False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.model.event import Recorded
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Executor, Owner, Store
+from holdfast.ports import Executor, IgnoreRules, Owner, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class World:
     new_id: Callable[[], str]
     gone: Callable[[Owner], bool]
     sweep: Callable[[str], int]
+    ignores: Callable[[Iterable[str]], IgnoreRules]
     inline: Collection[StepId] = frozenset()
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     parallel: int = 1

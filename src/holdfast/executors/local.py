@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from holdfast.errors import AttemptError, GuardBroken, IntegrityError, StoreError
+from holdfast.executors.identity import implied, joined_identity
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, Step, StepId
 from holdfast.ports import Candidate, Generator, GuardKind, Job, Outcome
-from holdfast.process.room import MAX_ARTIFACT_BYTES, is_beneath, tail
+from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
 
 _LOST = frozenset({"timed_out", "lost"})
 
@@ -29,16 +29,6 @@ class Inline(Generator, Protocol):
 
         AttemptError if it gives no candidate.
         """
-
-
-def implied(step: Step) -> tuple[Guard, ...]:
-    """The guards that `outputs` and `schema` of a step stand for."""
-    guards = []
-    if step.outputs:
-        guards.append(Guard("outputs", list(step.outputs), name="outputs"))
-    if step.schema is not None:
-        guards.append(Guard("json-schema", step.schema, name="schema"))
-    return tuple(guards)
 
 
 class LocalExecutor:
@@ -112,22 +102,11 @@ class LocalExecutor:
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The generator's part, `guards` in their order, and all that is `unresolved` in either."""
-        try:
-            made = self._generator(step).identity(step, root)
-            if not step.guards and step.schema is None and not step.outputs:
-                return made
-            found = dict(made)
-            guards = [
-                _trimmed(self._kind(guard).identity(guard, root), step.produces)
-                for guard in (*implied(step), *step.guards)
-            ]
-        except (AttemptError, GuardBroken) as error:
-            return {"unresolved": [error.message]}
-        if any(guards):
-            found["guards"] = guards
-        if unresolved := sorted(set(_unresolved(found))):
-            found["unresolved"] = unresolved
-        return found
+        return joined_identity(
+            step,
+            lambda: self._generator(step).identity(step, root),
+            lambda guard: self._kind(guard).identity(guard, root),
+        )
 
     async def close(self) -> None:
         generators = [*self._generators.values()]
@@ -188,33 +167,3 @@ def _too_large(candidate: Candidate) -> Outcome | None:
     return Outcome(
         "failed", "command_failed", feedback="the artifact is larger than 1 GB", log=candidate.log
     )
-
-
-def _trimmed(part: Mapping[str, Json], produces: Sequence[str]) -> dict[str, Json]:
-    """A guard's part of the key without the step's own outputs: they cannot decide themselves."""
-    kept: dict[str, Json] = {}
-    for key, value in part.items():
-        if key == "files" and isinstance(value, Mapping):
-            files = {
-                path: digest
-                for path, digest in value.items()
-                if not is_beneath(os.path.normpath(path), produces)
-            }
-            if files:
-                kept[key] = files
-        elif key == "items" and isinstance(value, list):
-            kept[key] = [_trimmed(i, produces) if isinstance(i, Mapping) else i for i in value]
-        else:
-            kept[key] = value
-    return kept
-
-
-def _unresolved(part: Json) -> list[str]:
-    """Everything named under `unresolved`, at any depth."""
-    if isinstance(part, list | tuple):
-        return [name for item in part for name in _unresolved(item)]
-    if not isinstance(part, Mapping):
-        return []
-    own = part.get("unresolved")
-    names = [str(name) for name in own] if isinstance(own, list | tuple) else []
-    return names + [name for item in part.values() for name in _unresolved(item)]

@@ -15,6 +15,7 @@ from typing import Literal, cast
 from holdfast.errors import AttemptError, GuardBroken, ProcessError
 from holdfast.generators import child
 from holdfast.generators.contract import collect, lay_out
+from holdfast.generators.identity import python_identity, target_of
 from holdfast.generators.imports import Imports
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Json
@@ -149,13 +150,13 @@ class PythonGenerator:
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The source of the module and of every project module that it imports."""
-        return self._imports.of_module(_target(step).partition(":")[0], root)
+        return python_identity(self._imports)(step, root)
 
     async def generate(self, job: Job) -> Candidate:
         env = lay_out(job, self._engine)
         inputs = Path(env["HOLDFAST_INPUTS"])
         call = Call(
-            target=_target(job.step),
+            target=target_of(job.step),
             root=job.root,
             folder=job.folder,
             room=job.room,
@@ -192,10 +193,6 @@ def _candidate(job: Job, answer: Answer) -> Candidate:
     except AttemptError as error:
         raise AttemptError(error.message, reason=error.reason, log=answer.log) from error
     return replace(candidate, log=answer.log, confined=confined)
-
-
-def _target(step: Step) -> str:
-    return step.run[0] if step.run else ""
 
 
 def _start(call: Call) -> Child:

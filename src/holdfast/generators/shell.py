@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from holdfast.errors import AttemptError, ProcessError
 from holdfast.generators.contract import collect, lay_out
+from holdfast.generators.identity import shell_identity
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate, Job
-from holdfast.process.room import MAX_ARTIFACT_BYTES, named_files, shell_words, tail
+from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
 from holdfast.process.run import Command, Completed, run
 
 LOG_BYTES = 1 << 20
@@ -29,8 +30,7 @@ class ShellGenerator:
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The project files that the command names, except those that it makes."""
-        words = step.run or shell_words(step.shell)
-        return named_files(words, root, but=step.produces)
+        return shell_identity(step, root)
 
     async def generate(self, job: Job) -> Candidate:
         step = job.step

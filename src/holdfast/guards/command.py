@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 
 from holdfast.errors import GuardBroken, ProcessError
 from holdfast.guards.candidate import accept, environment, name_of, reject
+from holdfast.guards.identity import argv_of, command_identity
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 from holdfast.ports import Candidate, Job
-from holdfast.process.room import named_files, tail
+from holdfast.process.room import tail
 from holdfast.process.run import Command, run
 
 TIMEOUT = 60.0
@@ -30,7 +30,7 @@ class CommandGuard:
         self._engine = engine
 
     def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
-        return named_files(_argv(guard), root)
+        return command_identity(guard, root)
 
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
         name = name_of(guard)
@@ -38,7 +38,7 @@ class CommandGuard:
         output = bytearray()
         try:
             command = Command(
-                argv=_argv(guard),
+                argv=argv_of(guard),
                 cwd=job.folder,
                 env=environment(candidate, job, self._engine),
                 timeout=limit,
@@ -71,12 +71,3 @@ def _verdict(guard: Guard, code: int, said: str) -> Verdict:
         problem = f"'{name_of(guard)}' could not run: exit code {code}"
         raise GuardBroken(f"{problem}\n{said}" if said else problem)
     return reject(guard, said or f"'{name_of(guard)}' ended with exit code {code}")
-
-
-def _argv(guard: Guard) -> tuple[str, ...]:
-    config = guard.config
-    if isinstance(config, str):
-        return tuple(shlex.split(config))
-    if isinstance(config, list | tuple) and all(isinstance(word, str) for word in config):
-        return tuple(str(word) for word in config)
-    raise GuardBroken(f"'{name_of(guard)}' needs an argv list")

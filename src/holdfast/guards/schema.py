@@ -16,12 +16,12 @@ from referencing.exceptions import Unresolvable
 
 from holdfast.errors import GuardBroken
 from holdfast.guards.candidate import accept, json_of, parse_json, reject
+from holdfast.guards.identity import schema_identity
 from holdfast.guards.pattern import search
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 from holdfast.ports import Candidate, Job
-from holdfast.process.room import named_files
 
 MAX_ERRORS = 20
 
@@ -30,10 +30,7 @@ class JsonSchemaGuard:
     """The schema is a mapping, or the path of a file in the project."""
 
     def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
-        if not isinstance(guard.config, str):
-            return {}
-        found = named_files([guard.config], root)
-        return found or {"unresolved": [guard.config]}
+        return schema_identity(guard, root)
 
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
         schema = _schema(guard, job.root)

@@ -1,0 +1,74 @@
+"""Finds the files of a project beneath a directory, as its `.gitignore` files allow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+from holdfast.errors import EditError
+from holdfast.ports import IgnoreRules
+
+NEVER = frozenset({".git", ".holdfast"})
+Ignores = Callable[[Iterable[str]], IgnoreRules]
+
+
+def walk(root: str, base: str, ignores: Ignores, deep: int | None = None) -> Iterator[str]:
+    """Relative paths of files beneath a directory, as `.gitignore` files allow; links are not entered.
+
+    With `deep`, only paths of so many components. Devices, sockets and pipes are no files.
+    """
+    rules = _rules_above(root, base, ignores)
+    pending = [(base, rules)]
+    while pending:
+        place, rules = pending.pop()
+        rules = [*rules, *_rules_in(root, place, ignores)]
+        try:
+            entries = list(os.scandir(os.path.join(root, place)))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise EditError(f"cannot read directory '{place}': {error.strerror}") from error
+        inner = deep is None or (place.count("/") + 1 if place else 0) < deep - 1
+        for entry in entries:
+            path = f"{place}/{entry.name}" if place else entry.name
+            if entry.name in NEVER:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if inner and not _ignored(rules, path + "/"):
+                    pending.append((path, rules))
+            elif (entry.is_file() or entry.is_symlink()) and not _ignored(rules, path):
+                yield path
+
+
+_Rules = list[tuple[str, IgnoreRules]]
+
+
+def _rules_above(root: str, base: str, ignores: Ignores) -> _Rules:
+    rules: _Rules = []
+    place = ""
+    for part in base.split("/") if base else []:
+        rules += _rules_in(root, place, ignores)
+        place = f"{place}/{part}" if place else part
+    return rules
+
+
+def _rules_in(root: str, place: str, ignores: Ignores) -> _Rules:
+    try:
+        with open(
+            os.path.join(root, place, ".gitignore"), encoding="utf-8", errors="replace"
+        ) as file:
+            return [(place, ignores(file))]
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return []
+    except OSError as error:
+        raise EditError(f"cannot read directory '{place}': {error.strerror}") from error
+
+
+def _ignored(rules: _Rules, path: str) -> bool:
+    """The innermost `.gitignore` that says something about a path decides."""
+    for place, spec in reversed(rules):
+        inside = path[len(place) + 1 :] if place else path
+        verdict = spec(inside)
+        if verdict is not None:
+            return verdict
+    return False
