@@ -83,7 +83,7 @@ def test_a_refused_or_lost_attempt_is_told_again() -> None:
         ([about("z", "step_held")], RunRested("waiting", Reason("awaiting_person", ("z",)))),
         (
             [about("z", "steps_skipped")],
-            RunRested("blocked", Reason("previous_incomplete")),
+            RunRested("blocked", Reason("dependency_skipped", ("z",))),
         ),
     ],
 )

@@ -21,6 +21,7 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.say import Progress, end_block, out, out_json, talk
+from holdfast.cli.selection import select_options, selected_steps
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.hold import Hold
@@ -90,6 +91,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.argument("plan", required=False)
 @place_options
 @run_options
+@select_options
 @click.option("--force", is_flag=True, help="Run every step, whatever stands.")
 @click.option(
     "--force-node",
@@ -120,6 +122,8 @@ def run(
     plan: str | None,
     store: str | None,
     plan_id: str | None,
+    selected: tuple[str, ...],
+    excluded: tuple[str, ...],
     *,
     force: bool,
     forced: tuple[str, ...],
@@ -146,6 +150,7 @@ def run(
         on_drift=on_drift,
         joined=join,
         fail_fast=fail_fast,
+        select=selected_steps(where, loaded, selected, excluded),
     )
     return _drive(
         where,

@@ -7,7 +7,7 @@ step needs is complete. Nothing here knows what runs next; that is `react`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from holdfast.core.refs import Refs, Upstream
@@ -16,7 +16,7 @@ from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Options, Reason
 from holdfast.model.plan import Step, StepId
 
-Action = Literal["reuse", "run", "reguard"]
+Action = Literal["reuse", "run", "reguard", "skip"]
 
 
 class Change(NamedTuple):
@@ -64,12 +64,16 @@ def choose(
     now: int,
     tried: Reason | None = None,
     refused: Collection[Digest | None] = (),
+    selected: bool = True,
 ) -> Choice:
-    """Reuse, guard again, or run.
+    """Reuse, guard again, run, or leave out what may not run because it was not selected.
 
     `tried` says that this run tried already, and how that ended; `refused` are the contents that guards
     refused in it. An attempt at guarding again that was lost on the way is made once more.
     """
+    if not selected:
+        unforced = choose(step, probe, replace(options, force=False, force_steps=()), now=now)
+        return unforced if unforced.action == "reuse" else Choice("skip", Reason("not_selected"))
     if options.force or step.id in options.force_steps:
         return Choice("run", tried or Reason("forced"))
     if probe.unsure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.core.fold import INTERRUPTED
+from holdfast.core.fold import INTERRUPTED, NOT_SELECTED
 from holdfast.core.state import State
 from holdfast.model.event import (
     AttemptAccepted,
@@ -75,6 +75,17 @@ def fail(state: State, step_id: StepId, reason: Reason) -> list[RunEvent]:
                 items.append(Skipped(dependent, code, above))
     items.sort(key=lambda item: state.graph.rank[item.step])
     return [failed, StepsSkipped(tuple(items))] if items else [failed]
+
+
+def leave_out(state: State, step_id: StepId) -> StepsSkipped:
+    """A step that would run was not selected: it is left out, and what needs it cannot run either."""
+    items = []
+    for below in state.graph.below([step_id]):
+        if state.steps[below].phase == "pending":
+            code = "dependency_skipped" if state.may_run(below) else NOT_SELECTED
+            items.append(Skipped(below, code, step_id))
+    items.sort(key=lambda item: state.graph.rank[item.step])
+    return StepsSkipped(tuple(items))
 
 
 def reset(state: State, steps: Iterable[StepId], code: str) -> Sequence[RunEvent]:

@@ -52,6 +52,7 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
 }
 INTERRUPTED: Final = "previous_interrupted"
+NOT_SELECTED: Final = "not_selected"
 
 
 def fold(plan: Plan, events: Iterable[Recorded]) -> State:
@@ -142,6 +143,7 @@ def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.plan_digest, state.w_ref = event.plan, event.w_ref
     state.options, state.previous = event.options, event.previous
     state.status, state.started_at, state.since = "running", at, at
+    state.selected = frozenset(event.options.select) or None
     for step_id in state.graph.order:
         if state.missing[step_id]:
             break  # order goes wave by wave: the first wave is over
@@ -281,6 +283,7 @@ def _steps_skipped(state: State, event: StepsSkipped, _: int) -> None:
     for item in event.items:
         step = state.steps[item.step]
         step.reason = Reason(item.code, (item.because,))
+        state.unselected += item.code == NOT_SELECTED
         state.ready.discard(item.step)
         _set(state, step, "skipped")
 
@@ -292,6 +295,8 @@ def _steps_reset(state: State, event: StepsReset, _: int) -> None:
     for step_id in event.steps:
         step = state.steps[step_id]
         step.rejections = step.losses = 0
+        if step.phase == "skipped" and step.reason is not None:
+            state.unselected -= step.reason.code == NOT_SELECTED
         step.reason, step.last = None, Reason(event.code)
         _set(state, step, "pending")
         if not state.missing[step_id]:
@@ -309,11 +314,8 @@ def _run_rested(state: State, event: RunRested, at: int) -> None:
 
 
 def _run_ended(state: State, event: RunEnded, at: int) -> None:
-    complete = state.counts["done"] + state.counts["reused"]
-    if state.running or (event.status == "completed" and complete < len(state.steps)):
-        raise BugError(
-            f"the run ends as {event.status} with {len(state.steps) - complete} steps open"
-        )
+    if state.running or (event.status == "completed" and not state.complete):
+        raise BugError(f"the run ends as {event.status} with steps open")
     state.status, state.ended_at = event.status, at
 
 

@@ -62,7 +62,7 @@ def limit_reached(state: State, now: int) -> Reason | None:
 def conclude(state: State) -> RunEnded | RunRested:
     """The end of a run in which nothing is ready and nothing is running."""
     counts = state.counts
-    if counts["done"] + counts["reused"] == len(state.steps):
+    if state.complete:
         return RunEnded("completed")
     if counts["waiting"]:
         held = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
@@ -70,7 +70,8 @@ def conclude(state: State) -> RunEnded | RunRested:
     if counts["failed"]:
         failed = tuple(s for s in state.graph.order if state.steps[s].phase == "failed")
         return RunRested("failed", Reason("dependency_failed", failed[:5]))
-    return RunRested("blocked", Reason("previous_incomplete"))
+    cut = [s for s in state.graph.order if state.steps[s].phase == "skipped" and state.may_run(s)]
+    return RunRested("blocked", Reason("dependency_skipped", tuple(cut[:5])))
 
 
 def _rest(state: State, limit: Reason | None) -> RunRested | RunEnded:

@@ -72,11 +72,23 @@ class State:
     attempts: int = 0  # since then
     steps: dict[StepId, StepState] = field(default_factory=dict)
     missing: dict[StepId, int] = field(default_factory=dict)
+    selected: frozenset[StepId] | None = None  # the steps that may run; None is all of them
+    unselected: int = 0  # steps left out because of that
     alone: frozenset[StepId] = frozenset()  # steps that run beside no other
     ready: set[StepId] = field(default_factory=set)
     ready_log: list[StepId] = field(default_factory=list)
     running: dict[StepId, AttemptStarted] = field(default_factory=dict)
     counts: dict[Phase, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every step that was asked for has its artifact."""
+        done = self.counts["done"] + self.counts["reused"]
+        return done + self.unselected == len(self.steps)
+
+    def may_run(self, step_id: StepId) -> bool:
+        """Whether the person selected this step, or named none."""
+        return self.selected is None or step_id in self.selected
 
     @property
     def ended(self) -> bool:

@@ -56,6 +56,8 @@ class Looker:
     def look(self, step: Step) -> Look:
         """Decide about a step whose needs are complete; EditError if that cannot be done."""
         probed, choice = self._choose(step)
+        if choice.action == "skip":
+            return Look(probed, choice)
         if choice.artifact is None or not step.produces:
             edited = self._edited(step, probed)
             if edited and self._state.options.on_drift == "fail":
@@ -63,6 +65,8 @@ class Looker:
             return Look(probed, choice)
         drift = self._drift(step, choice.artifact)
         if drift.state == "edited":
+            if not self._state.may_run(step.id):
+                return Look(probed, Choice("skip", Reason("not_selected")))
             return Look(probed, Choice("run", Reason("output_modified", drift.paths)))
         if drift.state == "equal":
             return Look(probed, choice)
@@ -97,7 +101,13 @@ class Looker:
         refused = {fed.digest for fed in here.fed}
         now = self._world.clock()
         return probed, choose(
-            step, probed.probe, state.options, now=now, tried=here.last, refused=refused
+            step,
+            probed.probe,
+            state.options,
+            now=now,
+            tried=here.last,
+            refused=refused,
+            selected=state.may_run(step.id),
         )
 
     def _moved(self, step: Step) -> tuple[str, ...]:

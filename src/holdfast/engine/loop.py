@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from holdfast.core.decide import fail, settle
+from holdfast.core.decide import fail, leave_out, settle
 from holdfast.core.fold import INTERRUPTED, apply, extend
 from holdfast.core.react import limit_reached, may_start, react
 from holdfast.core.state import State
@@ -204,6 +204,9 @@ class Engine:
             self._pending.applied.append(look.key)
         if look.choice.action == "reuse":
             self._reuse(look)
+            return None
+        if look.choice.action == "skip":
+            self._append(leave_out(self.state, step.id))
             return None
         drifted = look.choice.reason.code == "output_modified"
         if drifted and self.state.options.on_drift == "fail":

@@ -54,6 +54,7 @@ class Options:
     on_drift: Drift = "adopt"
     joined: bool = False
     fail_fast: bool = False
+    select: tuple[StepId, ...] = ()  # only these may run; none named means all
 
 
 @dataclass(frozen=True, slots=True)

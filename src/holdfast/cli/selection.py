@@ -1,0 +1,83 @@
+"""Which steps a command is about: the options `-s` and `-x`, and what they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
+
+import click
+
+from holdfast.cli.place import Place
+from holdfast.cli.preview import look_ahead
+from holdfast.core.select import select
+from holdfast.core.waves import Graph, graph_of
+from holdfast.engine.probe import read_state
+from holdfast.errors import UsageError
+from holdfast.formats.planfile import Loaded
+from holdfast.model.event import Options
+from holdfast.model.plan import StepId
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def select_options(command: F) -> F:
+    """The options that select steps."""
+    command = click.option(
+        "-x",
+        "--exclude",
+        "excluded",
+        multiple=True,
+        metavar="SEL",
+        help="Leave these steps out; same language as -s.",
+    )(command)
+    return click.option(
+        "-s",
+        "--select",
+        "selected",
+        multiple=True,
+        metavar="SEL",
+        help="Only these steps: step, +step (with its needs), step+ (with what needs it), "
+        "state:failed, changed, wildcards; may be repeated.",
+    )(command)
+
+
+def selected_steps(
+    where: Place,
+    loaded: Loaded,
+    selected: Collection[str],
+    excluded: Collection[str],
+    graph: Graph | None = None,
+) -> tuple[StepId, ...]:
+    """The steps that were selected, in the order of the plan; empty if nothing was said at all."""
+    if not selected and not excluded:
+        return ()
+    graph = graph or graph_of(loaded.plan)
+
+    def states() -> Mapping[StepId, str]:
+        return _states(where, loaded)
+
+    def changed() -> Collection[StepId]:
+        outlooks = look_ahead(where, loaded, Options()).outlooks
+        return [step for step, outlook in outlooks.items() if outlook.decision != "reuse"]
+
+    chosen = (
+        select(graph, selected, states=states, changed=changed) if selected else set(graph.order)
+    )
+    chosen -= select(graph, excluded, states=states, changed=changed)
+    if not chosen:
+        said = " ".join([*selected, *(f"-x {word}" for word in excluded)])
+        raise UsageError(f"no step is selected by '{said}'", hint="holdfast status, holdfast ls")
+    return tuple(step for step in graph.order if step in chosen)
+
+
+def _states(where: Place, loaded: Loaded) -> Mapping[StepId, str]:
+    if not where.exists():
+        return {}
+    store = where.open(readonly=True)
+    try:
+        plan = loaded.plan
+        rows = [row for row in store.runs(plan.name) if row.project == plan.project]
+        state = read_state(store, rows[-1].run) if rows else None
+    finally:
+        store.close()
+    return {step: found.phase for step, found in state.steps.items()} if state else {}

@@ -1,0 +1,94 @@
+"""The selector language: which steps of a plan are meant.
+
+    build           one step, or several by wildcards (`extract*`)
+    +build          the step and everything it needs; `2+build` at most two levels up
+    build+          the step and everything that needs it; `build+2` at most two levels down
+    state:failed    steps that are in this state in the line's last run
+    changed         steps that would not simply be reused now
+
+Blanks and repeated options add selections, a comma keeps what both sides name: `state:failed,+report`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from holdfast.core.waves import Graph
+from holdfast.errors import UsageError
+from holdfast.model.plan import StepId
+
+_TERM = re.compile(r"(?:(?P<up>\d*)(?P<above>\+))?(?P<body>[^+]+)(?:(?P<below>\+)(?P<down>\d*))?\Z")
+_STATES = ("pending", "running", "waiting", "done", "reused", "failed", "skipped")
+
+
+def select(
+    graph: Graph,
+    words: Iterable[str],
+    *,
+    states: Callable[[], Mapping[StepId, str]],
+    changed: Callable[[], Collection[StepId]],
+) -> set[StepId]:
+    """The steps that the words name; UsageError for a word that means nothing here."""
+    chosen: set[StepId] = set()
+    for word in (part for text in words for part in text.split()):
+        both = [_term(graph, term, states, changed) for term in word.split(",")]
+        chosen |= set.intersection(*both)
+    return chosen
+
+
+def _term(
+    graph: Graph,
+    term: str,
+    states: Callable[[], Mapping[StepId, str]],
+    changed: Callable[[], Collection[StepId]],
+) -> set[StepId]:
+    found = _TERM.match(term)
+    if found is None:
+        raise UsageError(
+            f"'{term}' is no selector", hint="step, +step, step+, state:failed, changed"
+        )
+    base = _base(graph, found["body"], states, changed)
+    chosen = set(base)
+    if found["above"]:
+        chosen |= _reach(base, lambda s: [need.step for need in graph.steps[s].needs], found["up"])
+    if found["below"]:
+        chosen |= _reach(base, lambda s: graph.dependents.get(s, ()), found["down"])
+    return chosen
+
+
+def _base(
+    graph: Graph,
+    body: str,
+    states: Callable[[], Mapping[StepId, str]],
+    changed: Callable[[], Collection[StepId]],
+) -> set[StepId]:
+    if StepId(body) in graph.steps:
+        return {StepId(body)}
+    if body == "changed":
+        return {step for step in changed() if step in graph.steps}
+    if body.startswith("state:"):
+        wanted = body.removeprefix("state:")
+        if wanted not in _STATES:
+            raise UsageError(f"'{wanted}' is no state of a step", hint=", ".join(_STATES))
+        return {step for step, state in states().items() if state == wanted and step in graph.steps}
+    if any(sign in body for sign in "*?["):
+        found = {step for step in graph.order if fnmatchcase(step, body)}
+        if found:
+            return found
+        raise UsageError(f"no step fits '{body}'", hint="holdfast ls")
+    raise UsageError(f"the plan has no step '{body}'", hint="holdfast ls")
+
+
+def _reach(
+    base: Collection[StepId], following: Callable[[StepId], Iterable[StepId]], levels: str
+) -> set[StepId]:
+    """Everything that can be reached, at most so many levels away."""
+    reached: set[StepId] = set()
+    level, left = set(base), int(levels) if levels else -1
+    while level and left:
+        level = {step for start in level for step in following(start)} - reached
+        reached |= level
+        left -= 1
+    return reached

@@ -1,0 +1,94 @@
+"""Only some of the steps: what runs, what is reused, what is left out."""
+
+import pytest
+
+from tests.cli.project import Project
+
+
+def _chain(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": project.sh(), "inputs": "a.txt"},
+            "b": {"shell": project.sh(), "needs": "a"},
+            "c": {"shell": project.sh(), "needs": "b"},
+            "d": {"shell": project.sh()},
+        }
+    )
+    project.write("a.txt", "1")
+
+
+@pytest.mark.req("R89")
+def test_only_the_selected_steps_run_and_the_run_completes(project: Project) -> None:
+    _chain(project)
+    first = project.run("-s", "+b")
+    assert (first.code, first.data["status"]) == (0, "completed")
+    assert project.ran() == ["a", "b"]
+    assert first.codes["d"] == "not_selected"
+    assert first.states["c"] == "skipped"
+    assert project.run("-s", "changed").code == 0
+    assert project.ran() == ["c", "d"]
+
+
+def test_a_selected_step_whose_need_would_have_to_run_is_blocked(project: Project) -> None:
+    _chain(project)
+    project.run()
+    project.ran()
+    project.write("a.txt", "2")
+    cut = project.run("-s", "b")
+    assert (cut.code, cut.data["status"]) == (1, "blocked")
+    assert cut.codes == {
+        "a": "not_selected",
+        "b": "dependency_skipped",
+        "c": "not_selected",
+        "d": "unchanged",
+    }
+    assert project.ran() == []
+
+
+def test_what_is_not_selected_stands_although_everything_is_forced(project: Project) -> None:
+    _chain(project)
+    project.run()
+    project.ran()
+    project.run("--force", "-s", "b")
+    assert project.ran() == ["b"]
+
+
+def test_the_failed_steps_alone_can_be_run_again(project: Project) -> None:
+    _chain(project)
+    project.plan(
+        {
+            "good": {"shell": project.sh(), "inputs": "a.txt"},
+            "bad": {"shell": project.sh("test -e flag")},
+            "after": {"shell": project.sh(), "needs": "bad"},
+        }
+    )
+    assert project.run().code == 1
+    project.ran()
+    project.write("flag", "")
+    project.write("a.txt", "changed")
+    again = project.run("-s", "state:failed+")
+    assert project.ran() == ["after", "bad"]
+    assert (again.code, again.codes["good"]) == (0, "not_selected")
+
+
+def test_an_edited_output_of_a_step_left_out_is_left_alone(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": project.sh("echo a > a.txt"), "produces": "a.txt"},
+            "b": {"shell": project.sh("cat a.txt"), "needs": "a"},
+            "c": {"shell": project.sh()},
+        }
+    )
+    project.run()
+    project.write("a.txt", "mine")
+    cut = project.run("-s", "c")
+    assert cut.code == 0
+    assert cut.codes["a"] == "not_selected"
+    assert project.read("a.txt") == "mine"
+
+
+def test_a_selection_of_nothing_is_refused(project: Project) -> None:
+    _chain(project)
+    assert "no step is selected" in project.refused(2, "run", "-s", "a", "-x", "a")
+    assert "no step 'zz'" in project.refused(2, "run", "-s", "zz")
+    assert not project.store.exists()
