@@ -6,11 +6,13 @@ import getpass
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
 from holdfast import wire
+from holdfast.cli.detach import detach as detached
+from holdfast.cli.notify import notify
 from holdfast.cli.place import (
     Place,
     file_option,
@@ -22,6 +24,8 @@ from holdfast.cli.place import (
 )
 from holdfast.cli.say import Progress, end_block, out, out_json, talk
 from holdfast.cli.selection import select_options, selected_steps
+from holdfast.cli.watch import watch
+from holdfast.config.settings import read_settings
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.hold import Hold
@@ -117,6 +121,8 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     "--keep-going", is_flag=True, help="Go on with other branches after a failure (the default)."
 )
 @click.option("-i", "--incremental", is_flag=True, help="Reuse what stands (the default).")
+@click.option("--watch", "watching", is_flag=True, help="Run again whenever an input changes.")
+@click.option("--detach", is_flag=True, help="Go on in the background; see attach, status, stop.")
 @click.option("--key", default="", metavar="TEXT", help="Begin at most one run under this key.")
 def run(
     plan: str | None,
@@ -133,6 +139,8 @@ def run(
     fail_fast: bool,
     keep_going: bool,
     incremental: bool,
+    watching: bool,
+    detach: bool,
     key: str,
     **manner: object,
 ) -> int:
@@ -141,6 +149,8 @@ def run(
         raise UsageError("--fail-fast and --keep-going contradict each other")
     if force and incremental:
         raise UsageError("--force and --incremental contradict each other")
+    if watching and (detach or key or manner["as_json"]):
+        raise UsageError("--watch goes with none of --detach, --key and --json")
     where = place(plan, store, plan_id)
     loaded = where.load()
     options = Options(
@@ -152,11 +162,25 @@ def run(
         fail_fast=fail_fast,
         select=selected_steps(where, loaded, selected, excluded),
     )
+    if detach:
+        _check_first(loaded.plan, _manner(manner))
+        return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
+    if not watching:
+        return _start(where, loaded.plan, options, manner, key)
+    later = replace(options, force=False, force_steps=())
+    begun: list[int] = []
+
+    def again() -> int:
+        begun.append(1)
+        chosen = options if len(begun) == 1 else later
+        return _start(where, where.load().plan, chosen, manner, "")
+
+    return watch(where, later, again)
+
+
+def _start(where: Place, plan: Plan, options: Options, manner: dict[str, object], key: str) -> int:
     return _drive(
-        where,
-        loaded.plan,
-        manner,
-        lambda world: start_run(world, loaded.plan, loaded.plan.name, options, key),
+        where, plan, manner, lambda world: start_run(world, plan, plan.name, options, key)
     )
 
 
@@ -262,12 +286,12 @@ def _drive(
     begin: Callable[[World], tuple[Hold, Engine]],
 ) -> int:
     manner = _manner(given)
-    _check_secrets(plan, manner.secrets)
-    _check_effects(plan, yes=manner.yes)
+    _check_first(plan, manner)
+    settings = read_settings(where.root)
     store = where.open(create=True)
     try:
         wishes = wire.Wishes(
-            parallel=manner.parallel,
+            parallel=manner.parallel or settings.parallel or 0,
             beat_seconds=float(str(given["beat"])),
             poll_seconds=float(str(given["poll"])),
             lease_seconds=float(str(given["lease"])),
@@ -279,10 +303,12 @@ def _drive(
         words = last_words(store, state)
     finally:
         store.close()
+    body = run_json(state, file=where.file, now=wire.now_ms())
     if manner.as_json:
-        out_json(run_json(state, file=where.file, now=wire.now_ms()))
+        out_json(body)
     else:
         out(end_block(state, wire.now_ms(), words=words))
+    notify(settings.notify, body)
     return EXIT.get(str(state.status), 1)
 
 
@@ -305,6 +331,11 @@ def _manner(given: dict[str, object]) -> Manner:
         yes=bool(given["yes"]),
         secrets=tuple(str(name) for name in secrets) if isinstance(secrets, tuple) else (),
     )
+
+
+def _check_first(plan: Plan, manner: Manner) -> None:
+    _check_secrets(plan, manner.secrets)
+    _check_effects(plan, yes=manner.yes)
 
 
 def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:

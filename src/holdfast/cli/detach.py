@@ -1,0 +1,82 @@
+"""Begins a run in a process of its own that outlives this terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+
+from holdfast.cli.place import Place
+from holdfast.cli.say import out, out_json, short, talk
+from holdfast.engine.lines import line_journal
+from holdfast.model.event import RunOpened
+from holdfast.model.plan import Plan, RunId
+
+_PAUSE = 0.05
+
+
+def detach(where: Place, plan: Plan, key: str, *, as_json: bool) -> int:
+    """Start this very command again without a terminal, and wait until its run exists."""
+    key = key or f"detached-{uuid.uuid4()}"
+    folder = os.path.join(where.location, "detached")
+    os.makedirs(folder, exist_ok=True)
+    log = os.path.join(folder, f"{uuid.uuid4()}.log")
+    with open(log, "wb") as file:
+        process = subprocess.Popen(  # noqa: S603 - this very command
+            [sys.executable, "-m", "holdfast", *_again(sys.argv[1:], key)],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+    run = _await_run(where, plan, key, process)
+    if run is None:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            for line in file.read().splitlines():
+                talk(line)
+        return process.returncode
+    if as_json:
+        out_json({"schema": "holdfast.detached/1", "run": run, "pid": process.pid, "log": log})
+        return 0
+    out(f"{short(run)} runs in process {process.pid}; what it says is in {log}")
+    out(f"next: holdfast attach {short(run)}    holdfast status    holdfast stop {short(run)}")
+    return 0
+
+
+def _again(arguments: Sequence[str], key: str) -> list[str]:
+    """The same words without `--detach` and `-C`, which are done; who was asked has answered."""
+    words: list[str] = []
+    rest = iter(arguments)
+    for word in rest:
+        if word == "-C":
+            next(rest, None)
+        elif word != "--detach" and not (word.startswith("-C") and word != "-C"):
+            words.append(word)
+    end = words.index("--") if "--" in words else len(words)
+    return [*words[:end], "--key", key, "--yes", *words[end:]]
+
+
+def _await_run(
+    where: Place, plan: Plan, key: str, process: subprocess.Popen[bytes]
+) -> RunId | None:
+    while True:
+        ended = process.poll() is not None
+        if where.exists() and (run := _opened(where, plan, key)) is not None:
+            return run
+        if ended:
+            return None
+        time.sleep(_PAUSE)
+
+
+def _opened(where: Place, plan: Plan, key: str) -> RunId | None:
+    store = where.open(readonly=True)
+    try:
+        for recorded in store.read(line_journal(plan.project, plan.name)):
+            if isinstance(recorded.event, RunOpened) and recorded.event.key == key:
+                return recorded.event.run
+    finally:
+        store.close()
+    return None

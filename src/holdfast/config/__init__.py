@@ -1,0 +1,1 @@
+"""What a person, a project and the environment say about how Holdfast behaves."""

@@ -1,0 +1,139 @@
+"""Settings: read from the person's own file, the project's file and the environment.
+
+What touches trust (programs to start, providers, people, policies) is taken only from the person's own
+file: a project that was cloned cannot grant itself anything. A project may name tiers, concurrency and
+templates, and may lower budgets. Precedence: flag, `HOLDFAST_*`, person, project.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.errors import UsageError
+
+PROJECT_FILE = "holdfast.toml"
+_PERSONAL = {"run", "notify"}
+_OF_PROJECT = {"run"}
+_LATER = {"providers", "people", "approvals", "tiers", "aliases", "budgets", "templates"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What was set. `origin` says where each value comes from."""
+
+    parallel: int | None = None
+    notify: tuple[str, ...] = ()
+    origin: tuple[tuple[str, str], ...] = ()
+
+
+def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
+    """The settings for a project directory; UsageError names the file and the key that is wrong."""
+    personal = personal_file(env)
+    own = _table(personal)
+    project, place = _project(root)
+    _check(own, personal, _PERSONAL)
+    _check(project, place, _OF_PROJECT)
+    origin: list[tuple[str, str]] = []
+    parallel = None
+    for source, value in (
+        ("HOLDFAST_JOBS", _from_env(env)),
+        (personal, _whole(own, "run", "parallel", personal)),
+        (place, _whole(project, "run", "parallel", place)),
+    ):
+        if value is not None and parallel is None:
+            parallel = value
+            origin.append(("run.parallel", source))
+    notify = _command(own, personal)
+    if notify:
+        origin.append(("notify.command", personal))
+    return Settings(parallel, notify, tuple(origin))
+
+
+def personal_file(env: Mapping[str, str]) -> str:
+    """Where a person's own settings are."""
+    base = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
+    return os.path.join(base, "holdfast", "config.toml")
+
+
+def _project(root: str) -> tuple[Mapping[str, object], str]:
+    """The project's settings: its own file, else a table of pyproject.toml."""
+    place = os.path.join(root, PROJECT_FILE)
+    if os.path.isfile(place):
+        return _table(place), place
+    pyproject = os.path.join(root, "pyproject.toml")
+    try:
+        tool = _table(pyproject).get("tool")
+    except UsageError:  # somebody else's file: not ours to complain about
+        return {}, pyproject
+    found = tool.get("holdfast") if isinstance(tool, Mapping) else None
+    return (found if isinstance(found, Mapping) else {}), f"{pyproject} [tool.holdfast]"
+
+
+def _table(path: str) -> Mapping[str, object]:
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"'{path}' is not TOML: {error}") from error
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be read: {error.strerror}") from error
+
+
+def _check(table: Mapping[str, object], place: str, known: set[str]) -> None:
+    for key in table:
+        if key in known:
+            continue
+        if key in _PERSONAL:
+            raise UsageError(
+                f"'{key}' in '{place}' belongs to a person, not to a project",
+                hint="put it into config.toml of your own configuration directory",
+            )
+        if key in _LATER:
+            raise UsageError(f"'{key}' in '{place}' is not available in this version")
+        raise UsageError(f"'{place}' has the unknown key '{key}'", hint=", ".join(sorted(known)))
+
+
+def _section(
+    table: Mapping[str, object], name: str, known: set[str], place: str
+) -> Mapping[str, object]:
+    section = table.get(name, {})
+    if not isinstance(section, Mapping):
+        raise UsageError(f"'{name}' in '{place}' must be a table")
+    for key in section:
+        if key not in known:
+            raise UsageError(
+                f"'{place}' has the unknown key '{name}.{key}'", hint=", ".join(sorted(known))
+            )
+    return section
+
+
+def _whole(table: Mapping[str, object], section: str, key: str, place: str) -> int | None:
+    value = _section(table, section, {"parallel"}, place).get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1024:  # noqa: PLR2004 - as -j
+        raise UsageError(f"'{section}.{key}' in '{place}' must be a number from 1 to 1024")
+    return value
+
+
+def _command(table: Mapping[str, object], place: str) -> tuple[str, ...]:
+    value = _section(table, "notify", {"command"}, place).get("command")
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not value or not all(isinstance(w, str) for w in value):
+        raise UsageError(f"'notify.command' in '{place}' must be a list of words")
+    return tuple(value)
+
+
+def _from_env(env: Mapping[str, str]) -> int | None:
+    given = env.get("HOLDFAST_JOBS")
+    if not given:
+        return None
+    if not given.isdigit() or not 1 <= int(given) <= 1024:  # noqa: PLR2004 - as -j
+        raise UsageError("HOLDFAST_JOBS must be a number from 1 to 1024")
+    return int(given)
