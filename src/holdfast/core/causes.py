@@ -204,10 +204,22 @@ def as_text(part: str, value: Json) -> str:
 
 
 def _json(value: Json) -> str:
+    value = _numbers(value)
     flat = json.dumps(value, ensure_ascii=False, sort_keys=True)
     if len(flat) <= 72:  # noqa: PLR2004 - fits on a line of a terminal, indented
         return flat
     return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1)
+
+
+def _numbers(value: Json) -> Json:
+    """Numbers that a key spells as text, as numbers again. Plans are nested at most some dozen deep."""
+    if isinstance(value, Mapping):
+        if list(value) == ["$decimal"]:
+            return float(str(value["$decimal"]))
+        return {name: _numbers(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers(item) for item in value]
+    return value
 
 
 def _mapping(value: Json) -> Mapping[str, Json]:
@@ -267,3 +279,82 @@ def _way(step_id: StepId, below: Mapping[StepId, StepId | None]) -> Iterator[Ste
     while current is not None:
         yield current
         current = below[current]
+
+
+# --- what stayed ----------------------------------------------------------------------------------------
+
+_WORDS: Mapping[str, str] = {
+    "prompt": "prompt",
+    "parameters": "sampling",
+    "uses": "generator",
+    "run": "command",
+    "shell": "command",
+    "with": "parameters",
+    "tools": "tool versions",
+    "env": "environment",
+    "workspace": "workspace",
+    "contract": "contract",
+    "outputs": "contract",
+    "produces": "produces",
+    "schema": "schema",
+    "constraints": "specification",
+    "specification": "specification",
+    "agent": "specification",
+    "action": "specification",
+    "output": "output",
+    "inputs": "inputs",
+    "files": "script",
+    "code": "source",
+    "absent": "source",
+    "unresolved": "source",
+    "guards": "guards",
+    "needs": "needs",
+    "model": "model",
+    "key": "way keys are made",
+}
+
+
+def part_word(part: str) -> str:
+    """A part of the key as people say it."""
+    return _WORDS.get(part, part)
+
+
+def unchanged_words(
+    own: Mapping[str, Json],
+    unchanged: Iterable[str],
+    changed: Mapping[str, int],
+    above: tuple[int, int],
+) -> list[str]:
+    """The parts that stayed, in words and numbers.
+
+    `changed` counts the files of a part that differ; `above` is how many of the needs stayed, of all.
+    """
+    ext = _mapping(own.get("ext"))
+    stayed, needs = above
+    words: dict[str, None] = {}
+    for part in unchanged:
+        if part in {"upstream", "needs", "absent", "unresolved", *_FILES}:
+            continue
+        if part == "guards" and not _mapping(own.get("guard_config")).get("guards"):
+            continue
+        name = part_word(part)
+        if part == "model":
+            name = f"model {_mapping(own.get('model')).get('id') or ''}".rstrip()
+        words[name] = None
+    for part, one, many in (
+        ("files", "script", "scripts"),
+        ("code", "source file", "source files"),
+        ("inputs", "input", "inputs"),
+    ):
+        words |= dict.fromkeys(_some(len(_mapping(ext.get(part))), changed.get(part, 0), one, many))
+    words |= dict.fromkeys(_some(needs, needs - stayed, "step above", "steps above"))
+    return list(words)
+
+
+def _some(count: int, changed: int, one: str, many: str) -> list[str]:
+    stayed = count - changed
+    if stayed <= 0:
+        return []
+    if changed:
+        return [f"{stayed} of {count} {many}"]
+    return [f"{count} {one if count == 1 else many}"]

@@ -107,7 +107,7 @@ class Texts:
     def artifact(self, step: Step, digest: Digest, form: Form) -> dict[str, Mark]:
         """The files of an artifact, or its bytes under the path or the id of its step."""
         if form != "tree":
-            return {step.produces[0] if step.produces else step.id: Mark(digest)}
+            return {step.produces[0] if step.produces else step.id: Mark(digest, form == "program")}
         try:
             entries = tree_entries(self._store.get(digest))
         except IntegrityError:
