@@ -10,6 +10,7 @@ from holdfast.core.changes import Choice, choose
 from holdfast.core.refs import Upstream
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
+from holdfast.engine.evidence import Keeper
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.survey import Survey
@@ -42,6 +43,7 @@ class Looker:
         self._state = state
         self._outputs = outputs
         self._bench = bench
+        self._keeper = Keeper(world.root, world.store, survey.said)
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
         self._prober.alone = not state.options.joined
 
@@ -144,7 +146,7 @@ class Looker:
         """The fact that begins an attempt, and the contents it names."""
         probed, choice = look.probed, look.choice
         refs = probed.probe.refs
-        blobs: Blobs = [(refs.own_ref, probed.own)]
+        blobs: Blobs = [(refs.own_ref, probed.own), *self._keeper.keep(probed.seen)]
         reguard = choice.artifact if choice.action == "reguard" else None
         before = None
         if reguard is None and (kept := self._bench.keep_before(step)) is not None:

@@ -55,10 +55,18 @@ class Survey:
         self._digests: dict[str, tuple[Stat, Digest, bool]] = {}
         self._fresh: dict[str, tuple[Stat, Digest, bool]] = {}
         self._tools: dict[tuple[str, ...], str | None] = {}
+        self._said: dict[str, bytes] = {}
 
-    def know(self, tools: Mapping[tuple[str, ...], str | None]) -> None:
+    def know(self, tools: Mapping[tuple[str, ...], bytes | None]) -> None:
         """Take note of what tools said about their versions; None is one that could not be asked."""
-        self._tools.update(tools)
+        for argv, words in tools.items():
+            self._tools[argv] = None if words is None else digest_bytes(words)
+            if words is not None:
+                self._said[digest_bytes(words)] = words
+
+    def said(self, digest: str) -> bytes | None:
+        """What a tool said of its version, under the digest that stands in keys."""
+        return self._said.get(digest)
 
     def observe(self, step: Step) -> Seen:
         """The observed parts of a step's key as they are now. NoInputError if a glob matches nothing."""

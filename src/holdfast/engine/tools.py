@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 
-from holdfast.model.digest import digest_bytes
 from holdfast.model.plan import Plan
 from holdfast.process.run import Command, run
 
 
-async def tool_versions(plan: Plan, root: str) -> dict[tuple[str, ...], str | None]:
-    """The digest of what each tool says, asked once; None if it could not say."""
-    found: dict[tuple[str, ...], str | None] = {}
+async def tool_versions(plan: Plan, root: str) -> dict[tuple[str, ...], bytes | None]:
+    """What each tool says, asked once; None if it could not say."""
+    found: dict[tuple[str, ...], bytes | None] = {}
     for step in plan.steps.values():
         for argv in step.tool_versions.values():
             if argv not in found:
@@ -19,7 +18,7 @@ async def tool_versions(plan: Plan, root: str) -> dict[tuple[str, ...], str | No
     return found
 
 
-async def _version(argv: tuple[str, ...], root: str) -> str | None:
+async def _version(argv: tuple[str, ...], root: str) -> bytes | None:
     env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
     done = await run(Command(argv=argv, cwd=root, env=env, timeout=30))
-    return digest_bytes(done.stdout) if done.code == 0 else None
+    return done.stdout if done.code == 0 else None

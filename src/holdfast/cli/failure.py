@@ -1,0 +1,91 @@
+"""A failed step on screen: what refused it, with which words, what it blocks, what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from shlex import quote
+
+from holdfast.core.reasons import sentence
+from holdfast.core.state import State, StepState
+from holdfast.model.plan import StepId
+
+MOST_STEPS = 10
+MOST_WORDS = 6  # lines of what the last attempt was refused with
+MOST_NAMES = 8
+_INDENT = " " * 12
+
+
+def failure_lines(state: State, words: Mapping[StepId, str]) -> list[str]:
+    """Every failed step in the order of the plan; `words` is what their last attempts were refused with."""
+    failed = [s for s in state.graph.order if state.steps[s].phase == "failed"]
+    lines = [line for s in failed[:MOST_STEPS] for line in _one(state, s, words.get(s, ""))]
+    if len(failed) > MOST_STEPS:
+        lines.append(f"✗ and {names_of(failed[MOST_STEPS:])}")
+    return lines
+
+
+def failure_next(state: State) -> list[str]:
+    """Commands that help with the first failed step."""
+    failed = [s for s in state.graph.order if state.steps[s].phase == "failed"]
+    if not failed:
+        return []
+    name = quote(failed[0])
+    looked = [f"holdfast logs {name}"] if state.steps[failed[0]].attempts else []
+    again = f"holdfast retry {name}" if len(failed) == 1 else "holdfast resume"
+    return [*looked, again, f"holdfast why {name} --run {state.run[:10]}"]
+
+
+def names_of(steps: list[StepId], most: int = MOST_NAMES) -> str:
+    """Some names, and how many more there are."""
+    more = len(steps) - most
+    return ", ".join(steps[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _one(state: State, step_id: StepId, words: str) -> list[str]:
+    step = state.steps[step_id]
+    lines = [f"✗ {step_id}: {_what(step)}"]
+    said = [line for line in words.splitlines() if line.strip()]
+    for place, line in enumerate(said[-MOST_WORDS:]):
+        head = f"attempt {step.attempts}" if place == 0 else ""
+        lines.append(f"  {head:<11} {line}")
+    if len(said) > MOST_WORDS:
+        lines.append(f"  {_INDENT}(the last of {len(said)} lines: holdfast logs {quote(step_id)})")
+    blocked = [
+        s
+        for s in sorted(state.graph.below([step_id]), key=state.graph.rank.__getitem__)
+        if state.steps[s].phase == "skipped"
+    ]
+    if blocked:
+        lines.append(f"  {'blocked':<11} {names_of(blocked)}{_kept(state)}")
+    return lines
+
+
+def _what(step: StepState) -> str:
+    """What ended it: who refused how many of its attempts, or the sentence of the reason."""
+    reason = step.reason
+    if reason is None:
+        return "failed"
+    if reason.code == "guard_rejected" and reason.because:
+        guard = reason.because[0]
+        refused = sum(fed.guard == guard for fed in step.fed)
+        return f"guard '{guard}' rejected {_of(refused, step.attempts)}"
+    if reason.code == "guard_fatal" and reason.because:
+        return f"guard '{reason.because[0]}' refused it for good on attempt {step.attempts}"
+    if reason.code in {"command_failed", "timed_out", "lost"} and step.attempts > 1:
+        return f"{sentence(reason)} ({step.attempts} attempts)"
+    return sentence(reason)
+
+
+def _of(count: int, attempts: int) -> str:
+    return "its only attempt" if attempts == 1 else f"{count} of {attempts} attempts"
+
+
+def _kept(state: State) -> str:
+    kept = state.counts["done"] + state.counts["reused"]
+    if not kept:
+        return ""
+    return (
+        "      (1 other step is done and kept)"
+        if kept == 1
+        else f"      ({kept} others are done and kept)"
+    )

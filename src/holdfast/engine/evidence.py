@@ -1,0 +1,157 @@
+"""Keeps the text of small files that decide a step, so that a change can later be shown with its content.
+
+Nothing depends on it: such contents are named only by the own parts of a key, and one that is not there
+any more is never an error. Files that usually hold secrets are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from stat import S_ISREG
+
+from holdfast.core.causes import Mark, Piece, files_in, pieces_of
+from holdfast.core.changes import Change
+from holdfast.errors import IntegrityError
+from holdfast.model.artifact import Form, tree_entries
+from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.plan import Step
+from holdfast.ports import Store
+
+EACH = 64 * 1024
+TOGETHER = 1024 * 1024
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_PRIVATE = re.compile(
+    r"(^|/)(\.env(\.[^/]*)?|\.netrc|\.npmrc|\.pypirc|id_(rsa|dsa|ecdsa|ed25519)"
+    r"|(credentials?|secrets?)(\.[^/]*)?|[^/]*\.(pem|key|p12|pfx|jks|kdbx))\Z",
+    re.IGNORECASE,
+)
+
+Said = Callable[[str], bytes | None]
+
+
+def _silent(_: str) -> bytes | None:
+    return None
+
+
+class Keeper:
+    """Gives the contents that are worth keeping when an attempt starts; each one once."""
+
+    def __init__(self, root: str, store: Store, said: Said = _silent) -> None:
+        self._root = root
+        self._store = store
+        self._said = said
+        self._sizes: dict[str, int] = {}  # by digest: what was looked at already
+
+    def keep(self, seen: Mapping[str, Json]) -> list[tuple[Digest, bytes]]:
+        """The contents behind observed parts of a key: files, and what tools said their version is."""
+        blobs: list[tuple[Digest, bytes]] = []
+        total = 0
+        for path, mark in files_in(seen):
+            if mark.digest is None:
+                continue
+            if mark.digest not in self._sizes:
+                self._look(path, mark.digest, TOGETHER - total, blobs)
+            total += self._sizes.get(mark.digest, 0)
+            if total >= TOGETHER:
+                break
+        tools = seen.get("tools")
+        for digest in tools.values() if isinstance(tools, Mapping) else ():
+            if isinstance(digest, str) and digest not in self._sizes:
+                self._sizes[digest] = 0
+                text = self._said(digest)
+                if text is not None and is_text(text) and len(text) <= EACH:
+                    blobs.append((Digest(digest), text))
+        return blobs
+
+    def _look(
+        self, path: str, digest: Digest, room: int, blobs: list[tuple[Digest, bytes]]
+    ) -> None:
+        content = None if _PRIVATE.search(path) else read_small(self._root, path)
+        if content is None or digest_bytes(content) != digest or not is_text(content):
+            self._sizes[digest] = 0
+        elif len(content) <= room:  # else a later step may have room for it
+            self._sizes[digest] = len(content)
+            if not self._store.has(digest):
+                blobs.append((digest, content))
+
+
+class Texts:
+    """The texts behind digests: what was kept, and what lies in the project now."""
+
+    def __init__(self, store: Store, root: str, said: Said = _silent) -> None:
+        self._store = store
+        self._root = root
+        self._said = said
+
+    def kept(self, _: str, digest: Digest) -> str | None:
+        """From the store alone."""
+        try:
+            if not self._store.has(digest):
+                return None
+            content = self._store.get(digest)
+        except IntegrityError:
+            return None
+        return content.decode() if len(content) <= EACH and is_text(content) else None
+
+    def now(self, path: str, digest: Digest) -> str | None:
+        """From the project if it is still the same there, else from the store."""
+        content = self._said(digest)
+        if content is None and not _PRIVATE.search(path):
+            content = read_small(self._root, path)
+        if content is not None and digest_bytes(content) == digest and is_text(content):
+            return content.decode()
+        return self.kept(path, digest)
+
+    def artifact(self, step: Step, digest: Digest, form: Form) -> dict[str, Mark]:
+        """The files of an artifact, or its bytes under the path or the id of its step."""
+        if form != "tree":
+            return {step.produces[0] if step.produces else step.id: Mark(digest, form == "program")}
+        try:
+            entries = tree_entries(self._store.get(digest))
+        except IntegrityError:
+            return {step.id: Mark(digest)}
+        return {entry.path: Mark(entry.digest, entry.executable) for entry in entries}
+
+    def behind(self, change: Change) -> tuple[Piece, ...]:
+        """What is behind a change between an earlier key and the present one."""
+        return pieces_of(change, self.kept, self.now)
+
+    def recorded(self, change: Change) -> tuple[Piece, ...]:
+        """What is behind a change between two keys of the past."""
+        return pieces_of(change, self.kept, self.kept)
+
+
+def read_small(root: str, path: str) -> bytes | None:
+    """A small file of the project; None if it is large, special, elsewhere, or not there."""
+    top = os.path.realpath(root)
+    place = os.path.realpath(os.path.join(top, path))
+    if not place.startswith(top + os.sep):
+        return None
+    try:
+        handle = os.open(place, _OPEN)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(handle)
+        if not S_ISREG(status.st_mode) or status.st_size > EACH:
+            return None
+        with open(handle, "rb", closefd=False) as file:
+            content = file.read(EACH + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return content if len(content) <= EACH else None
+
+
+def is_text(content: bytes) -> bool:
+    """Whether lines of it can be shown."""
+    if b"\0" in content:
+        return False
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
