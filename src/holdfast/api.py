@@ -16,6 +16,7 @@ from holdfast.model import plan as model
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
 from holdfast.model.event import Drift, Options
+from holdfast.model.expression import Wrong, parts
 from holdfast.model.plan import Guard, Need, Step, StepId
 
 Function = Callable[..., object]
@@ -31,6 +32,7 @@ class Plan:
     functions: dict[StepId, Function] = field(default_factory=dict)
     limits: model.Limits = field(default_factory=model.Limits)
     project: str = ""
+    params: dict[str, Json] = field(default_factory=dict)
 
     def step(
         self,
@@ -46,6 +48,7 @@ class Plan:
         """Add a step that is a function; with `inline` it runs in this process and cannot be killed.
 
         A parameter named like a need gets that step's artifact, one named in `values` its value.
+        Values may hold `${{ steps.ID.output }}`, which needs that step by itself.
         """
         step_id = StepId(name)
         if step_id in self.steps:
@@ -59,7 +62,7 @@ class Plan:
             id=step_id,
             uses="python",
             run=(target,),
-            needs=tuple(Need(StepId(need)) for need in needs),
+            needs=tuple(Need(StepId(need)) for need in dict.fromkeys((*needs, *_read(values)))),
             values=dict(values or {}),
             guards=tuple(guards),
             retries=retries,
@@ -73,7 +76,27 @@ class Plan:
 
     def build(self) -> model.Plan:
         """The immutable plan."""
-        return model.Plan(self.name, dict(self.steps), limits=self.limits, project=self.project)
+        return model.Plan(
+            self.name,
+            dict(self.steps),
+            limits=self.limits,
+            project=self.project,
+            params=dict(self.params),
+        )
+
+
+def _read(values: Mapping[str, Json] | None) -> list[str]:
+    """The steps that values refer to. Only they can be filled in: a program has its own variables."""
+    found = []
+    for part in parts(values or {}):
+        if isinstance(part, Wrong):
+            raise UsageError(part.message, hint=part.hint)
+        if part.root != "steps":
+            raise UsageError(
+                f"'{part.path}' cannot be read here", hint="put the value itself there"
+            )
+        found.append(part.name)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +127,20 @@ class Result:
         return run_json(self.state, file=None, now=wire.now_ms())
 
 
-def load(path: str, *, plan_id: str | None = None) -> Plan:
-    """Read a plan file."""
-    loaded = load_plan(path, name=plan_id)
+def load(
+    path: str, *, plan_id: str | None = None, params: Mapping[str, Json] | None = None
+) -> Plan:
+    """Read a plan file; `params` are values for what it declares."""
+    loaded = load_plan(path, name=plan_id, params=params, find=wire.project_files)
     made = loaded.plan
-    return Plan(made.name, loaded.root, dict(made.steps), {}, made.limits, made.project)
+    return Plan(
+        made.name,
+        loaded.root,
+        dict(made.steps),
+        limits=made.limits,
+        project=made.project,
+        params=dict(made.params),
+    )
 
 
 def run(

@@ -56,6 +56,9 @@ class Problem:
     column: int = 0
     hint: str = ""
     code: str = "P000"
+    width: int = 0  # columns to mark; 0 marks the word at the place
+    mark: str = ""  # said beside the mark
+    note: str = ""  # said below it
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}: " if self.line else ""

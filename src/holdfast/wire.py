@@ -75,6 +75,13 @@ def ignore_rules(lines: Iterable[str]) -> IgnoreRules:
     return lambda path: rules.check_file(path).include
 
 
+def project_files(root: str, glob: str) -> list[str]:
+    """The files of a project that a glob matches, as the inputs of steps do."""
+    from holdfast.engine.walk import matching
+
+    return matching(root, glob, ignore_rules)
+
+
 def identities() -> Identities:
     """What generators and guards add to keys, without loading anything that could run them."""
     from holdfast.executors.identity import Identities

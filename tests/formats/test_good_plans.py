@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import PlanError
-from holdfast.formats import Loaded, load_plan, load_text
+from holdfast.formats import Asked, Loaded, load_plan, load_text
 from holdfast.model.plan import (
     Guard,
     Input,
@@ -30,6 +30,9 @@ name: market-brief
 goal: Is the market growing?
 description: Every key that this version can run.
 project: market
+params:
+  topic: {type: string, default: heat pumps}
+  years: {type: int, default: 2}
 defaults:
   model: fast
   retries: 1
@@ -50,7 +53,7 @@ steps:
     run: [./collect.sh, --all, "a b", "$(touch /MARK)"]
     prompt: {role: r, constraints: c, task: t, feedback_wrapper: "{feedback}"}
     model: smart
-    with: {topic: heat pumps, years: [2025, 2026.5], deep: {no: on, none: ~, yes: true}}
+    with: {topic: "${{ params.topic }}", years: [2025, 2026.5], deep: {no: on, none: ~, yes: true}}
     inputs: ["sources/**/*.md", {glob: ./extra.txt, optional: true}]
     produces: [./out//facts.json, out/log/]
     outputs: [facts, source_url]
@@ -161,6 +164,7 @@ PLAN = Plan(
     description="Every key that this version can run.",
     project="market",
     limits=Limits(time=7200.0, attempts=100, parallel=4),
+    params={"topic": "heat pumps", "years": 2},
     steps={
         StepId("collect"): COLLECT,
         StepId("size"): Step(
@@ -240,7 +244,7 @@ def test_aliases_stand_for_what_they_name() -> None:
 
 def test_the_line_is_the_argument_or_the_name_or_the_stem() -> None:
     text = b"name: named\nsteps: {a: {run: x}}"
-    assert load_text(text, "dir/file.yaml", ".", name="given").plan.name == "given"
+    assert load_text(text, "dir/file.yaml", ".", Asked("given")).plan.name == "given"
     assert load_text(text, "dir/file.yaml", ".").plan.name == "named"
     assert load_text(text.split(b"\n")[1], "dir/file.yaml", ".").plan.name == "file"
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 import click
 
 from holdfast import wire
 from holdfast.errors import UsageError
+from holdfast.formats.heading import plan_name
 from holdfast.formats.planfile import Loaded, load_plan
+from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import RunRow, Store
 
@@ -29,21 +31,26 @@ class Place:
     root: str
     location: str
     plan_id: str | None
+    params: Mapping[str, Json] = field(default_factory=dict)
 
-    def load(self) -> Loaded:
-        """Read the plan; an error if this place has none."""
+    def load(self, before: Mapping[str, Json] | None = None) -> Loaded:
+        """Read the plan; an error if this place has none. Params not given stand as they were `before`."""
         if self.file is None:
             raise UsageError(
                 f"there is no {' or '.join(PLAN_NAMES)} here",
                 hint="name a plan file, or use -C DIR",
             )
-        return load_plan(self.file, name=self.plan_id)
+        params = {**(before or {}), **self.params}
+        return load_plan(self.file, name=self.plan_id, params=params, find=wire.project_files)
 
     def line(self) -> str | None:
-        """The line that is meant: by --plan-id, else by the plan file if there is one."""
+        """The line that is meant: by --plan-id, else by the plan file if there is one.
+
+        Only the name is read; a plan that is wrong somewhere else, or lacks a param, still has it.
+        """
         if self.plan_id is not None or self.file is None:
             return self.plan_id
-        return self.load().plan.name
+        return plan_name(self.file) or self.load().plan.name
 
     def open(self, *, create: bool = False, readonly: bool = False) -> Store:
         """Open the store."""
@@ -63,11 +70,42 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
         raise UsageError(f"there is no plan file '{plan}'")
     root = os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
     location = wire.store_location(root, store)
-    return Place(file, root, location, plan_id)
+    return Place(file, root, location, plan_id, _params())
+
+
+PARAMS = "holdfast.params"
+
+
+def _params() -> Mapping[str, Json]:
+    context = click.get_current_context(silent=True)
+    return {} if context is None else cast("Mapping[str, Json]", context.meta.get(PARAMS, {}))
+
+
+def _keep_params(ctx: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> None:
+    """Params reach the plan through the context: no command has to hand them on."""
+    found: dict[str, Json] = {}
+    for item in given:
+        name, sign, value = item.partition("=")
+        if not sign or not name:
+            raise UsageError(
+                f"--param '{item}' has no value", hint=f"--param {name or 'NAME'}=VALUE"
+            )
+        if name in found:
+            raise UsageError(f"the param '{name}' is given twice")
+        found[name] = value
+    ctx.meta[PARAMS] = found
 
 
 def place_options(command: F) -> F:
-    """The options that say where a command works."""
+    """The options that say where a command works, and what its plan is given."""
+    command = click.option(
+        "--param",
+        multiple=True,
+        metavar="NAME=VALUE",
+        expose_value=False,
+        callback=_keep_params,
+        help="A value for a param of the plan; may be repeated.",
+    )(command)
     command = click.option(
         "--store", metavar="DIR", help="Where state lives (default: .holdfast beside the plan)."
     )(command)

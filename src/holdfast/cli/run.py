@@ -226,8 +226,8 @@ def _say_edited(where: Place, state: State) -> None:
     if where.file is None:
         return
     try:
-        edited = plan_digest(where.load().plan) != state.plan_digest
-    except PlanError:
+        edited = plan_digest(where.load(state.plan.params).plan) != state.plan_digest
+    except (PlanError, UsageError):
         edited = True
     if edited:
         talk(

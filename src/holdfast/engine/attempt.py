@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
+from holdfast.core.values import filled
 from holdfast.engine.furnish import furnish, lay_out, write_file
 from holdfast.engine.outputs import SMALL, Kept, Outputs
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.world import World
-from holdfast.errors import EditError, IntegrityError
+from holdfast.errors import AttemptError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, Status, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import (
@@ -65,16 +66,34 @@ class Bench:
         """What the processes of an attempt carry in their environment, so that they can be found."""
         return f"{self._state.run}/{started.step}/{started.attempt}"
 
-    def quick_job(self, started: AttemptStarted) -> Job:
+    def at_once(self, started: AttemptStarted) -> Outcome | None:
+        """The outcome of a function of this process; None if it has to be awaited."""
+        try:
+            job = self._quick_job(started)
+        except AttemptError as error:
+            return Outcome("failed", error.reason, feedback=error.message)
+        return self._world.executor.at_once(job)
+
+    def _quick_job(self, started: AttemptStarted) -> Job:
         """The job of a step that is a function of this process: no directories, no environment."""
         step = self._state.plan.steps[started.step]
-        root = self._world.root
+        root, given = self._world.root, self._given(step)
         return Job(
-            step, started.attempt, root, root, "", "", self._given(step), self._feedback(step.id)
+            step=_with_values(step, given),
+            attempt=started.attempt,
+            folder=root,
+            root=root,
+            room="",
+            mark="",
+            given=given,
+            feedback=self._feedback(step.id),
         )
 
     def job(self, started: AttemptStarted) -> Job:
-        """Lay out the attempt's directories and collect what it is given."""
+        """Lay out the attempt's directories and collect what it is given.
+
+        AttemptError if a value of the step reads what an artifact does not have.
+        """
         world, step = self._world, self._state.plan.steps[started.step]
         room = os.path.join(world.scratch, self._state.run, f"{step.id}.{started.attempt}")
         shutil.rmtree(room, ignore_errors=True)
@@ -88,15 +107,15 @@ class Bench:
             if started.reguard is not None:
                 lay_out(folder, step, self.candidate(started))
         names = (*step.env, *step.secrets)
-        say = world.on_output
+        say, given = world.on_output, self._given(step)
         return Job(
-            step=step,
+            step=step if started.reguard is not None else _with_values(step, given),
             attempt=started.attempt,
             folder=folder,
             root=world.root,
             room=room,
             mark=self.mark(started),
-            given=self._given(step),
+            given=given,
             feedback=self._feedback(step.id),
             env={name: world.env[name] for name in names if name in world.env},
             on_output=None if say is None else lambda stream, data: say(step.id, stream, data),
@@ -383,6 +402,13 @@ class Bench:
             reusable=accepted.reusable if accepted else False,
             at=now,
         )
+
+
+def _with_values(step: Step, given: Mapping[StepId, Given]) -> Step:
+    def read(need: StepId) -> bytes | None:
+        return None if given[need].form == "tree" else given[need].content()
+
+    return filled(step, read)
 
 
 def _redacted(content: bytes, secrets: Sequence[str]) -> bytes:

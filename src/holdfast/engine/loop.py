@@ -28,7 +28,7 @@ from holdfast.engine.probe import Probed
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions
 from holdfast.engine.world import World
-from holdfast.errors import EditError, StoreError
+from holdfast.errors import AttemptError, EditError, StoreError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import (
@@ -359,7 +359,7 @@ class Engine:
 
     def _launch(self, started: AttemptStarted) -> None:
         if started.step in self._world.inline and started.reguard is None:
-            outcome = self._world.executor.at_once(self._bench.quick_job(started))
+            outcome = self._bench.at_once(started)
             if outcome is not None:
                 seen = self._observed.pop(started.step)
                 again = seen if self.state.plan.steps[started.step].inputs else None
@@ -394,6 +394,10 @@ class Engine:
             if self._error is not None:  # perhaps taken over: its files are another engine's now
                 return
             outcome = Outcome("lost", INTERRUPTED)
+        except (
+            AttemptError
+        ) as error:  # what it should be given cannot be given: nothing was started
+            outcome = Outcome("failed", error.reason, feedback=error.message)
         except BaseException as error:  # noqa: BLE001 - an engine that cannot run attempts is over
             self._error = error
             self._wake.set()

@@ -10,15 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from stat import S_ISREG
 from typing import NamedTuple, cast
 
-from holdfast.engine.walk import walk
+from holdfast.engine.walk import matching
 from holdfast.errors import EditError
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.glob import components, fixed_part, glob_regex, is_plain
-from holdfast.model.plan import Input, Plan, Step, StepId
+from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Identifies, IgnoreRules, Stat, Store
 
 _SETTLED_NS = 100_000_000
@@ -114,7 +113,7 @@ class Survey:
         """Digest, executable bit and link target of every file the step's globs match."""
         found: dict[str, Json] = {}
         for item in step.inputs:
-            paths = list(self._matches(item))
+            paths = matching(self._root, item.glob, self._ignores)
             if not paths and not item.optional:
                 raise NoInputError(
                     f"no file matches the input '{item.glob}' of '{step.id}'",
@@ -123,22 +122,6 @@ class Survey:
             for path in paths:
                 found[path] = self._file(path)
         return found
-
-    def _matches(self, item: Input) -> Iterator[str]:
-        if is_plain(item.glob):
-            path = os.path.normpath(item.glob)
-            full = os.path.join(self._root, path)
-            if os.path.isfile(full) or os.path.islink(full):
-                yield path
-            elif os.path.isdir(full):
-                yield from sorted(walk(self._root, path, self._ignores))
-            return
-        matches = glob_regex(item.glob).match
-        parts = components(item.glob)
-        deep = None if "**" in parts else len(parts)
-        for path in sorted(walk(self._root, "/".join(fixed_part(item.glob)), self._ignores, deep)):
-            if matches(path):
-                yield path
 
     def _file(self, path: str) -> list[Json]:
         full = os.path.join(self._root, path)

@@ -6,10 +6,26 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.errors import EditError
+from holdfast.model.glob import components, fixed_part, glob_regex, is_plain
 from holdfast.ports import IgnoreRules
 
 NEVER = frozenset({".git", ".holdfast"})
 Ignores = Callable[[Iterable[str]], IgnoreRules]
+
+
+def matching(root: str, glob: str, ignores: Ignores) -> list[str]:
+    """The files that a glob matches, sorted; a path without wildcards is itself, or all below it."""
+    if is_plain(glob):
+        path = os.path.normpath(glob)
+        full = os.path.join(root, path)
+        if os.path.isfile(full) or os.path.islink(full):
+            return [path]
+        return sorted(walk(root, path, ignores)) if os.path.isdir(full) else []
+    matches = glob_regex(glob).match
+    parts = components(glob)
+    deep = None if "**" in parts else len(parts)
+    found = walk(root, "/".join(fixed_part(glob)), ignores, deep)
+    return sorted(path for path in found if matches(path))
 
 
 def walk(root: str, base: str, ignores: Ignores, deep: int | None = None) -> Iterator[str]:

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
+from holdfast.formats.expressions import TEMPLATE, VALUES
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node
-from holdfast.formats.problems import quoted
+from holdfast.formats.params import param_schema, params_schema
+from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.projectfiles import json_schema, prompt_text
+from holdfast.formats.reading import Reading
 from holdfast.formats.records import RESERVED, Key, record, record_schema
 from holdfast.formats.shapes import (
     COMMAND,
     DURATION,
     FLAG,
     GLOB,
-    JSON_MAPPING,
     LINE,
     LINES,
     NAMES,
     PATH,
     TEXT,
-    Reading,
     Shape,
     as_is,
     each,
@@ -52,12 +53,12 @@ class At(NamedTuple):
 
 class NeedAt(NamedTuple):
     need: Need
-    node: Node
+    node: Placed
 
 
 class InputAt(NamedTuple):
     input: Input
-    node: Node
+    node: Placed
 
 
 _NEED: dict[str, Key] = {
@@ -136,10 +137,10 @@ def _produces(reading: Reading, key: str, node: Node) -> list[At] | None:
 
 
 _PROMPT: dict[str, Key] = {
-    "role": Key(TEXT),
-    "constraints": Key(TEXT),
-    "task": Key(TEXT),
-    "feedback_wrapper": Key(TEXT),
+    "role": Key(TEMPLATE),
+    "constraints": Key(TEMPLATE),
+    "task": Key(TEMPLATE),
+    "feedback_wrapper": Key(TEMPLATE),
 }
 
 
@@ -223,7 +224,7 @@ STEP: dict[str, Key] = {
     "shell": Key(TEXT),
     "prompt": Key(Shape(_prompt, {"anyOf": [TEXT.schema, record_schema(_PROMPT, ("task",))]})),
     "model": Key(LINE),
-    "with": Key(JSON_MAPPING, "values"),
+    "with": Key(VALUES, "values"),
     "needs": Key(Shape(_needs, _one_or_many(_NEED_SCHEMA))),
     "inputs": Key(Shape(_inputs, _one_or_many(_INPUT_SCHEMA))),
     "produces": Key(Shape(_produces, _one_or_many(PATH.schema))),
@@ -272,6 +273,7 @@ PLAN: dict[str, Key] = {
     "goal": Key(TEXT),
     "description": Key(TEXT),
     "project": Key(LINE),
+    "params": Key(Shape(as_is, params_schema())),
     "defaults": Key(Shape(_defaults, record_schema(DEFAULTS))),
     "limits": Key(Shape(_limits, record_schema(LIMITS))),
     "steps": Key(
@@ -284,7 +286,7 @@ PLAN: dict[str, Key] = {
             },
         )
     ),
-    **dict.fromkeys(("params", "agents", "requirements", "hypotheses", "unknowns"), RESERVED),
+    **dict.fromkeys(("agents", "requirements", "hypotheses", "unknowns"), RESERVED),
 }
 
 
@@ -293,6 +295,6 @@ def plan_schema() -> Json:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": PLAN_SCHEMA,
-        "$defs": {"step": record_schema(STEP), "guard": guard_schema()},
+        "$defs": {"step": record_schema(STEP), "guard": guard_schema(), "param": param_schema()},
         **record_schema(PLAN, ("steps",)),
     }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import quoted
 from holdfast.formats.projectfiles import json_schema
+from holdfast.formats.reading import Reading, kind_of
 from holdfast.formats.records import RESERVED, Key, record, record_schema
 from holdfast.formats.shapes import (
     COMMAND,
@@ -16,10 +17,8 @@ from holdfast.formats.shapes import (
     LINE,
     PATH,
     TEXT,
-    Reading,
     Shape,
     each,
-    kind_of,
     text,
     whole,
     word,

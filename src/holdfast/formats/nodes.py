@@ -81,7 +81,7 @@ _MAYBE_ENDLESS = frozenset({"NaN", "Infinity"})
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 )
-_FORBIDDEN_VALUE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+FORBIDDEN_VALUE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 # The parser itself refuses other control characters, but takes these for line breaks.
 _BREAKS = ("\u0085".encode(), "\u2028".encode(), "\u2029".encode())
 _PAIR = re.compile(
@@ -96,7 +96,7 @@ class _Mark(Protocol):
     column: int
 
 
-class _Event(Protocol):
+class ParserEvent(Protocol):
     """The attributes of all parser events that are read here."""
 
     start_mark: _Mark
@@ -110,7 +110,7 @@ class _Loader(Protocol):
     """A parser of the YAML library; only its events are used."""
 
     def __init__(self, content: bytes) -> None: ...
-    def get_event(self) -> _Event: ...
+    def get_event(self) -> ParserEvent: ...
 
 
 # The parser in C where it was built, else the one in Python: the same answers, some 50 times slower.
@@ -131,7 +131,7 @@ class _Open:
 
     __slots__ = ("anchor", "before", "column", "height", "items", "key", "line", "pairs")
 
-    def __init__(self, event: _Event, before: int, is_mapping: bool) -> None:
+    def __init__(self, event: ParserEvent, before: int, is_mapping: bool) -> None:
         self.items: list[Node] = []
         self.pairs: dict[str, tuple[Scalar, Node]] | None = {} if is_mapping else None
         self.key: Scalar | None = None
@@ -152,12 +152,10 @@ def read(
     loader: type[_Loader] = FASTEST,
 ) -> Node:
     """The one document in the content; raises PlanError and nothing else."""
-    text = _decode(content, problems, bounds)
-    source = _PAIR.sub(_joined, text) if strict_json and "\\u" in text else text
-    if strict_json:
-        source = source.replace("\t", " ")
+    text = decode(content, problems, bounds)
     try:
-        node = _Reader(loader(source.encode()), problems, bounds, clock).read()
+        events = loader(as_yaml(text).encode() if strict_json else text.encode())
+        node = _Reader(events, problems, bounds, clock).read()
     except yaml.YAMLError as error:
         if strict_json:
             _require_json(text, problems)
@@ -173,7 +171,13 @@ def read(
     return node
 
 
-def _decode(content: bytes, problems: Problems, bounds: Bounds) -> str:
+def reads_as_text(text: str) -> bool:
+    """Whether an unquoted scalar is text, and not a number or a word with a meaning."""
+    others = (_INT, _BASED, _FLOAT, _ENDLESS)
+    return text not in _WORDS and not any(pattern.match(text) for pattern in others)
+
+
+def decode(content: bytes, problems: Problems, bounds: Bounds) -> str:
     if len(content) > bounds.size:
         message = f"the file is larger than {bounds.size // (1024 * 1024)} MB"
         raise problems.fatal("P011", NOWHERE, message)
@@ -210,6 +214,12 @@ def _place(text: str, offset: int) -> Place:
     before = text[:offset]
     breaks = before.count("\n") + before.count("\r") - before.count("\r\n")
     return Place(breaks + 1, len(before) - max(before.rfind("\n"), before.rfind("\r")))
+
+
+def as_yaml(text: str) -> str:
+    """JSON in the spelling that a YAML parser reads."""
+    joined = _PAIR.sub(_joined, text) if "\\u" in text else text
+    return joined.replace("\t", " ")
 
 
 def _joined(found: re.Match[str]) -> str:
@@ -301,11 +311,11 @@ class _Reader:
             raise self.problems.fatal("P020", Place(1, 1), "the file is empty")
         return self.root
 
-    def fail(self, code: str, event: _Event, message: str, hint: str = "") -> PlanError:
+    def fail(self, code: str, event: ParserEvent, message: str, hint: str = "") -> PlanError:
         place = Place(event.start_mark.line + 1, event.start_mark.column + 1)
         return self.problems.fatal(code, place, message, hint)
 
-    def scalar(self, event: _Event) -> None:
+    def scalar(self, event: ParserEvent) -> None:
         mark = event.start_mark
         text = event.value
         value: Plain = text
@@ -316,8 +326,8 @@ class _Reader:
                 value = _WORDS[text]
             elif text[0] in _NUMERIC or text in _MAYBE_ENDLESS:
                 value = self.number(text, event)
-        elif not text.isprintable() and _FORBIDDEN_VALUE.search(text):
-            found = _FORBIDDEN_VALUE.search(text)
+        elif not text.isprintable() and FORBIDDEN_VALUE.search(text):
+            found = FORBIDDEN_VALUE.search(text)
             char = ord(found.group()) if found else 0
             message = f"the character U+{char:04X} is not allowed in a plan"
             raise self.fail("P014", event, message)
@@ -337,7 +347,7 @@ class _Reader:
                 return
         self.place(node)
 
-    def number(self, text: str, event: _Event) -> Plain:
+    def number(self, text: str, event: ParserEvent) -> Plain:
         """A number, or the text itself if it only looks like one at its first character."""
         whole = _INT.match(text) or _BASED.match(text)
         if not whole and not _FLOAT.match(text):
@@ -355,11 +365,11 @@ class _Reader:
             raise self.fail("P023", event, f"{quoted(text)} is too large for a number")
         return value
 
-    def tagged(self, event: _Event) -> PlanError:
+    def tagged(self, event: ParserEvent) -> PlanError:
         hint = "a plan holds plain values only"
         return self.fail("P017", event, f"the tag {quoted(event.tag or '')} is not allowed", hint)
 
-    def open(self, event: _Event, *, is_mapping: bool) -> None:
+    def open(self, event: ParserEvent, *, is_mapping: bool) -> None:
         if event.tag is not None:
             raise self.tagged(event)
         self.count += 1
@@ -388,7 +398,7 @@ class _Reader:
             self.problems.add("P018", place, f"the anchor {quoted(anchor)} is set twice")
         self.kept[anchor] = kept
 
-    def alias(self, event: _Event) -> None:
+    def alias(self, event: ParserEvent) -> None:
         name = event.anchor or ""
         kept = self.kept.get(name)
         if kept is None:
@@ -442,7 +452,7 @@ class _Reader:
             self.problems.add("P016", node, what, "keep one of them")
         return node
 
-    def check_time(self, event: _Event) -> None:
+    def check_time(self, event: ParserEvent) -> None:
         allowed = self.bounds.seconds + self.entries * self.bounds.seconds_per_entry
         if self.clock() - self.started > allowed:
             raise self.fail("P011", event, "the file takes too long to read")

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from collections.abc import Mapping as Table
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 from holdfast.errors import Problem
+from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
+from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
+from holdfast.formats.reading import Find, Reading, kind_of
 from holdfast.formats.records import record
-from holdfast.formats.shapes import Reading, command, function, kind_of
+from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
-from holdfast.model.plan import STEP_ID, Limits, Plan, Step, StepId
+from holdfast.model.digest import Json
+from holdfast.model.plan import STEP_ID, Input, Limits, Need, Plan, Step, StepId
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a load is asked for: another name of the line, values of params, a way to find files."""
+
+    name: str | None = None
+    params: Table[str, Json] = field(default_factory=dict)
+    find: Find | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +43,24 @@ class Loaded:
     warnings: tuple[Problem, ...] = ()
 
 
-def load_plan(path: str, *, name: str | None = None) -> Loaded:
-    """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it."""
+def load_plan(
+    path: str,
+    *,
+    name: str | None = None,
+    params: Table[str, Json] | None = None,
+    find: Find | None = None,
+) -> Loaded:
+    """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it.
+
+    `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
+    of a project (its directory, a glob) for params that are files.
+    """
+    content, root = read_file(path)
+    return load_text(content, path, root, Asked(name, params or {}, find))
+
+
+def read_file(path: str) -> tuple[bytes, str]:
+    """The bytes of a plan file, and its directory."""
     problems = Problems(path)
     try:
         file = Path(path)
@@ -46,15 +76,15 @@ def load_plan(path: str, *, name: str | None = None) -> Loaded:
         raise problems.fatal("P010", NOWHERE, f"{quoted(path)} cannot be read: {reason}") from error
     except (ValueError, RuntimeError) as error:
         raise problems.fatal("P010", NOWHERE, f"{quoted(path)} is no usable file name") from error
-    return load_text(content, path, root, name=name)
+    return content, root
 
 
-def load_text(content: bytes, file: str, root: str, name: str | None = None) -> Loaded:
+def load_text(content: bytes, file: str, root: str, asked: Asked | None = None) -> Loaded:
     """Load a plan from bytes; `file` is named in problems, `root` is where its files are."""
     problems = Problems(file)
     with _collector_paused():
         try:
-            plan = _plan(content, file, Path(root), name, problems)
+            plan = _plan(content, file, Path(root), asked or Asked(), problems)
         except (RecursionError, MemoryError) as error:
             message = "the plan needs more memory than there is"
             raise problems.fatal("P011", NOWHERE, message) from error
@@ -73,22 +103,25 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _plan(content: bytes, file: str, root: Path, name: str | None, problems: Problems) -> Plan:
+def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problems) -> Plan:
     tree = read(content, problems, strict_json=file.endswith(".json"))
     if not isinstance(tree, Mapping):
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
-    reading = Reading(problems, root)
+    reading = Reading(problems, root, source=content)
     given = record(reading, "plan", tree, PLAN) or {}
+    declared = cast("Node | None", given.get("params"))
+    reading.params = read_params(reading, declared, asked.params, asked.find)
     steps = _steps(reading, tree, given)
     problems.stop()
     return Plan(
-        name=_line_name(name or cast("str", given.get("name", "")) or Path(file).stem, problems),
+        name=_line_name(asked.name or str(given.get("name", "")) or Path(file).stem, problems),
         steps=steps,
         goal=cast("str", given.get("goal", "")),
         description=cast("str", given.get("description", "")),
         project=cast("str", given.get("project", "")),
         limits=cast("Limits", given.get("limits", Limits())),
+        params={param.name: param.given for param in reading.params.values()},
     )
 
 
@@ -148,15 +181,46 @@ def _step(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object
     wired.needs = cast("list[NeedAt]", given.get("needs", []))
     wired.inputs = cast("list[InputAt]", given.get("inputs", []))
     wired.produces = cast("list[At]", given.get("produces", []))
-    wired.outputs = cast("tuple[str, ...]", given.get("outputs", ()))
+    wired.promise = _promise(node, given)
+    _take_uses(reading, wired)
     _take_command(reading, node, given)
-    _check_together(reading, node, given)
     for key, value in defaults.items():
         given.setdefault(key, value)
+    _check_together(reading, node, given)
     given["needs"] = tuple(item.need for item in wired.needs)
     given["inputs"] = tuple(item.input for item in wired.inputs)
     given["produces"] = tuple(item.value for item in wired.produces)
     return Step(StepId(wired.id), **given)  # type: ignore[arg-type]  # fields as the table reads them
+
+
+def _promise(node: Mapping, given: dict[str, object]) -> Promise:
+    outputs, schema = given.get("outputs", ()), given.get("schema")
+    named = node.pairs["schema"][1] if "schema" in node.pairs else None
+    file = named.value if isinstance(named, Scalar) and isinstance(named.value, str) else ""
+    return Promise(cast("tuple[str, ...]", outputs), cast("Json", schema), file)
+
+
+def _take_uses(reading: Reading, wired: Wired) -> None:
+    """What values and the prompt refer to is needed, and the files of a param are read."""
+    wired.uses, reading.uses = reading.uses, []
+    if not wired.uses:
+        return
+    needs = {item.need.step: item.need.type for item in wired.needs}
+    globs = {item.input.glob for item in wired.inputs}
+    for use in wired.uses:
+        name = use.reference.name
+        if use.reference.root == "params":
+            glob = reading.params[name].glob
+            if glob and glob not in globs:
+                globs.add(glob)
+                wired.inputs.append(InputAt(Input(glob), use.place(0)))
+        elif name not in needs:
+            needs[StepId(name)] = "data"
+            wired.needs.append(NeedAt(Need(StepId(name)), use.place(0)))
+        elif needs[StepId(name)] == "sequence":
+            message = f"{quoted(wired.id)} reads {quoted(name)} and needs it only in sequence"
+            hint = f"need it as data: needs: [{name}]"
+            reading.problems.add("P035", use.place(0), message, hint)
 
 
 def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> None:

@@ -42,6 +42,10 @@ CODES = {
     "P037": "a number is out of its range",
     "P038": "an item stands twice",
     "P039": "an expression stands where nothing is ever filled in",
+    # Params and expressions.
+    "P060": "an expression cannot be read",
+    "P061": "an expression reads a param that is not declared",
+    "P062": "a param has no default and was not given",
     # Parts of a step.
     "P040": "a command cannot be split into words, or has none",
     "P041": "a function is not named as module:function",
@@ -85,6 +89,14 @@ class Place(NamedTuple):
     column: int
 
 
+class Spot(NamedTuple):
+    """A place that knows how many columns it has."""
+
+    line: int
+    column: int
+    width: int
+
+
 NOWHERE = Place(0, 0)
 
 
@@ -97,9 +109,20 @@ class Problems:
         self.warnings: list[Problem] = []
         self._suggestions = 0
 
-    def add(self, code: str, at: Placed, message: str, hint: str = "", file: str = "") -> None:
-        place = file or self.file
-        self.found.append(Problem(message, place, at.line, at.column, hint, code))
+    def add(
+        self,
+        code: str,
+        at: Placed,
+        message: str,
+        hint: str = "",
+        *,
+        mark: str = "",
+        note: str = "",
+    ) -> None:
+        width = at.width if isinstance(at, Spot) else 0
+        self.found.append(
+            Problem(message, self.file, at.line, at.column, hint, code, width, mark, note)
+        )
         if len(self.found) >= MOST_PROBLEMS:
             self.stop()
 

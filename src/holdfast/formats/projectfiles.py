@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.errors import PlanError
+from holdfast.formats.expressions import file_template, text_template
 from holdfast.formats.nodes import FORBIDDEN, Mapping, Node, Scalar, read
 from holdfast.formats.problems import Problems, quoted
-from holdfast.formats.shapes import EXPRESSION, Reading, inside, kind_of, no_expression, plain, text
+from holdfast.formats.reading import Reading, kind_of
+from holdfast.formats.shapes import inside, plain
 from holdfast.model.digest import Json
 
 LARGEST = 16 * 1024 * 1024
@@ -16,15 +18,15 @@ _PROMPT_FILES = (".md", ".txt", ".prompt")
 
 def prompt_text(reading: Reading, key: str, node: Node) -> str | None:
     """A text, or the content of the file it names."""
-    value = text(reading, key, node)
-    if value is None or not value.endswith(_PROMPT_FILES) or "\n" in value:
-        return value
+    value = node.value if isinstance(node, Scalar) else None
+    if not isinstance(value, str) or not value.endswith(_PROMPT_FILES) or "\n" in value:
+        return text_template(reading, key, node)
     is_text = " " in value.strip() and not _exists(reading.root, value)
     if is_text:
-        return value
+        return text_template(reading, key, node)
     known = reading.contents.get(f"prompt {value}")
     if isinstance(known, str):
-        return known
+        return file_template(reading, key, node, value, known)
     content = _content(reading, key, node, value)
     if content is None:
         return None
@@ -38,11 +40,8 @@ def prompt_text(reading: Reading, key: str, node: Node) -> str | None:
         message = f"{quoted(value)} holds the character U+{ord(odd.group()):04X}"
         reading.problems.add("P045", node, message)
         return None
-    if EXPRESSION in found:
-        no_expression(reading, key, node)
-        return None
     reading.contents[f"prompt {value}"] = found
-    return found
+    return file_template(reading, key, node, value, found)
 
 
 def json_schema(reading: Reading, key: str, node: Node) -> Json:

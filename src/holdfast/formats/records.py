@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 from holdfast.formats.nodes import Mapping, Node
 from holdfast.formats.problems import quoted
-from holdfast.formats.shapes import Reading, Shape
+from holdfast.formats.reading import Reading
+from holdfast.formats.shapes import Shape
 from holdfast.model.digest import Json
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key: its shape, nothing if it is reserved; and the field it fills if of another name."""
+    """A key: its shape, nothing if it is reserved; the field it fills if of another name; its meaning."""
 
     shape: Shape[object] | None
     field: str = ""
+    words: str = ""
 
 
 RESERVED = Key(None)
@@ -49,11 +51,19 @@ def record(
 
 def record_schema(table: Table[str, Key], required: tuple[str, ...] = ()) -> dict[str, Json]:
     """The same table as JSON Schema."""
-    known: dict[str, Json] = {name: key.shape.schema for name, key in table.items() if key.shape}
+    known = {name: key_schema(key) for name, key in table.items() if key.shape}
     schema: dict[str, Json] = {"type": "object", "properties": known, "additionalProperties": False}
     if required:
         schema["required"] = list(required)
     return schema
+
+
+def key_schema(key: Key) -> Json:
+    """The schema of one key, with its meaning for whoever completes or explains it."""
+    schema = key.shape.schema if key.shape else {}
+    return (
+        {**schema, "description": key.words} if isinstance(schema, Table) and key.words else schema
+    )
 
 
 def _owner(reading: Reading, what: str) -> str:

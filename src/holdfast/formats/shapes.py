@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
-from holdfast.formats.problems import Problems, folded, quoted
+from holdfast.formats.problems import folded, quoted
+from holdfast.formats.reading import Reading
 from holdfast.model.digest import Json
 from holdfast.model.glob import PRIVATE, components
 
@@ -27,47 +27,12 @@ _LONGEST_NAME = 255
 _MOST = 1_000_000_000_000
 
 
-@dataclass(slots=True)
-class Reading:
-    """One load under way: where files are, what was found wrong, the step being read."""
-
-    problems: Problems
-    root: Path
-    step: str = ""
-    contents: dict[str, Json] = field(default_factory=dict)
-
-    def label(self, key: str) -> str:
-        return f"'{key}' of {quoted(self.step)}" if self.step else f"'{key}'"
-
-    def wrong_type(self, key: str, node: Node, wanted: str) -> None:
-        hint = ""
-        if isinstance(node, Scalar) and "text" in wanted and node.value is not None:
-            hint = "put it in quotes"
-        message = f"{self.label(key)} must be {wanted}, not {kind_of(node)}"
-        self.problems.add("P032", node, message, hint)
-
-
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[T_co]):
     """How a value is read, and its JSON Schema; `read` gives None after it reported a problem."""
 
     read: Callable[[Reading, str, Node], T_co | None]
     schema: Json
-
-
-def kind_of(node: Node) -> str:
-    if isinstance(node, Listing):
-        return "a list"
-    if isinstance(node, Mapping):
-        return "a mapping"
-    value = node.value
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return "text"
-    return f"the number {quoted(str(value))[1:-1]}"
 
 
 def text(reading: Reading, key: str, node: Node) -> str | None:
@@ -87,8 +52,8 @@ def no_expression(reading: Reading, key: str, node: Node) -> None:
         hint = "give the value by 'with' and read it from the directory HOLDFAST_WITH"
         reading.problems.add("P039", node, message, hint)
     else:
-        message = f"'${{{{ … }}}}' in {reading.label(key)} is not available in this version"
-        reading.problems.add("P031", node, message)
+        message = f"{reading.label(key)} holds '${{{{', and nothing is ever filled in there"
+        reading.problems.add("P039", node, message, "expressions work in 'with' and in 'prompt'")
 
 
 def line(reading: Reading, key: str, node: Node) -> str | None:
@@ -313,14 +278,6 @@ def glob(reading: Reading, key: str, node: Node) -> str | None:
     return "/".join(parts) if parts else None
 
 
-def json_mapping(reading: Reading, key: str, node: Node) -> dict[str, Json] | None:
-    """A mapping of any JSON values."""
-    if not isinstance(node, Mapping):
-        reading.wrong_type(key, node, "a mapping")
-        return None
-    return {name: plain(reading, f"{key}.{name}", value) for name, value in pairs(reading, node)}
-
-
 def pairs(reading: Reading, node: Mapping) -> list[tuple[str, Node]]:
     found = []
     for name, (place, value) in node.pairs.items():
@@ -359,4 +316,3 @@ COMMAND = Shape(
 FUNCTION = Shape(function, {"type": "string", "pattern": "^[^:]+:[^:]+$"})
 PATH = Shape(path, {"type": "string"})
 GLOB = Shape(glob, {"type": "string"})
-JSON_MAPPING = Shape(json_mapping, {"type": "object"})

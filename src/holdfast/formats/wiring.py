@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from holdfast.formats.fields import Promise, check_fields
 from holdfast.formats.grammar import At, InputAt, NeedAt
 from holdfast.formats.nodes import Scalar
 from holdfast.formats.problems import Placed, Problems, quoted
+from holdfast.formats.reading import Use
 from holdfast.model.glob import COMPILED, Paths, parents
 
 MOST_CIRCLES = 20
@@ -26,12 +28,17 @@ class Wired:
     needs: list[NeedAt] = field(default_factory=list)
     inputs: list[InputAt] = field(default_factory=list)
     produces: list[At] = field(default_factory=list)
-    outputs: tuple[str, ...] = ()
+    promise: Promise = field(default_factory=Promise)
+    uses: list[Use] = field(default_factory=list)
 
 
 def check_wiring(steps: Mapping[str, Wired], problems: Problems) -> None:
     """Report everything wrong between steps."""
     graph = _Graph(steps, problems)
+    promises = {name: step.promise for name, step in steps.items()}
+    for step in steps.values():
+        if step.uses:
+            check_fields(step.id, step.uses, promises, problems)
     if graph.order is None:
         graph.report_circles()
         return
@@ -75,9 +82,10 @@ class _Graph:
         return numbers
 
     def _check_key(self, step: Wired, key: str, upstream: Wired, node: Placed) -> None:
-        if key and upstream.outputs and key not in upstream.outputs:
-            guess = self.problems.did_you_mean(key, upstream.outputs)
-            hint = guess or f"its outputs: {', '.join(upstream.outputs)}"
+        outputs = upstream.promise.outputs
+        if key and outputs and key not in outputs:
+            guess = self.problems.did_you_mean(key, outputs)
+            hint = guess or f"its outputs: {', '.join(outputs)}"
             what = f"the key {quoted(key)}"
             message = f"{quoted(step.id)} reads {what} that {quoted(upstream.id)} does not give"
             self.problems.add("P012", node, message, hint)

@@ -107,7 +107,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps by id, under the name of a line. Checked on construction: ids are legal, needs exist."""
+    """Steps by id, under the name of a line. Checked on construction: ids are legal, needs exist.
+
+    `params` are the values it was loaded with; they are filled in already and kept to be shown.
+    """
 
     name: str
     steps: Mapping[StepId, Step]
@@ -115,6 +118,7 @@ class Plan:
     description: str = ""
     project: str = ""
     limits: Limits = Limits()
+    params: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
@@ -158,7 +162,7 @@ def plan_digest(plan: Plan) -> Digest:
 
 def plan_json(plan: Plan) -> dict[str, Json]:
     """The snapshot that a run keeps; `plan_from_json` reads it back."""
-    return {
+    data: dict[str, Json] = {
         "schema": PLAN_SCHEMA,
         "name": plan.name,
         "goal": plan.goal,
@@ -167,6 +171,9 @@ def plan_json(plan: Plan) -> dict[str, Json]:
         "limits": _sparse(plan.limits, _LIMITS),
         "steps": {step_id: _step_json(step) for step_id, step in plan.steps.items()},
     }
+    if plan.params:
+        data["params"] = plan.params
+    return data
 
 
 def plan_from_json(data: Mapping[str, Json]) -> Plan:
@@ -182,6 +189,7 @@ def plan_from_json(data: Mapping[str, Json]) -> Plan:
         project=str(data["project"]),
         limits=Limits(**_numbers(limits)),  # type: ignore[arg-type]  # keys come from _LIMITS
         steps={StepId(key): _step_from(StepId(key), value) for key, value in steps.items()},
+        params=_numbers(cast("Mapping[str, Json]", data.get("params", {}))),
     )
 
 

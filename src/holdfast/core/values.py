@@ -1,0 +1,124 @@
+"""What the values and the prompt of a step stand for, once the artifacts of its needs are there.
+
+A reference to a whole artifact gives its text; one that goes into it reads the artifact as strict
+JSON. The key of the step holds the template: the digests above it decide the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from holdfast.errors import AttemptError
+from holdfast.model.digest import Json
+from holdfast.model.expression import CLOSE, OPEN, Reference, fill, is_template
+from holdfast.model.plan import Step, StepId
+
+_MOST_NAMES = 20
+_LONGEST_NAME = 60
+
+Read = Callable[[StepId], bytes | None]
+
+
+def filled(step: Step, read: Read) -> Step:
+    """The step with its references replaced. `read` gives an artifact, None if it is several files.
+
+    AttemptError names the expression, the step and what its artifact has instead.
+    """
+    if not (step.values or step.prompt) or not _has_template((step.prompt, step.values)):
+        return step
+    artifacts = _Artifacts(read)
+    values = fill(step.values, artifacts.find)
+    assert isinstance(values, Mapping)  # as it was
+    return replace(step, values=values, prompt=fill(step.prompt, artifacts.find))
+
+
+def _has_template(value: Json) -> bool:
+    if isinstance(value, str):
+        return is_template(value)
+    if isinstance(value, Mapping):
+        return any(_has_template(item) for item in value.values())
+    return isinstance(value, list | tuple) and any(_has_template(item) for item in value)
+
+
+class _Artifacts:
+    """The artifacts that one step reads, each read and parsed at most once."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._texts: dict[str, str] = {}
+        self._parsed: dict[str, Json] = {}
+
+    def find(self, reference: Reference) -> Json:
+        if not reference.fields:
+            return self._text(reference)
+        value = self._json(reference)
+        for depth, field in enumerate(reference.fields):
+            value = _inside(reference, value, depth, field)
+        return value
+
+    def _text(self, reference: Reference) -> str:
+        known = self._texts.get(reference.name)
+        if known is not None:
+            return known
+        content = self._read(StepId(reference.name))
+        if content is None:
+            hint = f"read them in the directory HOLDFAST_INPUTS/{reference.name}"
+            raise _refused(reference, "is several files", hint)
+        try:
+            text = self._texts[reference.name] = content.decode()
+        except UnicodeDecodeError as error:
+            raise _refused(reference, "is not UTF-8 text") from error
+        return text
+
+    def _json(self, reference: Reference) -> Json:
+        if reference.name not in self._parsed:
+            text = self._text(reference)
+            try:
+                self._parsed[reference.name] = json.loads(text, parse_constant=_refuse)
+            except (ValueError, RecursionError) as error:
+                start = _short(" ".join(text[:200].split()))
+                what = f"is not JSON and has no '{reference.fields[0]}'; it begins with '{start}'"
+                hint = f"print JSON in '{reference.name}', or take the whole text: "
+                whole = f"{OPEN} steps.{reference.name}.output {CLOSE}"
+                raise _refused(reference, what, hint + whole) from error
+        return self._parsed[reference.name]
+
+
+def _refuse(word: str) -> Json:
+    raise ValueError(f"{word} is not a number of JSON")
+
+
+def _inside(reference: Reference, value: Json, depth: int, field: str) -> Json:
+    if isinstance(value, Mapping) and field in value:
+        return value[field]
+    if isinstance(value, list) and field.isdecimal() and int(field) < len(value):
+        found: Json = value[int(field)]
+        return found
+    above = ".".join(reference.fields[:depth])
+    where = f"has no '{field}'" + (f" in '{above}'" if above else "")
+    raise _refused(reference, f"{where}; {_has(value)}")
+
+
+def _has(value: Json) -> str:
+    """What is there instead, short enough to be read."""
+    if isinstance(value, Mapping):
+        names = [_short(name) for name in list(value)[:_MOST_NAMES]]
+        more = f" and {len(value) - _MOST_NAMES} more" if len(value) > _MOST_NAMES else ""
+        return f"it has: {', '.join(names)}{more}" if names else "it has no fields"
+    if isinstance(value, list):
+        return f"it is a list of {len(value)}" + (", counted from 0" if value else "")
+    if value is None or isinstance(value, bool):
+        return f"it is {json.dumps(value)}"
+    return "it is text" if isinstance(value, str) else "it is a number"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+
+
+def _refused(reference: Reference, what: str, hint: str = "") -> AttemptError:
+    expression = f"{OPEN} {reference.path} {CLOSE}"
+    message = f"'{expression}' cannot be filled in: the artifact of '{reference.name}' {what}"
+    return AttemptError(f"{message}\nhint: {hint}" if hint else message, reason="command_failed")

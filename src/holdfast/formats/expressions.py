@@ -1,0 +1,148 @@
+"""Values and prompts of a step: params are filled in here, references to steps are noted and stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.formats.nodes import Mapping, Node, Scalar
+from holdfast.formats.problems import Placed, Spot
+from holdfast.formats.reading import Reading, Use
+from holdfast.formats.shapes import Shape, pairs
+from holdfast.model.digest import Json
+from holdfast.model.expression import (
+    OPEN,
+    Part,
+    Reference,
+    Wrong,
+    is_template,
+    literals,
+    parse,
+    rendered,
+    write,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text that is read, and how to find a piece of it: (begin of expression, start, length)."""
+
+    reading: Reading
+    key: str
+    value: str
+    spot: Callable[[int, int, int], Placed]
+    where: Callable[[int], str]  # goes before a message
+
+    def refuse(self, code: str, begin: int, at: Placed, message: str, hint: str = "") -> None:
+        self.reading.problems.add(code, at, self.where(begin) + message, hint)
+
+
+def values(reading: Reading, key: str, node: Node) -> dict[str, Json] | None:
+    """A mapping of any JSON values, with expressions in their texts."""
+    if not isinstance(node, Mapping):
+        reading.wrong_type(key, node, "a mapping")
+        return None
+    return {name: _value(reading, f"{key}.{name}", item) for name, item in pairs(reading, node)}
+
+
+def _value(reading: Reading, key: str, node: Node) -> Json:
+    if isinstance(node, Mapping):
+        return {name: _value(reading, key, item) for name, item in pairs(reading, node)}
+    if isinstance(node, Scalar):
+        return template(reading, key, node) if isinstance(node.value, str) else node.value
+    return [_value(reading, key, item) for item in node.items]
+
+
+def template(reading: Reading, key: str, node: Scalar) -> Json:
+    """A text of the plan file; a single param gives its value, with its type."""
+    value = str(node.value)
+    if not is_template(value):
+        return value
+
+    def spot(begin: int, start: int, length: int) -> Placed:
+        return reading.spot(node, value, begin, start, length)
+
+    return _bound(_Text(reading, key, value, spot, lambda _: ""))
+
+
+def text_template(reading: Reading, key: str, node: Node) -> str | None:
+    """A text of the plan file that stays text."""
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        reading.wrong_type(key, node, "text")
+        return None
+    return _as_text(template(reading, key, node))
+
+
+def file_template(reading: Reading, key: str, node: Node, file: str, text: str) -> str | None:
+    """The text of a file that the plan names; its problems are told with its own lines."""
+    if not is_template(text):
+        return text
+
+    def where(begin: int) -> str:
+        above = text[:begin]
+        return f"{file}:{above.count(chr(10)) + 1}:{begin - above.rfind(chr(10))}: "
+
+    return _as_text(_bound(_Text(reading, key, text, lambda *_: _here(node), where)))
+
+
+def _here(node: Node) -> Placed:
+    return Spot(node.line, node.column, 0)
+
+
+def _as_text(value: Json) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return rendered(value)
+
+
+def _bound(text: _Text) -> Json:
+    """The template with its params filled in; nothing after it reported a problem."""
+    parts: list[Part] = []
+    whole = parse(text.value)
+    for part in whole:
+        if isinstance(part, str):
+            parts.append(part)
+        elif isinstance(part, Wrong):
+            at = text.spot(part.begin, part.begin, part.length)
+            text.refuse("P060", part.begin, at, part.message, part.hint)
+        elif part.root == "params":
+            found = _param(text, part)
+            if len(whole) == 1:
+                return found
+            parts.append(rendered(found))
+        else:
+            _note(text, part)
+            parts.append(part)
+    return write(parts)
+
+
+def _param(text: _Text, part: Reference) -> Json:
+    reading = text.reading
+    use = Use(part, lambda start, length: text.spot(part.begin, start, length))
+    param = reading.params.get(part.name)
+    if param is None:
+        guess = reading.problems.did_you_mean(part.name, reading.params)
+        known = f"params of this plan: {', '.join(reading.params)}"
+        declare = f"declare it: params: {{{part.name}: {{type: string}}}}"
+        message = f"{reading.label(text.key)} reads the param '{part.name}', which is not declared"
+        hint = guess or (known if reading.params else declare)
+        text.refuse("P061", part.begin, use.place(0), message, hint)
+        return None
+    if param.type == "files":
+        reading.uses.append(use)
+    return literals(param.value) if len(parse(text.value)) == 1 else param.value
+
+
+def _note(text: _Text, part: Reference) -> None:
+    reading = text.reading
+    use = Use(part, lambda start, length: text.spot(part.begin, start, length))
+    if part.root == "item":
+        at = text.spot(part.begin, part.at, len(part.path))
+        message = f"'{part.path}' in {reading.label(text.key)} is not available in this version"
+        text.refuse("P031", part.begin, at, message, f"for the text itself write '${OPEN}'")
+    else:
+        reading.uses.append(use)
+
+
+VALUES = Shape(values, {"type": "object"})
+TEMPLATE = Shape(text_template, {"type": "string"})

@@ -1,0 +1,153 @@
+"""Params of a plan: what is declared in the file, and the values that were given for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping as Table
+from typing import cast, get_args
+
+from holdfast.errors import EditError, UsageError
+from holdfast.formats.nodes import FORBIDDEN_VALUE, Mapping, Node, Scalar
+from holdfast.formats.problems import Problems, quoted
+from holdfast.formats.reading import Find, Param, ParamType, Reading
+from holdfast.formats.records import Key, record, record_schema
+from holdfast.formats.shapes import EXPRESSION, Shape, as_is, inside, no_expression, word
+from holdfast.model.digest import Json
+from holdfast.model.expression import PARAM_NAME
+
+TYPES = get_args(ParamType)
+_WORDS = {"string": "text", "int": "a whole number", "bool": "true or false", "files": "a glob"}
+_INT = re.compile(r"[-+]?[0-9]{1,4000}\Z")
+
+PARAM: dict[str, Key] = {
+    "type": Key(
+        word(*TYPES), words="What the value is; files is a glob that stands for its paths."
+    ),
+    "default": Key(
+        Shape(as_is, {"type": ["string", "integer", "boolean"]}),
+        words="The value if none is given; without it the param must be given.",
+    ),
+}
+
+
+def params_schema() -> Json:
+    """The mapping of names to params, for the JSON Schema."""
+    return {
+        "type": "object",
+        "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"},
+        "additionalProperties": {"$ref": "#/$defs/param"},
+    }
+
+
+def param_schema() -> Json:
+    """One param, for the definitions of the JSON Schema."""
+    return record_schema(PARAM, ("type",))
+
+
+def read_params(
+    reading: Reading, node: Node | None, given: Table[str, Json], find: Find | None
+) -> dict[str, Param]:
+    """The params with their values. A value that nobody asked for, or of another type, is a UsageError."""
+    declared: dict[str, Param] = {}
+    if node is not None and not isinstance(node, Mapping):
+        reading.wrong_type("params", node, "a mapping of names to {type, default}")
+    elif node is not None:
+        for name, (key, value) in node.pairs.items():
+            declared[name] = _declared(reading, name, key, value, given)
+    _refuse_unknown(given, declared, reading.problems)
+    return {name: _resolved(reading, param, find) for name, param in declared.items()}
+
+
+def _declared(
+    reading: Reading, name: str, key: Scalar, node: Node, asked: Table[str, Json]
+) -> Param:
+    problems = reading.problems
+    if not PARAM_NAME.match(name):
+        hint = "start with a letter or _, then letters, digits, _ and -; at most 128"
+        problems.add("P046", key, f"{quoted(name)} is not the name of a param", hint)
+    known = record(reading, f"params.{name}", node, PARAM)
+    if known is None or "type" not in known:
+        if isinstance(node, Mapping) and "type" not in node.pairs:
+            hint = f"write type: {', '.join(TYPES)}"
+            problems.add("P033", key, f"the param {quoted(name)} has no 'type'", hint)
+        return Param(name, key, "string")
+    kind = cast("ParamType", known["type"])
+    default = _default(reading, name, kind, cast("Node | None", known.get("default")))
+    if name in asked:
+        return Param(name, key, kind, _taken(name, kind, asked[name]))
+    if default is None and isinstance(node, Mapping) and "default" not in node.pairs:
+        message = f"the param {quoted(name)} has no default and was not given"
+        problems.add("P062", key, message, f"--param {name}=…")
+    return Param(name, key, kind, default)
+
+
+def _default(reading: Reading, name: str, kind: ParamType, node: Node | None) -> Json:
+    if node is None:
+        return None
+    value = node.value if isinstance(node, Scalar) else None
+    if not _fits(kind, value):
+        reading.wrong_type(f"default' of the param '{name}", node, _WORDS[kind])
+        return None
+    if isinstance(value, str) and EXPRESSION in value:
+        no_expression(reading, "default", node)
+        return None
+    if kind == "files" and isinstance(value, str):
+        parts = inside(reading, "default", node, value)
+        return "/".join(parts) if parts else None
+    return value
+
+
+def _fits(kind: ParamType, value: Json) -> bool:
+    if kind == "bool":
+        return isinstance(value, bool)
+    if kind == "int":
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, str)
+
+
+def _taken(name: str, kind: ParamType, value: Json) -> Json:
+    """A value from the command line is text, one from a program has its type already."""
+    if isinstance(value, str) and kind == "int" and _INT.match(value):
+        return int(value)
+    if kind == "bool" and value in {"true", "false"}:
+        return value == "true"
+    if not _fits(kind, value):
+        shown = quoted(value) if isinstance(value, str) else f"'{value}'"
+        raise UsageError(
+            f"the param '{name}' is {_WORDS[kind]}, and {shown} is not",
+            hint=f"--param {name}={'N' if kind == 'int' else 'true'}",
+        )
+    if isinstance(value, str) and (odd := FORBIDDEN_VALUE.search(value)):
+        raise UsageError(
+            f"the value of the param '{name}' holds the character U+{ord(odd.group()):04X}"
+        )
+    return value
+
+
+def _refuse_unknown(
+    given: Table[str, Json], declared: Table[str, Param], problems: Problems
+) -> None:
+    for name in given:
+        if name not in declared:
+            known = f"params of this plan: {', '.join(declared)}" if declared else "it has none"
+            hint = problems.did_you_mean(name, declared) or known
+            raise UsageError(f"the plan has no param {quoted(name)}", hint=hint)
+
+
+def _resolved(reading: Reading, param: Param, find: Find | None) -> Param:
+    """With the value that it stands for: itself, or the paths that a glob matches."""
+    if param.type != "files" or param.given is None:
+        return Param(param.name, param.key, param.type, param.given, param.given)
+    problems = reading.problems
+    parts = inside(reading, f"params.{param.name}", param.key, str(param.given))
+    if parts is None:
+        return Param(param.name, param.key, param.type)
+    glob, paths = "/".join(parts), list[str]()
+    try:
+        paths = find(str(reading.root), glob) if find else []
+    except EditError as error:
+        problems.add("P045", param.key, f"the param '{param.name}': {error.message}")
+    if not paths:
+        message = f"no file matches {quoted(glob)}, the value of the param '{param.name}'"
+        problems.add("P045", param.key, message, f"--param {param.name}=GLOB")
+    return Param(param.name, param.key, param.type, glob, paths)
