@@ -75,6 +75,7 @@ class PlanError(HoldfastError):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
+        self.width = 0  # columns of whoever looks at it; 0 means lines are never cut
 
 
 class StaleError(HoldfastError):

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.place import json_option, place, place_options
+from holdfast.cli.place import Place, json_option, place, place_options
 from holdfast.cli.say import out, out_json, talk
+from holdfast.cli.view import view
 from holdfast.core.waves import graph_of
-from holdfast.errors import PlanError
+from holdfast.errors import PlanError, Problem
+from holdfast.formats.planfile import Loaded, read_file
 from holdfast.model.digest import Json
 
 
-@click.command(epilog="\b\nExample:\n  holdfast check plan.yaml")
+@click.command(epilog="\b\nExample:\n  holdfast check plan.yaml\n  holdfast check --json")
 @click.argument("plan", required=False)
 @place_options
 @json_option
 def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool) -> int:
-    """Check a plan file: everything that is wrong with it, at once."""
+    """Check a plan file: everything that is wrong with it, at once.
+
+    Every problem is shown with its file, line and column, and with what to do about it. Nothing is
+    run or written. Exit 0 if nothing is wrong (there may be warnings), else 2.
+    """
     where = place(plan, store, plan_id)
     try:
         loaded = where.load()
@@ -24,25 +30,50 @@ def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: 
     except PlanError as error:
         if not as_json:
             raise
-        problems: list[Json] = [
-            {
-                "code": p.code,
-                "file": p.file,
-                "line": p.line,
-                "column": p.column,
-                "message": p.message,
-                "hint": p.hint,
-            }
-            for p in error.problems
-        ]
-        out_json({"schema": "holdfast.check/1", "ok": False, "problems": problems})
+        problems = [problem_json(problem) for problem in error.problems]
+        out_json({"schema": "holdfast.check/1", "ok": False, "problems": problems, "warnings": []})
         return 2
-    for warning in loaded.warnings:
-        talk(str(warning))
     if as_json:
         out_json(
-            {"schema": "holdfast.check/1", "ok": True, "problems": [], "steps": len(graph.order)}
+            {
+                "schema": "holdfast.check/1",
+                "ok": True,
+                "problems": [],
+                "warnings": [problem_json(warning) for warning in loaded.warnings],
+                "steps": len(graph.order),
+            }
         )
-    else:
-        out(f"{where.file}: {len(graph.order)} steps in {len(graph.waves())} waves, nothing wrong")
+        return 0
+    _say_warnings(where, loaded)
+    steps, waves = len(graph.order), len(graph.waves())
+    found = _counted(len(loaded.warnings), "warning") if loaded.warnings else "nothing wrong"
+    out(f"{where.file}: {_counted(steps, 'step')} in {_counted(waves, 'wave')}, {found}")
+    out(f"next: holdfast plan {plan}" if plan else "next: holdfast plan")
     return 0
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _say_warnings(where: Place, loaded: Loaded) -> None:
+    if not loaded.warnings or where.file is None:
+        return
+    from holdfast.formats.render import render
+
+    source, _ = read_file(where.file)
+    for line in render(loaded.warnings, source, width=view().width).splitlines():
+        talk(line)
+
+
+def problem_json(problem: Problem) -> dict[str, Json]:
+    """A problem as programs read it; lines and columns count from 1, 0 means the whole file."""
+    return {
+        "code": problem.code,
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "message": problem.message,
+        "note": problem.note,
+        "hint": problem.hint,
+    }

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from holdfast.cli.view import MODES, choose_view
+from holdfast.cli.view import MODES, choose_view, view
 from holdfast.errors import HoldfastError, PlanError
 from holdfast.model.version import VERSION
 
@@ -81,6 +81,14 @@ class Commands(click.Group):
         found = getattr(importlib.import_module(module), name)
         assert isinstance(found, click.Command)
         return found
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; what is wrong with a plan is shown as wide as things are shown."""
+        try:
+            return super().invoke(ctx)
+        except PlanError as error:
+            error.width = view().width
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The panels of the help page, from the table alone."""
@@ -200,5 +208,5 @@ def _words(error: HoldfastError) -> str:
         source = b""
         with contextlib.suppress(OSError), open(error.problems[0].file, "rb") as file:
             source = file.read(64 * 2**20)
-        return render(error.problems, source)
+        return render(error.problems, source, width=error.width)
     return f"error: {error}"

@@ -62,9 +62,12 @@ class InputAt(NamedTuple):
 
 
 _NEED: dict[str, Key] = {
-    "step": Key(TEXT),
-    "type": Key(word("data", "sequence", reserved=("approval",))),
-    "key": Key(LINE),
+    "step": Key(TEXT, words="The step that comes first."),
+    "type": Key(
+        word("data", "sequence", reserved=("approval",)),
+        words="data is delivered and decides the result; sequence only orders.",
+    ),
+    "key": Key(LINE, words="A key that the artifact of the step must have."),
     "from": RESERVED,
 }
 
@@ -97,7 +100,10 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
     return NeedAt(Need(StepId(str(given["step"])), kind, key), step_node[1])
 
 
-_INPUT: dict[str, Key] = {"glob": Key(GLOB), "optional": Key(FLAG)}
+_INPUT: dict[str, Key] = {
+    "glob": Key(GLOB, words="Files that the step reads; * ? [ ] and ** work."),
+    "optional": Key(FLAG, words="Whether it may match nothing."),
+}
 
 
 def _inputs(reading: Reading, key: str, node: Node) -> list[InputAt] | None:
@@ -137,10 +143,10 @@ def _produces(reading: Reading, key: str, node: Node) -> list[At] | None:
 
 
 _PROMPT: dict[str, Key] = {
-    "role": Key(TEMPLATE),
-    "constraints": Key(TEMPLATE),
-    "task": Key(TEMPLATE),
-    "feedback_wrapper": Key(TEMPLATE),
+    "role": Key(TEMPLATE, words="Who the reader of the prompt is."),
+    "constraints": Key(TEMPLATE, words="What has to be kept to."),
+    "task": Key(TEMPLATE, words="What is to be done."),
+    "feedback_wrapper": Key(TEMPLATE, words="How feedback is told; {feedback} stands for it."),
 }
 
 
@@ -182,68 +188,109 @@ def _defaults(reading: Reading, key: str, node: Node) -> dict[str, object] | Non
     return record(reading, key, node, DEFAULTS)
 
 
-_NEED_SCHEMA: Json = {"anyOf": [TEXT.schema, record_schema(_NEED, ("step",))]}
-_INPUT_SCHEMA: Json = {"anyOf": [GLOB.schema, record_schema(_INPUT, ("glob",))]}
+_NEED_SCHEMA: Json = {"anyOf": [TEXT.schema, {"$ref": "#/$defs/need"}]}
+_INPUT_SCHEMA: Json = {"anyOf": [GLOB.schema, {"$ref": "#/$defs/input"}]}
 
 
 def _one_or_many(item: Json) -> Json:
     return {"anyOf": [item, {"type": "array", "items": item}]}
 
 
-_RETRIES = Key(whole(0))
-_WORKSPACE = Key(word("shared", "scratch", reserved=("worktree",)))
-_REUSE = Key(word("merkle", "content", "strict"))
+_RETRIES = Key(whole(0), words="How often to try again after the first time.")
+_WORKSPACE = Key(
+    word("shared", "scratch", reserved=("worktree",)),
+    words="Where the step runs: in the project, or in a fresh directory.",
+)
+_REUSE = Key(
+    word("merkle", "content", "strict"),
+    words="When an artifact is reused: nothing above changed, equal content, or also equal guards.",
+)
 
 LIMITS: dict[str, Key] = {
-    "time": Key(DURATION),
-    "attempts": Key(whole(1)),
-    "parallel": Key(whole(1)),
+    "time": Key(DURATION, words="How long a run may take, like 2h."),
+    "attempts": Key(whole(1), words="How many attempts a run may make."),
+    "parallel": Key(whole(1), words="How many steps run at once."),
     "usd": RESERVED,
     "tokens": RESERVED,
 }
 
 DEFAULTS: dict[str, Key] = {
-    "model": Key(LINE),
+    "model": Key(LINE, words="The model of steps that name none."),
     "retries": _RETRIES,
-    "timeout": Key(DURATION),
+    "timeout": Key(DURATION, words="The time of one attempt, like 5m."),
     "workspace": _WORKSPACE,
-    "guards": Key(GUARDS),
+    "guards": Key(GUARDS, words="The guards of steps that have no list of their own."),
     "reuse": _REUSE,
     "budget": RESERVED,
 }
 
 STEP: dict[str, Key] = {
-    "description": Key(TEXT),
-    "contract": Key(TEXT),
-    "constraints": Key(TEXT),
-    "specification": Key(TEXT),
-    "agent": Key(TEXT),
-    "action": Key(TEXT),
-    "uses": Key(word(*USES, reserved=USES_LATER)),
-    "run": Key(Shape(as_is, COMMAND.schema)),
-    "shell": Key(TEXT),
-    "prompt": Key(Shape(_prompt, {"anyOf": [TEXT.schema, record_schema(_PROMPT, ("task",))]})),
-    "model": Key(LINE),
-    "with": Key(VALUES, "values"),
-    "needs": Key(Shape(_needs, _one_or_many(_NEED_SCHEMA))),
-    "inputs": Key(Shape(_inputs, _one_or_many(_INPUT_SCHEMA))),
-    "produces": Key(Shape(_produces, _one_or_many(PATH.schema))),
-    "outputs": Key(LINES),
-    "schema": Key(Shape(json_schema, {"anyOf": [TEXT.schema, {"type": "object"}]})),
-    "guards": Key(GUARDS),
+    "description": Key(TEXT, words="What the step is for; changes nothing."),
+    "contract": Key(TEXT, words="What the artifact promises."),
+    "constraints": Key(TEXT, words="What the step has to keep to."),
+    "specification": Key(TEXT, words="What the step was made from."),
+    "agent": Key(TEXT, words="Who does it."),
+    "action": Key(TEXT, words="What kind of work it is."),
+    "uses": Key(
+        word(*USES, reserved=USES_LATER), words="What makes the artifact: a command or a function."
+    ),
+    "run": Key(
+        Shape(as_is, COMMAND.schema),
+        words="A command, as a list or as text that no shell sees; with python, module:function.",
+    ),
+    "shell": Key(TEXT, words="One line for /bin/sh."),
+    "prompt": Key(
+        Shape(_prompt, {"anyOf": [TEXT.schema, {"$ref": "#/$defs/prompt"}]}),
+        words="A text, a file, or its parts; ${{ … }} is filled in.",
+    ),
+    "model": Key(LINE, words="The model, by name or tier."),
+    "with": Key(
+        VALUES,
+        "values",
+        words="Values for the step; ${{ params.X }} and ${{ steps.ID.output }} are filled in.",
+    ),
+    "needs": Key(Shape(_needs, _one_or_many(_NEED_SCHEMA)), words="Steps that come first."),
+    "inputs": Key(
+        Shape(_inputs, _one_or_many(_INPUT_SCHEMA)),
+        words="Files that the step reads, as globs; their content decides the result.",
+    ),
+    "produces": Key(
+        Shape(_produces, _one_or_many(PATH.schema)),
+        words="Files or directories that the step makes; without it stdout is the artifact.",
+    ),
+    "outputs": Key(LINES, words="Keys that the artifact must have as a JSON object."),
+    "schema": Key(
+        Shape(json_schema, {"anyOf": [TEXT.schema, {"type": "object"}]}),
+        words="The JSON Schema of the artifact, or the file it is in.",
+    ),
+    "guards": Key(GUARDS, words="What must accept the artifact."),
     "retries": _RETRIES,
-    "timeout": Key(DURATION),
-    "fresh_for": Key(DURATION),
-    "priority": Key(word(*PRIORITIES, any_case=True)),
-    "effects": Key(word("none", "workspace", "external")),
-    "idempotent": Key(FLAG),
+    "timeout": Key(DURATION, words="How long one attempt may take, like 90s, 5m or 2h."),
+    "fresh_for": Key(
+        DURATION, words="How long the artifact stands before it is made again, like 7d."
+    ),
+    "priority": Key(
+        word(*PRIORITIES, any_case=True), words="Who starts first when there is no room for all."
+    ),
+    "effects": Key(
+        word("none", "workspace", "external"),
+        words="What else the step changes: nothing, project files, or the outside world.",
+    ),
+    "idempotent": Key(
+        FLAG, words="Whether an effect may be repeated when nobody knows if it happened."
+    ),
     "workspace": _WORKSPACE,
     "reuse": _REUSE,
-    "share": Key(FLAG),
-    "env": Key(NAMES),
-    "secrets": Key(NAMES),
+    "share": Key(FLAG, words="Whether other lines may reuse the artifact."),
+    "env": Key(
+        NAMES, words="Names of variables that the step sees; their values decide the result."
+    ),
+    "secrets": Key(
+        NAMES, words="Names of variables that the step sees and nobody else; allowed by --secret."
+    ),
     "tool_versions": Key(
-        Shape(_tool_versions, {"type": "object", "additionalProperties": COMMAND.schema})
+        Shape(_tool_versions, {"type": "object", "additionalProperties": COMMAND.schema}),
+        words="Commands whose answers decide the result, by name.",
     ),
     **dict.fromkeys(
         (
@@ -268,23 +315,31 @@ STEP: dict[str, Key] = {
 }
 
 PLAN: dict[str, Key] = {
-    "schema": Key(Shape(_schema_name, {"const": PLAN_SCHEMA})),
-    "name": Key(LINE),
-    "goal": Key(TEXT),
-    "description": Key(TEXT),
-    "project": Key(LINE),
-    "params": Key(Shape(as_is, params_schema())),
-    "defaults": Key(Shape(_defaults, record_schema(DEFAULTS))),
-    "limits": Key(Shape(_limits, record_schema(LIMITS))),
+    "schema": Key(Shape(_schema_name, {"const": PLAN_SCHEMA}), words="The version of this format."),
+    "name": Key(LINE, words="The line: versions and runs of one plan follow each other under it."),
+    "goal": Key(TEXT, words="What the plan is for."),
+    "description": Key(TEXT, words="A note for readers."),
+    "project": Key(LINE, words="Whose plan it is, in a store that several projects share."),
+    "params": Key(
+        Shape(as_is, params_schema()),
+        words="Values that the plan is given, by --param NAME=VALUE or by default.",
+    ),
+    "defaults": Key(
+        Shape(_defaults, {"$ref": "#/$defs/defaults"}),
+        words="What holds for every step that does not say otherwise.",
+    ),
+    "limits": Key(Shape(_limits, {"$ref": "#/$defs/limits"}), words="Bounds of a run."),
     "steps": Key(
         Shape(
             as_is,
             {
                 "type": "object",
                 "minProperties": 1,
+                "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,127}$"},
                 "additionalProperties": {"$ref": "#/$defs/step"},
             },
-        )
+        ),
+        words="The steps by their ids.",
     ),
     **dict.fromkeys(("agents", "requirements", "hypotheses", "unknowns"), RESERVED),
 }
@@ -295,6 +350,16 @@ def plan_schema() -> Json:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": PLAN_SCHEMA,
-        "$defs": {"step": record_schema(STEP), "guard": guard_schema(), "param": param_schema()},
+        "description": "A plan of guarded steps; holdfast check says what a schema cannot.",
+        "$defs": {
+            "step": record_schema(STEP),
+            "need": record_schema(_NEED, ("step",)),
+            "input": record_schema(_INPUT, ("glob",)),
+            "prompt": record_schema(_PROMPT, ("task",)),
+            "guard": guard_schema(),
+            "param": param_schema(),
+            "defaults": record_schema(DEFAULTS),
+            "limits": record_schema(LIMITS),
+        },
         **record_schema(PLAN, ("steps",)),
     }

@@ -9,7 +9,7 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import quoted
 from holdfast.formats.projectfiles import json_schema
 from holdfast.formats.reading import Reading, kind_of
-from holdfast.formats.records import RESERVED, Key, record, record_schema
+from holdfast.formats.records import RESERVED, Key, key_schema, record, record_schema
 from holdfast.formats.shapes import (
     COMMAND,
     DURATION,
@@ -26,11 +26,22 @@ from holdfast.formats.shapes import (
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 
-COMPOSED = ("all", "any", "majority")
+COMPOSED = {
+    "all": "Every guard of the list accepts.",
+    "any": "At least one guard of the list accepts.",
+    "majority": "More than half of the guards of the list accept.",
+}
 _MOST_CODE = 255
 
-_REGEX = {"pattern": Key(TEXT), "must": Key(word("match", "absent"))}
-_FILE = {"path": Key(PATH), "min_bytes": Key(whole(0)), "max_bytes": Key(whole(0))}
+_REGEX = {
+    "pattern": Key(TEXT, words="The pattern, in RE2 syntax."),
+    "must": Key(word("match", "absent"), words="Whether the text must match or must not."),
+}
+_FILE = {
+    "path": Key(PATH, words="The file; the artifact itself if left out."),
+    "min_bytes": Key(whole(0), words="The least size."),
+    "max_bytes": Key(whole(0), words="The largest size."),
+}
 
 
 def _regex(reading: Reading, key: str, node: Node) -> Json:
@@ -81,12 +92,21 @@ def _codes(reading: Reading, key: str, node: Node) -> tuple[int, ...] | None:
 
 _SCHEMA_FILE: Json = {"anyOf": [{"type": "string"}, {"type": "object"}]}
 GUARD_KINDS: dict[str, Key] = {
-    "command": Key(Shape(_argv, COMMAND.schema)),
-    "python": Key(FUNCTION),
-    "json-schema": Key(Shape(json_schema, _SCHEMA_FILE)),
-    "regex": Key(Shape(_regex, record_schema(_REGEX, ("pattern",)))),
-    "syntax": Key(word("python", "json", "yaml")),
-    "file": Key(Shape(_file, record_schema(_FILE))),
+    "command": Key(
+        Shape(_argv, COMMAND.schema),
+        words="A command that exits 0; HOLDFAST_ARTIFACT names the candidate.",
+    ),
+    "python": Key(FUNCTION, words="A function that returns True or nothing; text is the feedback."),
+    "json-schema": Key(
+        Shape(json_schema, _SCHEMA_FILE),
+        words="The artifact is JSON under this schema, inline or a file.",
+    ),
+    "regex": Key(
+        Shape(_regex, record_schema(_REGEX, ("pattern",))),
+        words="The text matches a pattern, or does not.",
+    ),
+    "syntax": Key(word("python", "json", "yaml"), words="The artifact can be parsed."),
+    "file": Key(Shape(_file, record_schema(_FILE)), words="A file is there and has a size."),
     "human": RESERVED,
     "judge": RESERVED,
     "cites": RESERVED,
@@ -94,9 +114,12 @@ GUARD_KINDS: dict[str, Key] = {
     "handoff": RESERVED,
 }
 BESIDE: dict[str, Key] = {
-    "name": Key(LINE),
-    "timeout": Key(DURATION),
-    "fatal_on": Key(Shape(_codes, {"type": "array", "items": {"type": "integer"}})),
+    "name": Key(LINE, words="How verdicts call this guard."),
+    "timeout": Key(DURATION, words="How long it may take."),
+    "fatal_on": Key(
+        Shape(_codes, {"type": "array", "items": {"type": "integer"}}),
+        words="Exit codes that end the step at once.",
+    ),
 }
 _ITEM = {**GUARD_KINDS, **dict.fromkeys(COMPOSED, RESERVED), **BESIDE}
 
@@ -210,26 +233,30 @@ def _named(reading: Reading, key: str, made: list[tuple[Guard, Node]]) -> tuple[
 
 def guard_schema() -> Json:
     """An item of `guards`, for the definitions of the JSON Schema."""
-    beside: dict[str, Json] = {name: key.shape.schema for name, key in BESIDE.items() if key.shape}
+    beside = {name: key_schema(key) for name, key in BESIDE.items()}
     forms: list[Json] = [
         {
             "type": "object",
-            "properties": {name: key.shape.schema, **beside},
+            "properties": {name: key_schema(key), **beside},
             "required": [name],
             "additionalProperties": False,
         }
         for name, key in GUARD_KINDS.items()
         if key.shape
     ]
-    inner: Json = {"type": "array", "items": {"$ref": "#/$defs/guard"}, "minItems": 1}
+    inner: dict[str, Json] = {
+        "type": "array",
+        "items": {"$ref": "#/$defs/guard"},
+        "minItems": 1,
+    }
     forms.extend(
         {
             "type": "object",
-            "properties": {name: inner, "name": LINE.schema},
+            "properties": {name: {**inner, "description": words}, "name": beside["name"]},
             "required": [name],
             "additionalProperties": False,
         }
-        for name in COMPOSED
+        for name, words in COMPOSED.items()
     )
     return {"anyOf": forms}
 

@@ -112,7 +112,8 @@ def word(*words: str, reserved: Iterable[str] = (), any_case: bool = False) -> S
 
     if any_case:
         letters = ["".join(f"[{char}{char.upper()}]" for char in item) for item in words]
-        return Shape(read, {"type": "string", "pattern": f"^(?:{'|'.join(letters)})$"})
+        pattern: Json = {"type": "string", "pattern": f"^(?:{'|'.join(letters)})$"}
+        return Shape(read, {"anyOf": [{"enum": list(words)}, pattern]})
     return Shape(read, {"enum": list(words)})
 
 
