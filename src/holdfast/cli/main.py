@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import json
 import os
 import sys
 from typing import NoReturn
@@ -12,7 +10,6 @@ from typing import NoReturn
 import click
 
 from holdfast.cli.view import MODES, choose_view
-from holdfast.errors import HoldfastError, PlanError
 from holdfast.model.version import VERSION
 
 COMMANDS = {
@@ -135,70 +132,23 @@ def main() -> NoReturn:
             sys.stdout.flush()
     except click.exceptions.Exit as leave:
         code = leave.exit_code
-    except click.Abort:
-        code = 130
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except HoldfastError as error:
-        if "--debug" in arguments:
-            raise
-        code = report(error, as_json="--json" in arguments)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141  # as if the signal of a broken pipe had ended it
-    except Exception as error:  # the last boundary: whatever nobody foresaw
-        if "--debug" in arguments:
+        code = _nobody_reads()
+    except Exception as error:  # the last boundary: whatever happened becomes a message and a code
+        if "--debug" in arguments and not isinstance(error, click.ClickException | click.Abort):
             raise
-        code = _unforeseen(error)
+        from holdfast.cli.report import report
+
+        code = report(error, arguments, tuple(COMMANDS))
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        code = _nobody_reads()
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _unforeseen(error: Exception) -> int:
-    """A bug: the story goes into a file, one line to the person."""
-    import tempfile
-    import traceback
-
-    from holdfast.cli.say import talk
-
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="holdfast-report-", suffix=".txt", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(f"holdfast {VERSION}, python {sys.version}\n")
-        file.writelines(traceback.format_exception(error))
-    talk(f"error: {type(error).__name__}: {error} [this is a bug]")
-    talk(f"hint: the whole story is in {file.name}; nothing accepted is lost")
-    return 70
-
-
-def report(error: HoldfastError, *, as_json: bool) -> int:
-    """Say what happened: for people on stderr, for programs as one object on stdout."""
-    from holdfast.cli.say import talk
-
-    if as_json:
-        body: dict[str, object] = {"code": error.code, "message": error.message, "hint": error.hint}
-        if isinstance(error, PlanError):
-            body["problems"] = [
-                {
-                    "code": p.code,
-                    "message": p.message,
-                    "hint": p.hint,
-                    "where": {"file": p.file, "line": p.line, "column": p.column},
-                }
-                for p in error.problems
-            ]
-        sys.stdout.write(json.dumps({"error": body}, ensure_ascii=False) + "\n")
-    for line in _words(error).splitlines():
-        talk(line)
-    return error.exit_code
-
-
-def _words(error: HoldfastError) -> str:
-    if isinstance(error, PlanError):
-        from holdfast.formats.render import render
-
-        source = b""
-        with contextlib.suppress(OSError), open(error.problems[0].file, "rb") as file:
-            source = file.read(64 * 2**20)
-        return render(error.problems, source)
-    return f"error: {error}"
+def _nobody_reads() -> int:
+    """Nobody reads the result any more: end as quietly as if the signal for it had ended us."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
