@@ -24,16 +24,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place an error is about, as far as it is known; lines and columns count from 1."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    step: str = ""
+    attempt: int = 0
+
+    def text(self) -> str:
+        """The place in words; nothing if it is not known."""
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        step = f"step '{self.step}'" if self.step else ""
+        attempt = f"attempt {self.attempt}" if self.attempt else ""
+        return ", ".join(part for part in (place, step, attempt) if part)
+
+
 class HoldfastError(Exception):
-    """What happened, to which thing, and if known what to do about it."""
+    """What happened, to which thing, and if known where and what to do about it.
+
+    `retryable` says that the same command may succeed later without any change.
+    """
 
     exit_code = 1
     code = "error"
+    retryable = False
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, where: Where | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.where = where
 
     def __str__(self) -> str:
         return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
@@ -90,6 +115,7 @@ class HeldError(HoldfastError):
 
     exit_code = 7
     code = "held"
+    retryable = True
 
 
 class StoreError(HoldfastError):
@@ -97,6 +123,7 @@ class StoreError(HoldfastError):
 
     exit_code = 74
     code = "store"
+    retryable = True
 
 
 class ConflictError(StoreError):
@@ -110,6 +137,7 @@ class FencedError(StoreError):
 
     exit_code = 7
     code = "fenced"
+    retryable = False
 
 
 class IntegrityError(HoldfastError):

@@ -188,7 +188,7 @@ def test_why_names_what_changed_with_its_content_and_the_root_cause(project: Pro
     assert same["reason"]["code"] == "unchanged"
     plan("after")
     own = project.why("a")
-    assert set(own) == {"step", "decision", "reason", "changed", "unchanged", "root", "otherwise"}
+    assert {"step", "decision", "reason", "changed", "unchanged", "root", "otherwise"} <= set(own)
     assert own["decision"] == "run"
     is_reason(own["reason"])
     assert own["reason"]["code"] == "prompt_changed"

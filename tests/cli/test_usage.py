@@ -63,7 +63,7 @@ def test_what_is_not_there_is_said_with_the_nearest_name(project: Project) -> No
         said = project.refused(2, *words)
         assert "did you mean 'build'" in said
     assert "no artifact 'biuld'" in project.refused(2, "show", "biuld")
-    assert "No such" in project.refused(2, "rum")
+    assert "did you mean 'holdfast run'" in project.refused(2, "rum")
     assert "no plan file" in project.refused(2, "run", "other.yaml")
     assert "planner" in project.refused(2, "run", "make the tests pass")
     (project.root / "plan.yaml").unlink()

@@ -15,9 +15,13 @@ MOST_NAMES = 8
 _INDENT = " " * 12
 
 
-def failure_lines(state: State, words: Mapping[StepId, str]) -> list[str]:
-    """Every failed step in the order of the plan; `words` is what their last attempts were refused with."""
+def failure_lines(
+    state: State, words: Mapping[StepId, str], *, only: StepId | None = None
+) -> list[str]:
+    """Every failed step, in order; `words` is what their last attempts were refused with."""
     failed = [s for s in state.graph.order if state.steps[s].phase == "failed"]
+    if only is not None:
+        failed = [only]
     lines = [line for s in failed[:MOST_STEPS] for line in _one(state, s, words.get(s, ""))]
     if len(failed) > MOST_STEPS:
         lines.append(f"✗ and {names_of(failed[MOST_STEPS:])}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import json
 import os
 import sys
 from typing import NoReturn
@@ -13,6 +11,7 @@ import click
 
 from holdfast.cli.view import MODES, choose_view, view
 from holdfast.errors import HoldfastError, PlanError
+from holdfast.cli.view import MODES, choose_view
 from holdfast.model.version import VERSION
 
 COMMANDS = {
@@ -143,22 +142,19 @@ def main() -> NoReturn:
             sys.stdout.flush()
     except click.exceptions.Exit as leave:
         code = leave.exit_code
-    except click.Abort:
-        code = 130
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except HoldfastError as error:
-        if "--debug" in arguments:
-            raise
-        code = report(error, as_json="--json" in arguments)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141  # as if the signal of a broken pipe had ended it
-    except Exception as error:  # the last boundary: whatever nobody foresaw
-        if "--debug" in arguments:
+        code = _nobody_reads()
+    except Exception as error:  # the last boundary: whatever happened becomes a message and a code
+        if "--debug" in arguments and not isinstance(error, click.ClickException | click.Abort):
             raise
-        code = _unforeseen(error)
+        from holdfast.cli.report import report
+
+        code = report(error, arguments, tuple(COMMANDS))
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        code = _nobody_reads()
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -210,3 +206,7 @@ def _words(error: HoldfastError) -> str:
             source = file.read(64 * 2**20)
         return render(error.problems, source, width=error.width)
     return f"error: {error}"
+def _nobody_reads() -> int:
+    """Nobody reads the result any more: end as quietly as if the signal for it had ended us."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141

@@ -1,14 +1,14 @@
-"""why: for which reason a step runs or is reused, with the content behind it."""
+"""why: for which reason a step runs, is reused, waits or failed, with the content behind it."""
 
 from __future__ import annotations
 
-import difflib
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import click
 
 from holdfast import wire
+from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.place import (
     Place,
     file_option,
@@ -19,21 +19,35 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.preview import look_ahead, survey_of
-from holdfast.cli.say import out, out_json
+from holdfast.cli.say import out_json, seconds, short
 from holdfast.cli.show import load_state
-from holdfast.core.changes import Change, unchanged_parts
-from holdfast.core.preview import Outlook
-from holdfast.core.refs import own_parts
-from holdfast.core.views import reason_json
-from holdfast.engine.survey import NoInputError
-from holdfast.model.digest import Json
+from holdfast.cli.view import view
+from holdfast.cli.whytext import Root, Told, commands_for, otherwise, print_told, told_json
+from holdfast.core.causes import Cause, causes, unchanged_words
+from holdfast.core.changes import unchanged_parts
+from holdfast.core.reasons import sentence
+from holdfast.core.state import State
+from holdfast.engine.evidence import Texts
+from holdfast.engine.inquiry import Ahead, Key, Past, Shown, compare, standing
+from holdfast.engine.probe import read_state
+from holdfast.errors import IntegrityError, UsageError
+from holdfast.model.artifact import Artifact
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Plan, StepId
+from holdfast.model.plan import Step, StepId
+from holdfast.ports import Store
+
+MOST_ROOTS = 3  # that are shown with their content
+SHORTEST = 50  # milliseconds; what took less needs no word
 
 
-@click.command(epilog="\b\nExample:\n  holdfast why build\n  holdfast why build --run @")
+@click.command(
+    epilog="\b\nExample:\n  holdfast why build\n  holdfast why build --run @\n  holdfast why build --not"
+)
 @click.argument("step")
-@click.option("--run", "run_id", metavar="RUN", help="Why it did what it did in that run.")
+@click.option("--run", "run_id", metavar="RUN", help="What that run decided, and why.")
+@click.option("--against", metavar="RUN", help="Compare its key with the one it had in that run.")
+@click.option("--not", "is_not", is_flag=True, help="Why it does not run, and what would make it.")
+@click.option("--wait", "waits", is_flag=True, help="What it waits for.")
 @file_option
 @place_options
 @json_option
@@ -41,158 +55,330 @@ from holdfast.model.plan import Plan, StepId
 def why(
     step: str,
     run_id: str | None,
+    against: str | None,
     plan: str | None,
     store: str | None,
     plan_id: str | None,
     *,
+    is_not: bool,
+    waits: bool,
     as_json: bool,
     cutoff: bool,
 ) -> int:
     """Say why a step would run or be reused now, or did in a run, with what changed."""
+    if is_not and waits:
+        raise UsageError("--not and --wait ask different questions", hint="use one of them")
+    if against and (is_not or waits):
+        raise UsageError("--against goes with neither --not nor --wait", hint="holdfast why --help")
+    if is_not and run_id:
+        raise UsageError("--not is about now, --run about the past", hint="use one of them")
     where = place(plan, store, plan_id)
-    answer = (
-        _recorded(where, step, run_id) if run_id else _ahead(where, step, Options(cutoff=cutoff))
-    )
-    if as_json:
-        out_json(answer)
+    if waits:
+        from holdfast.cli.waits import told_waiting
+
+        told = told_waiting(where, step, run_id)
+    elif run_id is not None:
+        told = _recorded(where, step, run_id, against)
     else:
-        _print_why(answer)
+        told = told_now(where, step, Options(cutoff=cutoff), against)
+    if is_not and told.decision != "reuse":
+        said = sentence(told.reason) if told.reason else "nothing is kept of it"
+        told = replace(told, head=f"{told.step.id} is not reused: {said}.")
+    tell(told, as_json=as_json)
     return 0
 
 
-def _recorded(where: Place, step: str, run_id: str) -> dict[str, Json]:
-    store = where.open(readonly=True)
-    try:
-        state = load_state(store, find_run(store, run_id, where.line()))
-    finally:
-        store.close()
-    step_id = known_step(state.plan, step)
-    reasons = {s: found.reason for s, found in state.steps.items() if found.reason}
-    now = state.steps[step_id]
-    return {
-        "step": step_id,
-        "run": state.run,
-        "decision": now.phase,
-        "reason": reason_json(now.reason),
-        "changed": [],
-        "unchanged": [],
-        "root": _root(step_id, reasons),
-        "otherwise": "",
-    }
+def tell(told: Told, *, as_json: bool) -> None:
+    """Print the answer, with the commands that follow from it."""
+    from holdfast.cli.main import COMMANDS
+
+    if not told.next:
+        told = replace(told, next=commands_for(told, COMMANDS))
+    if as_json or view().mode in {"json", "jsonl"}:
+        out_json(told_json(told))
+    else:
+        print_told(told)
 
 
-def _ahead(where: Place, step: str, options: Options) -> dict[str, Json]:
+# --- now ------------------------------------------------------------------------------------------------
+
+
+def told_now(where: Place, step: str, options: Options, against: str | None = None) -> Told:
+    """The answer about the present; `explain STEP` asks for it too."""
     loaded = where.load()
     step_id = known_step(loaded.plan, step)
     foreseen = look_ahead(where, loaded, options)
-    outlook = foreseen.outlooks[step_id]
-    probe = outlook.probe
-    changes = probe.changes if probe else ()
-    if outlook.reason.code == "upstream_changed" and not any(c.part == "upstream" for c in changes):
-        above = Change("upstream", "upstream_changed", outlook.reason.because, None, None)
-        changes = (*changes, above)
-    return {
-        "step": step_id,
-        "decision": outlook.decision,
-        "reason": reason_json(outlook.reason),
-        "changed": [{"part": c.part, "before": c.before, "after": _after(c)} for c in changes],
-        "unchanged": list(_unchanged(where, loaded.plan, step_id, changes)),
-        "root": _root(
-            step_id, {s: o.reason for s, o in foreseen.outlooks.items() if o.decision != "reuse"}
-        ),
-        "otherwise": _otherwise(outlook),
-    }
+    store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
+    try:
+        survey = survey_of(where, loaded.plan, store)
+        texts = Texts(store, where.root, survey.said)
+        ahead = Ahead(store, foreseen, survey, where.root, texts)
+        if against is None:
+            return _ahead(store, ahead, step_id)
+        state = load_state(store, find_run(store, against, loaded.plan.name))
+        steps = foreseen.graph.steps
+        told = _compared(store, texts, state, step_id, ahead.key(step_id), steps)
+        return replace(told, decision=foreseen.outlooks[step_id].decision)
+    finally:
+        store.close()
 
 
-def _after(change: Change) -> Json:
-    """What a part is now; of steps above whose content is not known yet, their names."""
-    return list(change.names) if change.part == "upstream" else change.after
+def _ahead(store: Store, ahead: Ahead, step_id: StepId) -> Told:
+    foreseen = ahead.foreseen
+    outlook, step = foreseen.outlooks[step_id], foreseen.graph.steps[step_id]
+    reasons = {s: o.reason for s, o in foreseen.outlooks.items() if o.decision != "reuse"}
+    found = causes(foreseen.graph, step_id, reasons)
+    own = ahead.behind(step_id)
+    open_needs = [need for need in step.data_needs if need in reasons]
+    maybe = tuple(need for need in open_needs if _may_stay(ahead, need))
+    kept = standing(outlook)
+    made = read_state(store, kept.run) if kept is not None and kept.run else None
+    took = _took(made, kept)
+    key = ahead.key(step_id) if kept is not None else None
+    unchanged, words = _unchanged(key, own, len(step.data_needs), len(open_needs))
+    roots = _roots(found, step_id, ahead.behind)
+    told = Told(
+        step=step,
+        decision=outlook.decision,
+        reason=outlook.reason,
+        shown=own,
+        unchanged=unchanged,
+        unchanged_words=words,
+        maybe=maybe,
+        causes=found,
+        roots=roots,
+        otherwise=otherwise(outlook, own, roots, maybe, (kept, took)),
+        after=_below(foreseen.graph.dependents.get(step_id, ()), foreseen.graph.steps),
+        kept=kept,
+        took=took,
+    )
+    if outlook.decision == "reuse" and key is not None:
+        return _standing(told, key)
+    if outlook.decision == "maybe" and outlook.reason.code == "guard_changed":
+        note = "the kept artifact is guarded again: if it passes, it stands and nothing runs"
+        return replace(told, rows=(("first", note),))
+    return told
+
+
+def _may_stay(ahead: Ahead, need: StepId) -> bool:
+    """Whether a need that runs first may still give what it gave before, under the same ref."""
+    outlook = ahead.foreseen.outlooks[need]
+    found = outlook.probe.found if outlook.probe is not None else None
+    return outlook.decision == "maybe" or found is not None
+
+
+def _standing(told: Told, key: Key) -> Told:
+    """A step that is reused: since when, for how long, and what would make it run."""
+    kept, step = told.kept, told.step
+    rows: list[tuple[str, str]] = []
+    if kept is not None:
+        took = f", took {seconds(told.took)}" if told.took >= SHORTEST else ""
+        origin = f"in {short(kept.run)}{took}" if kept.run else "by a person"
+        rows.append(("last made", f"{_ago(wire.now_ms() - kept.at)} {origin}"))
+        rows.append(("fresh", _fresh(step, kept)))
+    rows.append(("would run", f"if {_triggers(step, key)} changed"))
+    head = f"{step.id} is reused: {sentence(told.reason)}." if told.reason else ""
+    if told.reason is not None and told.reason.code == "unchanged":
+        head = f"{step.id} is reused: all {len(told.unchanged)} parts of its key are equal."
+    return replace(told, head=head, rows=tuple(rows))
+
+
+def _fresh(step: Step, kept: Artifact) -> str:
+    if step.fresh_for is None:
+        return "for as long as nothing that decides it changes"
+    left = kept.at + int(step.fresh_for * 1000) - wire.now_ms()
+    return f"for another {_span(max(0, left))}"
+
+
+def _triggers(step: Step, key: Key) -> str:
+    """What the key depends on, as a person would edit it."""
+    ext = key.own.get("ext")
+    named = ext if isinstance(ext, Mapping) else {}
+    words = ["its entry in the plan"]
+    for part in ("inputs", "files", "code"):
+        paths = named.get(part)
+        listed = sorted(paths) if isinstance(paths, Mapping) else []
+        if listed:
+            more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""  # noqa: PLR2004
+            words.append(", ".join(listed[:3]) + more)
+    if step.data_needs:
+        words.append("the result of " + ", ".join(step.data_needs[:4]))
+    if step.env:
+        words.append("the variable " + ", ".join(step.env[:4]))
+    if step.tool_versions:
+        words.append("the version of " + ", ".join(list(step.tool_versions)[:4]))
+    return " · ".join(words)
+
+
+def _ago(milliseconds: int) -> str:
+    return f"{_span(max(0, milliseconds))} ago"
+
+
+def _span(milliseconds: int) -> str:
+    """A time in its largest unit, as people say it."""
+    for size, word in ((86_400_000, "days"), (3_600_000, "h"), (60_000, "min")):
+        if milliseconds >= 2 * size:
+            return f"{milliseconds // size} {word}"
+    return f"{milliseconds // 1000} s"
+
+
+def _took(state: State | None, kept: Artifact | None) -> int:
+    """How long the artifact took to make, in milliseconds; 0 if that is not known."""
+    if state is None or kept is None or kept.step not in state.steps:
+        return 0
+    return state.steps[kept.step].duration_ms
+
+
+def _roots(
+    found: Sequence[Cause], step_id: StepId, behind: Callable[[StepId], tuple[Shown, ...]]
+) -> tuple[Root, ...]:
+    above = [cause for cause in found if cause.step != step_id]
+    return tuple(Root(cause, behind(cause.step)) for cause in above[:MOST_ROOTS])
+
+
+def _below(names: Sequence[StepId], steps: Mapping[StepId, Step]) -> tuple[str, ...]:
+    return tuple(
+        f"{name} (touches the outside)" if steps[name].effects == "external" else name
+        for name in names
+    )
 
 
 def _unchanged(
-    where: Place, plan: Plan, step_id: StepId, changes: tuple[Change, ...]
-) -> tuple[str, ...]:
-    survey = survey_of(where, plan, wire.empty_store())
-    step = plan.steps[step_id]
+    key: Key | None, shown: Sequence[Shown], needs: int, moved: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parts that stayed, by name and in words."""
+    if key is None or not key.own:
+        return (), ()
+    changes = tuple(item.change for item in shown)
+    parts = unchanged_parts(key.own, changes)
+    if not needs or moved:
+        parts = tuple(part for part in parts if part != "upstream")
+    counts = {item.change.part: len(item.pieces) for item in shown}
+    above = max((len(c.names) for c in changes if c.part == "upstream"), default=0)
+    stayed = needs - max(moved, above)
+    return parts, tuple(unchanged_words(key.own, parts, counts, (stayed, needs)))
+
+
+# --- the past -------------------------------------------------------------------------------------------
+
+
+def _recorded(where: Place, step: str, run_id: str, against: str | None) -> Told:
+    store = where.open(readonly=True)
     try:
-        return unchanged_parts(own_parts(step, survey.observe(step).parts), changes)
-    except NoInputError:
-        return ()
+        line = where.line()
+        state = load_state(store, find_run(store, run_id, line))
+        step_id = known_step(state.plan, step)
+        texts = Texts(store, where.root)
+        past = Past(store, state, texts)
+        if against is None:
+            return _told_past(store, past, step_id)
+        other = load_state(store, find_run(store, against, line))
+        key = _key_in(past, step_id)
+        told = _compared(store, texts, other, step_id, key, state.plan.steps)
+        return replace(told, decision=state.steps[step_id].phase, run=state.run)
+    finally:
+        store.close()
 
 
-def _root(step_id: StepId, reasons: Mapping[StepId, Reason]) -> list[Json]:
-    """The chain of causes, the root first: because this changed, because that changed."""
-    chain: list[Json] = []
-    seen: set[str] = set()
-    current = step_id
-    while current in reasons and current not in seen:
-        seen.add(current)
-        reason = reasons[current]
-        chain.append({"step": current, "reason": reason_json(reason)})
-        if (
-            reason.code not in {"upstream_changed", "dependency_failed", "dependency_skipped"}
-            or not reason.because
-        ):
-            break
-        current = StepId(reason.because[0])
-    return chain[::-1]
+def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
+    state = past.state
+    here, step = state.steps[step_id], state.plan.steps[step_id]
+    reasons: dict[StepId, Reason] = {}
+    for other, found in state.steps.items():
+        reason = past.reason(other) if found.phase in {"done", "running"} else found.reason
+        if found.phase != "reused" and reason is not None:
+            reasons[other] = reason
+    roots = causes(state.graph, step_id, reasons)
+    ran = bool(past.attempts(step_id))
+    own = past.behind(step_id) if ran else ()
+    moved = next((len(s.change.names) for s in own if s.change.part == "upstream"), 0)
+    earlier = past.earlier(step_id)
+    key = past.key(step_id) if earlier is not None else None
+    unchanged, words = _unchanged(key, own, len(step.data_needs), moved)
+    failure = _failure(store, state, step_id)
+    what = failure[0].partition(": ")[2] if failure else ""
+    return Told(
+        step=step,
+        decision=here.phase,
+        head=f"{step_id} failed in {short(state.run)}: {what}." if failure else "",
+        reason=past.reason(step_id) if here.phase in {"done", "running"} else here.reason,
+        ran_because=past.reason(step_id) if ran else None,
+        run=state.run,
+        shown=own,
+        unchanged=unchanged,
+        unchanged_words=words,
+        causes=roots,
+        roots=_roots(roots, step_id, past.behind),
+        after=_below(state.graph.dependents.get(step_id, ()), state.plan.steps),
+        failure=tuple(failure[1:]),
+        next=tuple(n for n in failure_next(state) if " why " not in n) if failure else (),
+        kept=earlier,
+    )
 
 
-def _otherwise(outlook: Outlook) -> str:
-    newest = outlook.probe.newest if outlook.probe else None
-    if outlook.decision == "reuse" or newest is None:
-        return ""
-    origin = newest.run or "an amendment"
-    return f"with everything as it was, {newest.digest[:12]} of {origin} would be reused"
-
-
-_VERB = {"run": "will run", "reuse": "is reused", "maybe": "may run", "wait": "waits"}
-
-
-def _print_why(answer: Mapping[str, Json]) -> None:
-    reason = answer["reason"]
-    words = reason.get("text") if isinstance(reason, Mapping) else "nothing is known yet"
-    decision = str(answer["decision"])
-    out(f"{answer['step']} {_VERB.get(decision, decision)}: {words}")
-    _print_root(answer["root"])
-    changed = answer["changed"]
-    for change in changed if isinstance(changed, list) else []:
-        if isinstance(change, Mapping):
-            _print_change(change)
-    unchanged = answer["unchanged"]
-    if isinstance(unchanged, list) and unchanged:
-        out(f"  unchanged  {' · '.join(str(part) for part in unchanged)}")
-    if answer["otherwise"]:
-        out(f"  {answer['otherwise']}")
-
-
-def _print_root(root: Json) -> None:
-    if not isinstance(root, list) or len(root) <= 1:
-        return
-    links = [link for link in root if isinstance(link, Mapping)]
-    first = links[0]["reason"]
-    if isinstance(first, Mapping):
-        out(f"  root cause {links[0]['step']}: {first['text']}")
-        out(f"  through    {' → '.join(str(link['step']) for link in links[1:])}")
-
-
-def _print_change(change: Mapping[str, Json]) -> None:
-    before, after = change["before"], change["after"]
-    if change["part"] == "upstream" and isinstance(after, list):
-        out(f"  changed    upstream: {', '.join(str(name) for name in after)}")
-        return
-    out(f"  changed    {change['part']}")
-    if before is None and after is None:
-        return
-    old, new = _lines(before), _lines(after)
-    for line in list(difflib.unified_diff(old, new, n=0, lineterm=""))[2:22]:
-        if not line.startswith("@@"):
-            out(f"               {line[0]} {line[1:]}")
-
-
-def _lines(value: Json) -> list[str]:
-    if value is None:
+def _failure(store: Store, state: State, step_id: StepId) -> list[str]:
+    here = state.steps[step_id]
+    if here.phase != "failed":
         return []
-    if isinstance(value, str):
-        return value.splitlines()
-    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True).splitlines()
+    words = ""
+    if here.fed and here.fed[-1].feedback is not None:
+        try:
+            words = store.get(here.fed[-1].feedback).decode("utf-8", "replace")
+        except IntegrityError:  # it may have been removed since
+            words = ""
+    return failure_lines(state, {step_id: words}, only=step_id)
+
+
+# --- one against another --------------------------------------------------------------------------------
+
+
+def _key_in(past: Past, step_id: StepId) -> Key:
+    key = past.key(step_id)
+    if key is None:
+        phase, run = past.state.steps[step_id].phase, short(past.state.run)
+        raise UsageError(
+            f"'{step_id}' has no key in {run}: it is {phase} there",
+            hint=f"holdfast why {step_id} --run {run}",
+        )
+    return key
+
+
+def _compared(
+    store: Store,
+    texts: Texts,
+    other: State,
+    step_id: StepId,
+    key: Key,
+    steps: Mapping[StepId, Step],
+) -> Told:
+    known_step(other.plan, step_id)
+    before = _key_in(Past(store, other, texts), step_id)
+    shown = compare(before, key, texts, steps)
+    needs = len(steps[step_id].data_needs)
+    unknown = needs - len(key.above or {})
+    unchanged, words = _unchanged(key, shown, needs, unknown)
+    name, run = step_id, short(other.run)
+    if shown:
+        first = shown[0].change
+        reason = Reason(first.code, first.names)
+        head = f"{name} differs from what it was in {run}: {sentence(reason)}."
+    elif unknown:
+        reason = Reason("unchanged")
+        head = (
+            f"{name} has the same own parts as in {run}; what steps above bring is not known yet."
+        )
+    else:
+        reason = Reason("unchanged")
+        head = f"{name} is as it was in {run}: all {len(unchanged)} parts of its key are equal."
+    rows = [("not known", f"what {unknown} of {needs} steps above will bring")] if unknown else []
+    return Told(
+        step=steps[step_id],
+        decision="",
+        reason=reason,
+        head=head,
+        against=other.run,
+        shown=shown,
+        unchanged=unchanged,
+        unchanged_words=words,
+        rows=tuple(rows),
+    )

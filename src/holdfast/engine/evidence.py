@@ -107,11 +107,12 @@ class Texts:
     def artifact(self, step: Step, digest: Digest, form: Form) -> dict[str, Mark]:
         """The files of an artifact, or its bytes under the path or the id of its step."""
         if form != "tree":
-            return {step.produces[0] if step.produces else step.id: Mark(digest, form == "program")}
+            name = step.produces[0] if step.produces else f"artifact of {step.id}"
+            return {name: Mark(digest, form == "program")}
         try:
             entries = tree_entries(self._store.get(digest))
         except IntegrityError:
-            return {step.id: Mark(digest)}
+            return {f"artifact of {step.id}": Mark(digest)}
         return {entry.path: Mark(entry.digest, entry.executable) for entry in entries}
 
     def behind(self, change: Change) -> tuple[Piece, ...]:

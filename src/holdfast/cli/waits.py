@@ -1,0 +1,173 @@
+"""why --wait: what a step waits for in a run, and what that waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast import wire
+from holdfast.cli.place import Place, find_run, known_step
+from holdfast.cli.say import seconds, short
+from holdfast.cli.show import load_state
+from holdfast.cli.whytext import Told
+from holdfast.core.causes import causes
+from holdfast.core.react import limit_reached, may_start
+from holdfast.core.reasons import sentence
+from holdfast.core.state import COMPLETE, State
+from holdfast.model.event import Reason
+from holdfast.model.plan import StepId
+from holdfast.ports import Store
+
+MOST_NEEDS = 8
+Rows = list[tuple[str, str]]
+
+
+def told_waiting(where: Place, step: str, run_id: str | None) -> Told:
+    """The answer about the last run of the line, or about a named one."""
+    if run_id is None and not where.exists():
+        return _before_any(where, step)
+    store = where.open(readonly=True)
+    try:
+        line = where.line()
+        if run_id is None and not [row for row in store.runs() if line in {None, row.line}]:
+            return _before_any(where, step)
+        state = load_state(store, find_run(store, run_id, line))
+        return _told(store, state, known_step(state.plan, step))
+    finally:
+        store.close()
+
+
+def _before_any(where: Place, step: str) -> Told:
+    plan = where.load().plan
+    step_id = known_step(plan, step)
+    needs = [need.step for need in plan.steps[step_id].needs]
+    rows = [("needs", ", ".join(needs) if needs else "nothing: it would start at once")]
+    return Told(
+        step=plan.steps[step_id],
+        decision="pending",
+        reason=None,
+        head=f"{step_id} waits for a run: there is none yet.",
+        rows=tuple(rows),
+        next=("holdfast run",),
+    )
+
+
+def _told(store: Store, state: State, step_id: StepId) -> Told:
+    here, now = state.steps[step_id], wire.now_ms()
+    driven = state.status == "running" and wire.is_driven(store, state)
+    rows: Rows = []
+    reason = here.reason
+    if here.phase == "pending":
+        head, reason = _pending(state, step_id, now, rows, driven=driven)
+    elif here.phase == "waiting" and reason is not None:
+        head = f"{step_id} waits in {short(state.run)}: {sentence(reason)}."
+        rows += _held(reason)
+    else:
+        head = (
+            f"{step_id} does not wait: {_state_words(state, step_id, now)} in {short(state.run)}."
+        )
+    reasons = {s: found.reason for s, found in state.steps.items() if found.reason is not None}
+    stuck = here.phase in {"skipped", "waiting"}
+    return Told(
+        step=state.plan.steps[step_id],
+        decision="wait" if here.phase in {"pending", "waiting"} else here.phase,
+        reason=reason,
+        head=head,
+        run=state.run,
+        causes=causes(state.graph, step_id, reasons) if stuck else (),
+        rows=tuple(rows),
+        next=tuple(_next(state, step_id, driven=driven)),
+    )
+
+
+def _pending(
+    state: State, step_id: StepId, now: int, rows: Rows, *, driven: bool
+) -> tuple[str, Reason | None]:
+    needs = [need.step for need in state.plan.steps[step_id].needs]
+    open_needs = [need for need in needs if state.steps[need].phase not in COMPLETE]
+    for need in open_needs[:MOST_NEEDS]:
+        rows.append(("waits for", f"{need}: {_state_words(state, need, now)}"))
+    if len(open_needs) > MOST_NEEDS:
+        rows.append(("waits for", f"and {len(open_needs) - MOST_NEEDS} more"))
+    if needs:
+        rows.append(("complete", f"{len(needs) - len(open_needs)} of {len(needs)} needs"))
+    behind = [s for s in _blockers(state, step_id) if s not in open_needs]
+    for blocker in behind[:MOST_NEEDS]:
+        rows.append(("behind it", f"{blocker}: {_state_words(state, blocker, now)}"))
+    rows += _limits(state, now)
+    run = short(state.run)
+    if state.status != "running":
+        rest = f": {sentence(state.rest)}" if state.rest else ""
+        return f"{step_id} waits: {run} is {state.status}{rest}.", state.rest
+    if not driven:
+        return f"{step_id} waits: the engine of {run} is gone.", Reason("previous_interrupted")
+    if open_needs:
+        word = "a step" if len(open_needs) == 1 else f"{len(open_needs)} steps"
+        return f"{step_id} waits for {word} in {run}: {', '.join(open_needs[:4])}.", None
+    if not may_start(state, step_id):
+        running = ", ".join(list(state.running)[:4])
+        return f"{step_id} waits until {running} ended: one of them runs alone.", None
+    return f"{step_id} is ready in {run} and waits for a free place.", None
+
+
+def _blockers(state: State, step_id: StepId) -> Iterator[StepId]:
+    """The steps far above that everything in between waits for: running, held, failed, or ready."""
+    reached, queue = {step_id}, [step_id]
+    for current in queue:  # grows while it is walked
+        for need in state.plan.steps[current].needs:
+            phase = state.steps[need.step].phase
+            if need.step in reached or phase in COMPLETE:
+                continue
+            reached.add(need.step)
+            if phase == "pending" and state.missing[need.step]:
+                queue.append(need.step)
+            else:
+                yield need.step
+
+
+def _state_words(state: State, step_id: StepId, now: int) -> str:
+    step = state.steps[step_id]
+    if step.phase == "running":
+        return f"running for {seconds(max(0, now - step.started_at))}"
+    if step.phase in {"failed", "skipped", "waiting"} and step.reason is not None:
+        return f"{step.phase}, {sentence(step.reason)}"
+    if step.phase == "pending":
+        return "pending" if state.missing[step_id] else "ready to start"
+    return step.phase
+
+
+def _limits(state: State, now: int) -> Rows:
+    limits, rows = state.plan.limits, Rows()
+    if limits.attempts is not None:
+        rows.append(("limit", f"{state.attempts} of {limits.attempts} attempts are used"))
+    if limits.time is not None:
+        end = state.ended_at if state.status != "running" else now
+        used = seconds(max(0, end - state.since))
+        rows.append(("limit", f"{used} of {seconds(int(limits.time * 1000))} are used"))
+    if limits.parallel is not None:
+        rows.append(("limit", f"{len(state.running)} of {limits.parallel} places are taken"))
+    if state.status == "running" and (reached := limit_reached(state, now)) is not None:
+        rows.append(("limit", sentence(reached)))
+    return rows
+
+
+def _held(reason: Reason) -> Rows:
+    if reason.code != "effect_unconfirmed":
+        return []
+    return [
+        ("because", "it touches the outside, began, and never said that it had ended"),
+        ("to do", "look whether it happened; retry does it again, amend says what it gave"),
+    ]
+
+
+def _next(state: State, step_id: StepId, *, driven: bool) -> Iterator[str]:
+    phase = state.steps[step_id].phase
+    if phase == "waiting":
+        yield f"holdfast retry {step_id}    (does it again)"
+        yield f"holdfast amend {step_id} FILE    (puts its result in place)"
+    elif phase == "pending" and not driven:
+        yield "holdfast resume"
+    elif phase in {"failed", "skipped"}:
+        yield f"holdfast why {step_id} --run {short(state.run)}"
+        yield "holdfast resume"
+    else:
+        yield f"holdfast status {short(state.run)}"
