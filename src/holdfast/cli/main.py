@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from holdfast.cli.view import MODES, choose_view
+from holdfast.cli.options import asks_for_json, choose, share, shared_options
 from holdfast.errors import HoldfastError, PlanError
 from holdfast.model.version import VERSION
 
@@ -23,6 +23,7 @@ COMMANDS = {
     "retry": "holdfast.cli.run:retry",
     "stop": "holdfast.cli.run:stop",
     "amend": "holdfast.cli.amend:amend",
+    "attach": "holdfast.cli.attach:attach",
     "status": "holdfast.cli.show:status",
     "why": "holdfast.cli.why:why",
     "show": "holdfast.cli.show:show",
@@ -32,7 +33,7 @@ COMMANDS = {
     "rebuild": "holdfast.cli.maintain:rebuild",
 }
 PANELS = {
-    "Run": ("plan", "run", "resume", "retry", "stop", "amend"),
+    "Run": ("plan", "run", "resume", "retry", "attach", "stop", "amend"),
     "Understand": ("check", "status", "why", "show", "logs", "trace"),
     "Maintain": ("verify", "rebuild"),
 }
@@ -44,6 +45,7 @@ SHORT = {
     "retry": "Try a failed or held step again.",
     "stop": "Ask a running engine to stop after its running steps, or now.",
     "amend": "Put your own version in the place of a step's artifact.",
+    "attach": "Look on while a run goes on elsewhere.",
     "status": "Show where a run stands.",
     "why": "Say why a step runs or is reused, with what changed.",
     "show": "Print an artifact, an attempt or a run.",
@@ -80,7 +82,7 @@ class Commands(click.Group):
         module, _, name = target.partition(":")
         found = getattr(importlib.import_module(module), name)
         assert isinstance(found, click.Command)
-        return found
+        return share(found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The panels of the help page, from the table alone."""
@@ -96,34 +98,13 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(VERSION, "--version", prog_name="holdfast")
-@click.option("-C", "folder", metavar="DIR", help="Work as if started in DIR.")
-@click.option(
-    "--output",
-    type=click.Choice(MODES),
-    default="auto",
-    help="How to show things (default: rich on a terminal, plain elsewhere).",
-)
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
-@click.option("--no-input", is_flag=True, help="Never ask.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.pass_context
-def cli(
-    ctx: click.Context,
-    folder: str | None,
-    output: str,
-    color: str,
-    *,
-    no_input: bool,
-    debug: bool,
-) -> None:
+def cli(ctx: click.Context) -> None:
     """Make for agent work: run a plan of guarded steps, lose nothing, repeat nothing, say why."""
-    del debug  # read by main
-    ctx.obj = choose_view(output, color, no_input=no_input)
-    if folder is not None:
-        try:
-            os.chdir(folder)
-        except OSError as error:
-            raise click.UsageError(f"cannot work in '{folder}': {error.strerror}") from error
+    choose(ctx)
+
+
+shared_options(cli)
 
 
 def main() -> NoReturn:
@@ -143,7 +124,7 @@ def main() -> NoReturn:
     except HoldfastError as error:
         if "--debug" in arguments:
             raise
-        code = report(error, as_json="--json" in arguments)
+        code = report(error, as_json=asks_for_json(arguments))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141  # as if the signal of a broken pipe had ended it
