@@ -9,9 +9,9 @@ from typing import NoReturn
 
 import click
 
-from holdfast.cli.view import MODES, choose_view, view
-from holdfast.errors import HoldfastError, PlanError
-from holdfast.cli.view import MODES, choose_view
+from holdfast.cli.options import choose, share, shared_options
+from holdfast.cli.view import view
+from holdfast.errors import PlanError
 from holdfast.model.version import VERSION
 
 COMMANDS = {
@@ -22,6 +22,7 @@ COMMANDS = {
     "retry": "holdfast.cli.run:retry",
     "stop": "holdfast.cli.run:stop",
     "amend": "holdfast.cli.amend:amend",
+    "attach": "holdfast.cli.attach:attach",
     "status": "holdfast.cli.show:status",
     "why": "holdfast.cli.why:why",
     "show": "holdfast.cli.show:show",
@@ -31,7 +32,7 @@ COMMANDS = {
     "rebuild": "holdfast.cli.maintain:rebuild",
 }
 PANELS = {
-    "Run": ("plan", "run", "resume", "retry", "stop", "amend"),
+    "Run": ("plan", "run", "resume", "retry", "attach", "stop", "amend"),
     "Understand": ("check", "status", "why", "show", "logs", "trace"),
     "Maintain": ("verify", "rebuild"),
 }
@@ -43,6 +44,7 @@ SHORT = {
     "retry": "Try a failed or held step again.",
     "stop": "Ask a running engine to stop after its running steps, or now.",
     "amend": "Put your own version in the place of a step's artifact.",
+    "attach": "Look on while a run goes on elsewhere.",
     "status": "Show where a run stands.",
     "why": "Say why a step runs or is reused, with what changed.",
     "show": "Print an artifact, an attempt or a run.",
@@ -79,7 +81,7 @@ class Commands(click.Group):
         module, _, name = target.partition(":")
         found = getattr(importlib.import_module(module), name)
         assert isinstance(found, click.Command)
-        return found
+        return share(found)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what is wrong with a plan is shown as wide as things are shown."""
@@ -103,34 +105,13 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(VERSION, "--version", prog_name="holdfast")
-@click.option("-C", "folder", metavar="DIR", help="Work as if started in DIR.")
-@click.option(
-    "--output",
-    type=click.Choice(MODES),
-    default="auto",
-    help="How to show things (default: rich on a terminal, plain elsewhere).",
-)
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
-@click.option("--no-input", is_flag=True, help="Never ask.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.pass_context
-def cli(
-    ctx: click.Context,
-    folder: str | None,
-    output: str,
-    color: str,
-    *,
-    no_input: bool,
-    debug: bool,
-) -> None:
+def cli(ctx: click.Context) -> None:
     """Make for agent work: run a plan of guarded steps, lose nothing, repeat nothing, say why."""
-    del debug  # read by main
-    ctx.obj = choose_view(output, color, no_input=no_input)
-    if folder is not None:
-        try:
-            os.chdir(folder)
-        except OSError as error:
-            raise click.UsageError(f"cannot work in '{folder}': {error.strerror}") from error
+    choose(ctx)
+
+
+shared_options(cli)
 
 
 def main() -> NoReturn:
@@ -138,8 +119,6 @@ def main() -> NoReturn:
     arguments = sys.argv[1:]
     try:
         code = cli.main(arguments, prog_name="holdfast", standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
     except click.exceptions.Exit as leave:
         code = leave.exit_code
     except BrokenPipeError:
@@ -158,54 +137,6 @@ def main() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _unforeseen(error: Exception) -> int:
-    """A bug: the story goes into a file, one line to the person."""
-    import tempfile
-    import traceback
-
-    from holdfast.cli.say import talk
-
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="holdfast-report-", suffix=".txt", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(f"holdfast {VERSION}, python {sys.version}\n")
-        file.writelines(traceback.format_exception(error))
-    talk(f"error: {type(error).__name__}: {error} [this is a bug]")
-    talk(f"hint: the whole story is in {file.name}; nothing accepted is lost")
-    return 70
-
-
-def report(error: HoldfastError, *, as_json: bool) -> int:
-    """Say what happened: for people on stderr, for programs as one object on stdout."""
-    from holdfast.cli.say import talk
-
-    if as_json:
-        body: dict[str, object] = {"code": error.code, "message": error.message, "hint": error.hint}
-        if isinstance(error, PlanError):
-            body["problems"] = [
-                {
-                    "code": p.code,
-                    "message": p.message,
-                    "hint": p.hint,
-                    "where": {"file": p.file, "line": p.line, "column": p.column},
-                }
-                for p in error.problems
-            ]
-        sys.stdout.write(json.dumps({"error": body}, ensure_ascii=False) + "\n")
-    for line in _words(error).splitlines():
-        talk(line)
-    return error.exit_code
-
-
-def _words(error: HoldfastError) -> str:
-    if isinstance(error, PlanError):
-        from holdfast.formats.render import render
-
-        source = b""
-        with contextlib.suppress(OSError), open(error.problems[0].file, "rb") as file:
-            source = file.read(64 * 2**20)
-        return render(error.problems, source, width=error.width)
-    return f"error: {error}"
 def _nobody_reads() -> int:
     """Nobody reads the result any more: end as quietly as if the signal for it had ended us."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

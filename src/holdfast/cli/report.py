@@ -149,7 +149,7 @@ def _plan(error: PlanError, as_json: bool) -> int:
     source = b""
     with contextlib.suppress(OSError), open(first.file, "rb") as file:
         source = file.read(64 * 2**20)
-    for line in render(error.problems, source).rstrip("\n").splitlines():
+    for line in render(error.problems, source, width=error.width).rstrip("\n").splitlines():
         talk(line)
     return error.exit_code
 

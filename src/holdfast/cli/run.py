@@ -5,13 +5,14 @@ from __future__ import annotations
 import getpass
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import click
 
 from holdfast import wire
 from holdfast.cli.detach import detach as detached
+from holdfast.cli.ending import conclude
+from holdfast.cli.follow import Follower, following
 from holdfast.cli.notify import notify
 from holdfast.cli.place import (
     Place,
@@ -22,7 +23,8 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
-from holdfast.cli.say import Progress, end_block, out, out_json, talk
+from holdfast.cli.resume import resume_lines
+from holdfast.cli.say import out, out_json, short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
@@ -34,20 +36,10 @@ from holdfast.engine.loop import Engine
 from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
-from holdfast.errors import IntegrityError, PlanError, UsageError
+from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options, StopRequested
 from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Store
-
-EXIT = {
-    "completed": 0,
-    "failed": 1,
-    "blocked": 1,
-    "waiting": 3,
-    "limit": 5,
-    "escalated": 8,
-    "paused": 130,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +197,8 @@ def resume(
         raise UsageError(
             f"run {found} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
-    _say_kept(state)
+    for line in resume_lines(state):
+        talk(line)
     _say_edited(where, state)
     return _drive(where, state.plan, manner, lambda world: resume_run(world, found))
 
@@ -233,15 +226,6 @@ def _say_edited(where: Place, state: State) -> None:
         talk(
             f"{where.file} changed since; this run keeps its plan. 'holdfast run' takes the new one"
         )
-
-
-def _say_kept(state: State) -> None:
-    counts = state.counts
-    talk(
-        f"resuming {state.run}: {counts['done'] + counts['reused']} of {len(state.steps)} steps are kept"
-        + (f", {len(state.running)} were interrupted" if state.running else "")
-        + (f", {counts['failed']} failed and are tried again" if counts["failed"] else "")
-    )
 
 
 @click.command(epilog="\b\nExample:\n  holdfast retry build")
@@ -290,36 +274,32 @@ def _drive(
     settings = read_settings(where.root)
     store = where.open(create=True)
     try:
-        wishes = wire.Wishes(
-            parallel=manner.parallel or settings.parallel or 0,
-            beat_seconds=float(str(given["beat"])),
-            poll_seconds=float(str(given["poll"])),
-            lease_seconds=float(str(given["lease"])),
-            on_events=Progress(quiet=manner.quiet),
-            say=talk,
-        )
-        world = wire.world_for(plan, where.root, where.location, store, wishes)
-        state = wire.drive(lambda: begin(world), signals=True, world=world)
-        words = last_words(store, state)
+        with following(store, quiet=manner.quiet) as tell:
+            wishes = wire.Wishes(
+                parallel=manner.parallel or settings.parallel or 0,
+                beat_seconds=float(str(given["beat"])),
+                poll_seconds=float(str(given["poll"])),
+                lease_seconds=float(str(given["lease"])),
+                on_events=tell.events,
+                on_output=tell.output,
+                say=tell.say,
+            )
+            world = wire.world_for(plan, where.root, where.location, store, wishes)
+            state = wire.drive(lambda: _begun(begin(world), tell), signals=True, world=world)
+        code = conclude(store, state, where.file, as_json=manner.as_json)
     finally:
         store.close()
-    body = run_json(state, file=where.file, now=wire.now_ms())
-    if manner.as_json:
-        out_json(body)
-    else:
-        out(end_block(state, wire.now_ms(), words=words))
-    notify(settings.notify, body)
-    return EXIT.get(str(state.status), 1)
+    if settings.notify:
+        notify(settings.notify, run_json(state, file=where.file, now=wire.now_ms()))
+    return code
 
 
-def last_words(store: Store, state: State) -> dict[StepId, str]:
-    """What the last attempt of each failed step was refused with, as far as it is still there."""
-    words = {}
-    for step_id, step in state.steps.items():
-        if step.phase == "failed" and step.fed and step.fed[-1].feedback is not None:
-            with suppress(IntegrityError):
-                words[step_id] = store.get(step.fed[-1].feedback).decode("utf-8", "replace")
-    return words
+def _begun(begun: tuple[Hold, Engine], tell: Follower) -> tuple[Hold, Engine]:
+    state = begun[1].state
+    tell.began(state)
+    if state.ended:
+        tell.say(f"{short(state.run)} was begun under this key and is {state.status} already")
+    return begun
 
 
 def _manner(given: dict[str, object]) -> Manner:
@@ -393,7 +373,7 @@ def stop(
     if as_json:
         out_json({"schema": "holdfast.stop/1", "run": found, "now": now})
     else:
-        out(f"asked {found} to stop " + ("now" if now else "after its running steps"))
+        out(f"asked {short(found)} to stop " + ("now" if now else "after its running steps"))
     return 0
 
 

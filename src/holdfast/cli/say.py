@@ -1,4 +1,4 @@
-"""Words for people: plain lines, one per change, nothing that a terminal would obey."""
+"""Words for people: whole lines, nothing that a terminal would obey, in what the stream can show."""
 
 from __future__ import annotations
 
@@ -8,26 +8,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from typing import TextIO
 
-from holdfast.core.reasons import sentence
-from holdfast.core.state import State
+from holdfast.cli.view import View, view
 from holdfast.model.digest import Json
-from holdfast.model.event import (
-    AttemptAccepted,
-    AttemptFailed,
-    AttemptLost,
-    AttemptRejected,
-    AttemptStarted,
-    OutputsPlaced,
-    Reason,
-    Recorded,
-    StepFailed,
-    StepHeld,
-    StepsReset,
-    StepsReused,
-    StepsSkipped,
-)
-from holdfast.model.plan import StepId
+from holdfast.model.text import clean, one_line
 
 SIGNS = {
     "pending": "·",
@@ -38,20 +23,32 @@ SIGNS = {
     "failed": "✗",
     "skipped": "–",
 }
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+_WORDS = {sign: word for word, sign in SIGNS.items()}
+_ASCII = str.maketrans(
+    {"·": ".", "▸": ">", "⏸": "!", "✓": "+", "✗": "x", "–": "-", "─": "-", "│": "|"}
+    | {"…": "...", "×": "x", "−": "-", "→": "->"}
 )
+_PAINT = {
+    "▸": "36",
+    "⏸": "33",
+    "✓": "32",
+    "✗": "31",
+    "=": "2",
+    "–": "2",
+    "·": "2",
+    "error": "1;31",
+    "hint": "36",
+    "help": "36",
+    "next": "36",
+}
+_SIGN = re.compile(r"^( *)([·▸⏸✓=✗–])(?= )", re.MULTILINE)
+_HEAD = re.compile(r"^(error(?:\[\w+\])?|hint|help|next)(?=:)", re.MULTILINE)
 
 
-def clean(text: str) -> str:
-    """Text from outside with everything shown that a terminal would obey or hide."""
-    return _UNSAFE.sub(lambda found: f"\\u{{{ord(found.group()):x}}}", text)
-
-
-def out(text: str = "") -> None:
-    """A line of the result."""
+def out(text: str = "", *, raw: bool = False) -> None:
+    """A line of the result, or several. `raw`: words of others, not to be read as ours."""
     if sys.stdout is not None:
-        sys.stdout.write(clean(text) + "\n")
+        sys.stdout.write(shown(text, sys.stdout, raw=raw) + "\n")
 
 
 def talk(text: str) -> None:
@@ -59,18 +56,54 @@ def talk(text: str) -> None:
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(clean(text) + "\n")
+        sys.stderr.write(shown(text, sys.stderr) + "\n")
         sys.stderr.flush()
     except (OSError, ValueError):  # from now on into the void, or the exit would fail over it
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
+def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
+    """Text as it may be written to a stream: safe, and in signs that it has."""
+    text = clean(text)
+    if not raw:
+        text = dressed(text, view())
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        text = text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+    return text
+
+
+def dressed(text: str, how: View) -> str:
+    """Our own lines for a view: for a voice the word of a state in place of its sign, or in colour."""
+    if how.mode == "a11y":
+        text = _SIGN.sub(lambda found: f"{found[1]}{_WORDS[found[2]]}:", text)
+        return text.replace(" · ", ", ")
+    if how.colour:
+        text = _SIGN.sub(lambda found: found[1] + _painted(found[2], found[2]), text)
+        return _HEAD.sub(lambda found: _painted(found[1], found[1].partition("[")[0]), text)
+    return text
+
+
+def _painted(text: str, kind: str) -> str:
+    return f"\x1b[{_PAINT[kind]}m{text}\x1b[0m"
+
+
 def out_json(value: Mapping[str, Json]) -> None:
-    """One object on stdout."""
+    """One object on stdout; on one line where objects are lines."""
     if sys.stdout is None:
         return
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    indent = None if view().mode == "jsonl" else 2
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
+
+
+def out_line(value: Mapping[str, Json]) -> None:
+    """One object as one line on stdout, now."""
+    if sys.stdout is not None:
+        sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
 
 
 def short(run: str) -> str:
@@ -78,124 +111,25 @@ def short(run: str) -> str:
     return run[:10]
 
 
+def named(step: str) -> str:
+    """A step in a command that a person may copy."""
+    if re.fullmatch(r"[\w.-]+", step, re.ASCII):
+        return step
+    return "'" + one_line(step).replace("'", "'\"'\"'") + "'"
+
+
 def seconds(milliseconds: int) -> str:
     """A duration as people write it."""
     if milliseconds < 60_000:  # noqa: PLR2004 - a minute
         return f"{milliseconds / 1000:.1f} s"
     minutes, rest = divmod(milliseconds // 1000, 60)
-    return f"{minutes} min {rest} s"
+    if minutes < 60:  # noqa: PLR2004 - an hour
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
-class Progress:
-    """Tells what happened, line by line, as it is stored."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._unsure: dict[StepId, bool] = {}
-
-    def __call__(self, events: list[Recorded]) -> None:
-        """Tell a batch of events."""
-        if self._quiet:
-            return
-        for recorded in events:
-            for line in self._lines(recorded):
-                talk(line)
-
-    def _why_not(self, step: StepId) -> str:
-        if self._unsure.get(step):
-            return f"a part of its key cannot be computed (holdfast why {step})"
-        return "something it reads changed under way"
-
-    def _lines(self, recorded: Recorded) -> list[str]:
-        event = recorded.event
-        match event:
-            case AttemptStarted():
-                self._unsure[event.step] = not event.reusable
-                again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-                return [f"▸ {event.step}: {sentence(event.reason)}{again}"]
-            case AttemptAccepted():
-                note = "" if event.verified else ", unverified"
-                late = "" if event.reusable else f", not reusable: {self._why_not(event.step)}"
-                return [f"✓ {event.step}: {seconds(event.duration_ms)}{note}{late}"]
-            case AttemptRejected():
-                return [f"  {event.step}: guard '{event.guard}' rejected attempt {event.attempt}"]
-            case AttemptFailed() | AttemptLost():
-                return [f"  {event.step}: attempt {event.attempt} ended: {event.code}"]
-            case StepFailed():
-                return [f"✗ {event.step}: {sentence(event.reason)}", *_choices(event.reason)]
-            case StepHeld():
-                return [f"⏸ {event.step}: {sentence(event.reason)}"]
-            case StepsReused():
-                return [_reused(event)]
-            case StepsSkipped():
-                return [
-                    f"– {item.step}: skipped, needs '{item.because}'" for item in event.items[:20]
-                ]
-            case StepsReset():
-                return [f"· trying again: {', '.join(event.steps[:10])}"]
-            case OutputsPlaced():
-                return (
-                    [f"  {event.step}: wrote {', '.join(event.paths[:5])} from the store"]
-                    if event.paths
-                    else []
-                )
-            case _:
-                return []
-
-
-def _choices(reason: Reason) -> list[str]:
-    """What a person can do about an output that was changed by hand and does not stand."""
-    if reason.code != "output_modified":
-        return []
-    return [
-        "  to keep it: make it pass the guards; with nothing else changed, holdfast run adopts it",
-        "  to have it made again: holdfast run --on-drift regenerate (what is there is stored first)",
-        "  to leave it as it is: holdfast run --on-drift fail (the step fails, the rest goes on)",
-    ]
-
-
-def _reused(event: StepsReused) -> str:
-    names = [item.step for item in event.items]
-    shown = ", ".join(names[:6])
-    return f"= reused {len(names)}: {shown}" + (" …" if len(names) > 6 else "")  # noqa: PLR2004
-
-
-def end_block(
-    state: State, now: int, *, driven: bool = True, words: Mapping[StepId, str] | None = None
-) -> str:
-    """What a run came to, and what to do next.
-
-    `driven` is false if no engine drives it any more; `words` is what was said of failed steps.
-    """
-    counts = state.counts
-    complete = counts["done"] + counts["reused"]
-    end = state.ended_at or now
-    took = seconds(max(0, end - state.since))
-    what = (
-        f"{complete} of {len(state.steps)} done · {counts['reused']} reused, {counts['done']} ran"
-    )
-    abandoned = state.status == "running" and not driven
-    word = "running, but its engine is gone" if abandoned else state.status
-    lines = [f"{state.run} {word} · {what} · {took}"]
-    for step_id in state.graph.order:
-        step = state.steps[step_id]
-        if step.phase in {"failed", "waiting"} and step.reason is not None:
-            lines.append(f"{SIGNS[step.phase]} {step_id}: {sentence(step.reason)}")
-            lines += [f"    {line}" for line in (words or {}).get(step_id, "").splitlines()[-4:]]
-            lines += _choices(step.reason)
-    if counts["skipped"]:
-        lines.append(f"– {counts['skipped']} skipped because of that")
-    lines.append(f"next: {'holdfast resume' if abandoned else _next(state)}")
-    return "\n".join(lines)
-
-
-def _next(state: State) -> str:
-    if state.status == "failed":
-        first = next(s for s in state.graph.order if state.steps[s].phase == "failed")
-        return f"holdfast logs {first}    holdfast resume"
-    if state.status in {"paused", "limit", "blocked"}:
-        return "holdfast resume    holdfast status"
-    if state.status == "waiting":
-        first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
-        return f"holdfast why {first} --run @    holdfast retry {first}"
-    return "holdfast status    holdfast plan"
+def clock(milliseconds: int) -> str:
+    """A duration as a clock shows it, for lines that are drawn again and again."""
+    minutes, rest = divmod(max(0, milliseconds) // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -4,59 +4,82 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 
 import click
 
 from holdfast import wire
+from holdfast.cli.ending import last_words, print_lines
 from holdfast.cli.place import file_option, find_run, json_option, known_step, place, place_options
-from holdfast.cli.say import SIGNS, end_block, out, out_json
-from holdfast.core.reasons import sentence
+from holdfast.cli.say import out, out_json, out_line
+from holdfast.cli.status import status_lines
+from holdfast.cli.view import view
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.probe import read_state
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Artifact, Entry, tree_entries
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import (
-    AttemptAccepted,
-    AttemptFailed,
-    AttemptLost,
-    AttemptRejected,
-)
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Store
 from holdfast.store.codec import event_json
 
 SHORTEST = 6  # digits of a digest: shorter ones fit by chance
-Ended = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
 
 
-@click.command(epilog="\b\nExample:\n  holdfast status\n  holdfast status @-1 --json")
+@click.command(
+    epilog="\b\nExample:\n  holdfast status\n  holdfast status @-1 --json\n  holdfast status --watch"
+)
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--run", "also", metavar="RUN", help="Which run (default: the last of the line).")
+@click.option("--watch", is_flag=True, help="Go on showing it until the run ends or rests.")
 @file_option
 @place_options
 @json_option
 def status(
-    run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+    run_id: str | None,
+    also: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    watch: bool,
+    as_json: bool,
 ) -> int:
     """Show where a run stands; the last one of the line if none is named."""
     where = place(plan, store, plan_id)
     with_store = where.open(readonly=True)
     try:
-        state = load_state(with_store, find_run(with_store, run_id, where.line()))
-        driven = wire.is_driven(with_store, state)
+        state = load_state(with_store, find_run(with_store, _one_of(run_id, also), where.line()))
+        if watch and state.status == "running":
+            _watch(with_store, where.location, state)
+        if as_json:
+            out_json(run_json(state, file=where.file, now=wire.now_ms()))
+            return 0
+        how, driven = view(), wire.is_driven(with_store, state)
+        every, voice = how.verbose > 0, how.mode == "a11y"
+        words = last_words(with_store, state)
+        now = wire.now_ms()
+        print_lines(status_lines(state, now, words, driven=driven, every=every, voice=voice))
     finally:
         with_store.close()
-    if as_json:
-        out_json(run_json(state, file=where.file, now=wire.now_ms()))
-        return 0
-    for step_id in state.graph.order:
-        step = state.steps[step_id]
-        why = f": {sentence(step.reason)}" if step.reason else ""
-        tries = f" ({step.attempts} attempts)" if step.attempts > 1 else ""
-        out(f"{SIGNS[step.phase]} {step_id} {step.phase}{why}{tries}")
-    out(end_block(state, wire.now_ms(), driven=driven))
     return 0
+
+
+def _one_of(first: str | None, second: str | None) -> str | None:
+    if first and second and first != second:
+        raise UsageError(f"two runs are named: '{first}' and '{second}'")
+    return first or second
+
+
+def _watch(store: Store, home: str, state: State) -> None:
+    """Show a run until it ends or rests; nothing that this does reaches the run."""
+    from holdfast.cli.follow import following
+    from holdfast.cli.onlook import leaving, look_on
+
+    with leaving(lambda: None), following(store, hint="Ctrl-C ends the watching") as tell:
+        tell.began(state)
+        look_on(store, home, state, tell)
 
 
 def load_state(store: Store, run: RunId) -> State:
@@ -133,8 +156,7 @@ def _print_content(store: Store, digest: Digest, *, as_json: bool) -> None:
     try:
         _print_entries(tree_entries(content))
     except IntegrityError:  # not a list of files
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
+        _print_bytes(iter([content]))
 
 
 def artifact_json(artifact: Artifact) -> dict[str, Json]:
@@ -160,9 +182,19 @@ def _print_artifact(store: Store, artifact: Artifact) -> None:
     if artifact.form == "tree":
         _print_entries(tree_entries(store.get(artifact.digest)))
         return
+    _print_bytes(store.chunks(artifact.digest))
+
+
+def _print_bytes(pieces: Iterator[bytes]) -> None:
+    """Content as it is; on a terminal as text, with everything spelled out that a terminal would obey."""
     sys.stdout.flush()
-    for piece in store.chunks(artifact.digest):
-        sys.stdout.buffer.write(piece)
+    if not sys.stdout.isatty():
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        return
+    text = b"".join(pieces).decode("utf-8", "replace")
+    if text:
+        out(text.removesuffix("\n"), raw=True)
 
 
 def _print_entries(entries: tuple[Entry, ...]) -> None:
@@ -171,73 +203,42 @@ def _print_entries(entries: tuple[Entry, ...]) -> None:
         out(f"{mode} {entry.digest[:12]} {entry.size:>9} {entry.path}")
 
 
-@click.command(epilog="\b\nExample:\n  holdfast logs build\n  holdfast logs build --attempt 1")
+@click.command(
+    epilog="\b\nExample:\n  holdfast logs build -f\n  holdfast logs build --attempt 1 --grep error"
+)
 @click.argument("step")
-@click.option("--attempt", type=int, help="Which attempt (default: the last).")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the attempt ends.")
+@click.option("--attempt", type=int, metavar="N", help="Which attempt (default: the last).")
+@click.option("--grep", metavar="PATTERN", help="Only lines with this in them.")
+@click.option("--since", metavar="SPAN", help="All attempts that ended since: 90s, 5m, 2h, 7d.")
 @click.option("--run", "run_id", metavar="RUN", help="Which run (default: the last).")
-@file_option
+@click.option("--file", "plan", metavar="PLAN", help="The plan file (default: plan.yaml).")
 @place_options
 @json_option
 def logs(
     step: str,
     attempt: int | None,
+    grep: str | None,
+    since: str | None,
     run_id: str | None,
     plan: str | None,
     store: str | None,
     plan_id: str | None,
     *,
+    follow: bool,
     as_json: bool,
 ) -> int:
     """Print what an attempt wrote and why it did not count."""
+    from holdfast.cli.logs import Wanted, print_logs
+
     where = place(plan, store, plan_id)
+    wanted = Wanted(attempt, grep, since, follow=follow, as_json=as_json)
     with_store = where.open(readonly=True)
     try:
-        run = find_run(with_store, run_id, where.line())
-        state = load_state(with_store, run)
-        step_id = known_step(state.plan, step)
-        ended = _ended(with_store, run, step_id, attempt)
-        words = _blob(with_store, None if isinstance(ended, AttemptAccepted) else ended.feedback)
-        log = _blob(with_store, ended.log)
+        state = load_state(with_store, find_run(with_store, run_id, where.line()))
+        return print_logs(with_store, where.location, state, known_step(state.plan, step), wanted)
     finally:
         with_store.close()
-    if as_json:
-        out_json(
-            {
-                "schema": "holdfast.logs/1",
-                "run": run,
-                "step": step_id,
-                "attempt": ended.attempt,
-                "log": log,
-                "feedback": words,
-            }
-        )
-        return 0
-    for text, title in ((log, ""), (words, "feedback")):
-        if text:
-            if title:
-                out(f"--- {title}")
-            out(text.rstrip("\n"))
-    if not log and not words:
-        out(f"attempt {ended.attempt} of '{step_id}' wrote nothing")
-    return 0
-
-
-def _ended(store: Store, run: RunId, step: StepId, attempt: int | None) -> Ended:
-    found: Ended | None = None
-    for recorded in store.read(f"run:{run}"):
-        event = recorded.event
-        if isinstance(event, Ended) and event.step == step and attempt in {None, event.attempt}:
-            found = event
-    if found is None:
-        raise UsageError(
-            f"'{step}' has no ended attempt in {run}",
-            hint="it may have been reused: holdfast status",
-        )
-    return found
-
-
-def _blob(store: Store, digest: Digest | None) -> str:
-    return "" if digest is None else store.get(digest).decode("utf-8", "replace")
 
 
 @click.command(epilog="\b\nExample:\n  holdfast trace @ --json")
@@ -256,11 +257,14 @@ def trace(
         for recorded in with_store.read(f"run:{run}"):
             data = event_json(recorded)
             if as_json:
-                sys.stdout.write(json.dumps(data, ensure_ascii=False) + "\n")
+                out_line(data)
             else:
                 rest = {k: v for k, v in data.items() if k not in {"seq", "ts", "event"}}
                 body = json.dumps(rest, ensure_ascii=False)[:160]
-                out(f"{data['seq']:>5} {data['ts']} {data['event']} {body}")
+                out(f"{data['seq']:>5} {data['ts']} {data['event']} {body}", raw=True)
+        if view().mode == "jsonl":
+            state = load_state(with_store, run)
+            out_json(run_json(state, file=where.file, now=wire.now_ms()))
     finally:
         with_store.close()
     return 0

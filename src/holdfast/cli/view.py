@@ -12,6 +12,28 @@ import click
 
 Mode = Literal["rich", "plain", "json", "jsonl", "a11y"]
 MODES = ("auto", "rich", "plain", "json", "jsonl", "a11y")
+# Programs that let a model type commands say so in the environment; each of these is in use.
+AGENTS = (
+    "AGENT",
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CLINE_ACTIVE",
+    "CODEX_SANDBOX",
+    "CURSOR_AGENT",
+    "GEMINI_CLI",
+    "OPENCODE",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for on the command line, before or after the name of the command."""
+
+    output: str = "auto"
+    colour: str = "auto"
+    no_input: bool = False
+    quiet: bool = False
+    verbose: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +44,46 @@ class View:
     colour: bool = False
     width: int = 0
     asks: bool = False  # somebody is there to answer
+    quiet: bool = False
+    verbose: int = 0
+    live: bool = False  # a footer may be redrawn
 
 
-def choose_view(output: str, colour: str, *, no_input: bool) -> View:
+def choose_view(asked: Asked) -> View:
     """Decide how to show things; `auto` is rich only where a person looks at a terminal."""
     terminal = _is_terminal(sys.stdout) and _is_terminal(sys.stderr)
-    mode = _automatic(terminal=terminal) if output == "auto" else _mode(output)
-    width = shutil.get_terminal_size().columns if mode == "rich" else 0
-    wanted = mode == "rich" and terminal and not os.environ.get("NO_COLOR")
+    mode = _automatic(terminal=terminal) if asked.output == "auto" else _mode(asked.output)
+    obeys = _is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
     return View(
         mode=mode,
-        colour=colour == "always" or (colour == "auto" and wanted),
-        width=width,
-        asks=not no_input and _is_terminal(sys.stdin) and _is_terminal(sys.stderr),
+        colour=_coloured(asked.colour, drawn=mode == "rich" and terminal and obeys),
+        width=shutil.get_terminal_size().columns if mode == "rich" else 0,
+        asks=not asked.no_input and _is_terminal(sys.stdin) and _is_terminal(sys.stderr),
+        quiet=asked.quiet,
+        verbose=asked.verbose,
+        live=mode == "rich" and obeys,
     )
 
 
 def _automatic(*, terminal: bool) -> Mode:
     if os.environ.get("HOLDFAST_A11Y") == "1":
         return "a11y"
-    drawn = terminal and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
+    watched = any(_is_set(name) for name in ("CI", *AGENTS))
+    drawn = terminal and not watched and os.environ.get("TERM") != "dumb"
     return "rich" if drawn else "plain"
+
+
+def _coloured(wish: str, *, drawn: bool) -> bool:
+    """`--color` decides, then NO_COLOR, then FORCE_COLOR, then whether things are drawn at all."""
+    if wish != "auto":
+        return wish == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    return drawn or _is_set("FORCE_COLOR")
+
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "").lower() not in {"", "0", "false", "no"}
 
 
 def _mode(word: str) -> Mode:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.core.decide import Ending
@@ -13,6 +13,7 @@ from holdfast.core.values import filled
 from holdfast.engine.furnish import furnish, lay_out, write_file
 from holdfast.engine.outputs import SMALL, Kept, Outputs
 from holdfast.engine.survey import NoInputError, Survey
+from holdfast.engine.tee import Tee, tee_path
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form, Status, tree_bytes, tree_entries
@@ -51,6 +52,7 @@ class Bench:
         self._state = state
         self._survey = survey
         self._outputs = outputs
+        self._tees: dict[StepId, Tee] = {}
 
     # --- before ---------------------------------------------------------------------------------
 
@@ -107,7 +109,7 @@ class Bench:
             if started.reguard is not None:
                 lay_out(folder, step, self.candidate(started))
         names = (*step.env, *step.secrets)
-        say, given = world.on_output, self._given(step)
+        given = self._given(step)
         return Job(
             step=step if started.reguard is not None else _with_values(step, given),
             attempt=started.attempt,
@@ -118,8 +120,23 @@ class Bench:
             given=given,
             feedback=self._feedback(step.id),
             env={name: world.env[name] for name in names if name in world.env},
-            on_output=None if say is None else lambda stream, data: say(step.id, stream, data),
+            on_output=self._listener(started),
         )
+
+    def _listener(self, started: AttemptStarted) -> Callable[[str, bytes], None] | None:
+        """Lets people look on. Not if the attempt knows secrets: they are struck out of the whole log."""
+        if self._state.plan.steps[started.step].secrets:
+            return None
+        world, step_id = self._world, started.step
+        tee = Tee(tee_path(world.scratch, self._state.run, step_id, started.attempt))
+        self._tees[step_id] = tee
+
+        def listen(stream: str, data: bytes) -> None:
+            tee.add(data)
+            if world.on_output is not None:
+                world.on_output(step_id, stream, data)
+
+        return listen
 
     def _furnish(self, step: Step, folder: str) -> None:
         """Declared inputs, files named by the command, and the files of needed steps at their paths."""
@@ -179,6 +196,8 @@ class Bench:
 
     def clear(self, started: AttemptStarted) -> None:
         """Remove the attempt's directories."""
+        if tee := self._tees.pop(started.step, None):
+            tee.close()
         place = os.path.join(
             self._world.scratch, self._state.run, f"{started.step}.{started.attempt}"
         )

@@ -1,0 +1,140 @@
+"""What a run came to: the block at its end, its exit code, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from holdfast import wire
+from holdfast.cli.progress import choices
+from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
+from holdfast.cli.view import view
+from holdfast.core.reasons import sentence
+from holdfast.core.state import State
+from holdfast.core.views import run_json
+from holdfast.errors import IntegrityError
+from holdfast.model.plan import StepId
+from holdfast.model.text import one_line, wrap
+from holdfast.ports import Store
+
+EXIT = {
+    "completed": 0,
+    "failed": 1,
+    "blocked": 1,
+    "waiting": 3,
+    "limit": 5,
+    "escalated": 8,
+    "paused": 130,
+}
+MOST_STEPS = 20
+
+
+def conclude(
+    store: Store, state: State, file: str | None, *, as_json: bool, driven: bool = True
+) -> int:
+    """Print what a run came to; its exit code."""
+    now = wire.now_ms()
+    if as_json:
+        out_json(run_json(state, file=file, now=now))
+    else:
+        print_lines(end_block(state, now, driven=driven, words=last_words(store, state)))
+    return EXIT.get(str(state.status), 1)
+
+
+def last_words(store: Store, state: State) -> dict[StepId, str]:
+    """What the last attempt of each failed step was refused with, as far as it is still there."""
+    words = {}
+    for step_id, step in state.steps.items():
+        if step.phase == "failed" and step.fed and step.fed[-1].feedback is not None:
+            with suppress(IntegrityError):
+                words[step_id] = store.get(step.fed[-1].feedback).decode("utf-8", "replace")
+    return words
+
+
+def end_block(
+    state: State,
+    now: int,
+    *,
+    driven: bool = True,
+    words: Mapping[StepId, str] | None = None,
+    saved_ms: int = 0,
+) -> list[str]:
+    """What a run came to, and what to do next.
+
+    `driven` is false if no engine drives it any more; `words` is what was said of failed steps.
+    """
+    lines = [headline(state, now, driven=driven, saved_ms=saved_ms)]
+    lines += _open_steps(state, "failed", words or {})
+    lines += _open_steps(state, "waiting", words or {})
+    if skipped := state.counts["skipped"] - state.unselected:
+        lines.append(f"{SIGNS['skipped']} {_steps(skipped)} skipped because of that")
+    if state.unselected:
+        lines.append(f"{SIGNS['skipped']} {_steps(state.unselected)} not selected")
+    if state.status == "paused" and state.counts["pending"]:
+        lines.append(
+            f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
+        )
+    return [*lines, f"next: {next_commands(state, driven=driven)}"]
+
+
+def _steps(count: int) -> str:
+    return "1 step was" if count == 1 else f"{count} steps were"
+
+
+def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
+    """The run in one line."""
+    counts = state.counts
+    complete = counts["done"] + counts["reused"]
+    end = now if state.status == "running" else state.ended_at or now
+    took = seconds(max(0, end - state.since))
+    abandoned = state.status == "running" and not driven
+    word = "running, but its engine is gone" if abandoned else str(state.status)
+    saved = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
+    limit = ""
+    if state.status == "limit" and state.rest is not None:
+        limit = f" · {sentence(state.rest)}"
+    return (
+        f"{short(state.run)} {word} · {complete} of {len(state.steps)} done"
+        f" · {counts['reused']} reused, {counts['done']} ran · {took}{saved}{limit}"
+    )
+
+
+def _open_steps(state: State, phase: str, words: Mapping[StepId, str]) -> list[str]:
+    lines: list[str] = []
+    steps = [s for s in state.graph.order if state.steps[s].phase == phase]
+    for step_id in steps[:MOST_STEPS]:
+        step = state.steps[step_id]
+        if step.reason is None:
+            continue
+        lines.append(one_line(f"{SIGNS[phase]} {step_id}: {sentence(step.reason)}"))
+        lines += [f"    {one_line(line)}" for line in words.get(step_id, "").splitlines()[-4:]]
+        lines += choices(step.reason)
+    if len(steps) > MOST_STEPS:
+        lines.append(f"{SIGNS[phase]} {len(steps) - MOST_STEPS} more {phase}")
+    return lines
+
+
+def next_commands(state: State, *, driven: bool = True) -> str:
+    """The commands that fit where a run stands."""
+    if state.status == "running":
+        return "holdfast attach    holdfast stop" if driven else "holdfast resume"
+    first = next((s for s in state.graph.order if state.steps[s].phase == "failed"), None)
+    if state.status == "failed" and first is not None:
+        return f"holdfast logs {named(first)}    holdfast why {named(first)}    holdfast resume"
+    if state.status == "waiting":
+        first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
+        return f"holdfast why {named(first)} --run @    holdfast retry {named(first)}"
+    if state.status in {"paused", "limit", "blocked", "failed", "escalated"}:
+        return "holdfast resume    holdfast status"
+    last = next((s for s in reversed(state.graph.order) if not state.graph.dependents.get(s)), None)
+    if state.status == "completed" and last is not None:
+        return f"holdfast show {named(last)}    holdfast plan"
+    return "holdfast status    holdfast plan"
+
+
+def print_lines(lines: list[str]) -> None:
+    """Lines of the result, none wider than the terminal."""
+    width = view().width
+    for line in lines:
+        for piece in wrap(line, width):
+            out(piece)

@@ -1,0 +1,93 @@
+"""Who tells a person or a program what a run does while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from holdfast.cli.progress import Teller
+from holdfast.cli.say import out_line, talk
+from holdfast.cli.view import view
+from holdfast.core.state import State
+from holdfast.model.event import Recorded
+from holdfast.model.plan import StepId
+from holdfast.ports import Store
+from holdfast.store.codec import event_json
+
+
+class Follower(Protocol):
+    """Is told everything on the engine's own thread, and must not keep it waiting."""
+
+    def began(self, state: State) -> None:
+        """The run as it stands before its first news."""
+
+    def events(self, events: list[Recorded]) -> None:
+        """Events, just stored."""
+
+    def output(self, step: StepId, stream: str, data: bytes) -> None:
+        """What a running attempt wrote."""
+
+    def say(self, text: str) -> None:
+        """A sentence of the engine itself."""
+
+
+class Lines:
+    """One line for each change, on stderr."""
+
+    def __init__(self, teller: Teller) -> None:
+        self._teller = teller
+
+    def began(self, state: State) -> None:
+        self._teller.began(state)
+
+    def events(self, events: list[Recorded]) -> None:
+        for recorded in events:
+            for line in self._teller.lines(recorded):
+                talk(line)
+
+    def output(self, step: StepId, stream: str, data: bytes) -> None:
+        """Logs keep it; lines are for changes."""
+
+    def say(self, text: str) -> None:
+        talk(text)
+
+
+class Silent(Lines):
+    """Nothing but what the engine itself has to say."""
+
+    def events(self, events: list[Recorded]) -> None:
+        """Not asked for."""
+
+
+class Objects(Silent):
+    """Every event as an object of its own, on stdout."""
+
+    def events(self, events: list[Recorded]) -> None:
+        for recorded in events:
+            out_line(event_json(recorded))
+
+
+@contextmanager
+def following(
+    store: Store,
+    *,
+    quiet: bool = False,
+    usual: Mapping[StepId, int] | None = None,
+    hint: str = "",
+) -> Iterator[Follower]:
+    """The follower that fits the view. `usual` is how many milliseconds steps took before."""
+    how = view()
+    quiet = quiet or how.quiet
+    teller = Teller(store, voice=how.mode == "a11y", verbose=how.verbose > 0)
+    if how.mode == "jsonl":
+        yield Objects(teller)
+    elif quiet:
+        yield Silent(teller)
+    elif how.live:
+        from holdfast.cli.live import LiveView
+
+        with LiveView(teller, how, usual or {}, hint) as live:
+            yield live
+    else:
+        yield Lines(teller)

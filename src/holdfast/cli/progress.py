@@ -1,0 +1,217 @@
+"""What happens in a run, one line for each change, in words that stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.cli.say import SIGNS, named, seconds
+from holdfast.core.fold import INTERRUPTED
+from holdfast.core.reasons import sentence
+from holdfast.core.state import State
+from holdfast.errors import HoldfastError
+from holdfast.model.digest import Digest
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptFailed,
+    AttemptLost,
+    AttemptRejected,
+    AttemptStarted,
+    OutputsPlaced,
+    Reason,
+    Recorded,
+    StepFailed,
+    StepHeld,
+    StepsReset,
+    StepsReused,
+    StepsSkipped,
+)
+from holdfast.model.plan import Plan, StepId
+from holdfast.model.text import first_line, last_line, one_line
+from holdfast.ports import Store
+
+MOST_NAMES = 6
+MOST_SKIPPED = 20
+MOST_WORDS = 64 * 1024
+
+
+class Teller:
+    """Turns events into lines. Knows the plan for "of 3", and the store for the words of guards."""
+
+    def __init__(self, store: Store, *, voice: bool = False, verbose: bool = False) -> None:
+        self._store = store
+        self._voice = voice
+        self._verbose = verbose
+        self._plan: Plan | None = None
+        self._project = self._line = ""
+        self._tries: dict[StepId, int] = {}  # refused so far, since the step was last reset
+        self._started: dict[StepId, AttemptStarted] = {}
+
+    def began(self, state: State) -> None:
+        """What is known before the first event."""
+        self._plan, self._project, self._line = state.plan, state.project, state.line
+        for step_id, step in state.steps.items():
+            if step.rejections:
+                self._tries[step_id] = step.rejections
+
+    def lines(self, recorded: Recorded) -> list[str]:
+        """The lines of one event; often none."""
+        return [one_line(line) for line in self._lines(recorded)]
+
+    def _lines(self, recorded: Recorded) -> list[str]:
+        event = recorded.event
+        match event:
+            case AttemptStarted():
+                return [self._begins(event)]
+            case AttemptAccepted():
+                return [self._done(event)]
+            case AttemptRejected():
+                return [self._rejected(event)]
+            case AttemptFailed() | AttemptLost():
+                return [self._ended(event)]
+            case StepFailed():
+                return [
+                    f"{SIGNS['failed']} {event.step}: {sentence(event.reason)}",
+                    *choices(event.reason),
+                ]
+            case StepHeld():
+                return [f"{SIGNS['waiting']} {event.step}: {sentence(event.reason)}"]
+            case StepsReused():
+                return self._reused(event)
+            case StepsSkipped():
+                return _skipped(event)
+            case StepsReset():
+                return [self._again(event)]
+            case OutputsPlaced():
+                return [_placed(event)] if event.paths else []
+            case _:
+                return []
+
+    def _begins(self, event: AttemptStarted) -> str:
+        self._started[event.step] = event
+        if event.reguard is not None:
+            whose = "a person's version" if event.source == "human" else "the kept artifact"
+            return f"{SIGNS['running']} {event.step}: {sentence(event.reason)}; guarding {whose}"
+        again = "" if event.attempt == 1 else f"{self._which(event.step, event.attempt)}: "
+        return f"{SIGNS['running']} {event.step}: {again}{sentence(event.reason)}"
+
+    def _which(self, step: StepId, attempt: int) -> str:
+        """Which attempt of how many; after a reset or an interruption the two counts differ."""
+        most = 1 + (
+            self._plan.steps[step].retries if self._plan and step in self._plan.steps else 0
+        )
+        at = self._tries.get(step, 0) + 1
+        if at > most or most == 1:
+            return f"attempt {attempt}"
+        if at == attempt:
+            return f"attempt {attempt} of {most}"
+        return f"attempt {attempt}, try {at} of {most}"
+
+    def _done(self, event: AttemptAccepted) -> str:
+        began = self._started.pop(event.step, None)
+        self._tries.pop(event.step, None)
+        notes = [seconds(event.duration_ms)]
+        if event.attempt > 1:
+            notes.append(f"on attempt {event.attempt}")
+        if began is not None and began.reguard is not None:
+            kept = "a person's version stands" if event.source == "human" else "kept"
+            return f"{SIGNS['reused']} {event.step}: {kept}, its guards accept it"
+        if began is not None and self._is_same(began, event.digest):
+            notes.append("output unchanged")
+        if not event.verified:
+            notes.append("unverified")
+        if not event.reusable:
+            notes.append(f"not reusable: {self._why_not(event.step, began)}")
+        return f"{SIGNS['done']} {event.step}: {', '.join(notes)}"
+
+    def _is_same(self, began: AttemptStarted, digest: Digest) -> bool:
+        """Whether this is what the step made before. A step that never ran is not looked up."""
+        if began.reason.code == "never_ran":
+            return False
+        rows = [
+            row.digest
+            for row in self._store.artifacts(
+                project=self._project, line=self._line, step=began.step, status="accepted"
+            )
+        ]
+        return len(rows) > 1 and rows[-2] == digest
+
+    def _why_not(self, step: StepId, began: AttemptStarted | None) -> str:
+        if began is not None and not began.reusable:
+            return f"a part of its key cannot be computed (holdfast why {named(step)})"
+        return "something it reads changed under way"
+
+    def _rejected(self, event: AttemptRejected) -> str:
+        began = self._started.pop(event.step, None)
+        which = self._which(event.step, event.attempt)
+        if began is not None and began.reguard is not None:
+            which = "what is there"
+        else:
+            self._tries[event.step] = self._tries.get(event.step, 0) + 1
+        words = self._words(event.feedback, first_line)
+        return f"  {event.step}: guard '{event.guard}' rejected {which}{words}"
+
+    def _ended(self, event: AttemptFailed | AttemptLost) -> str:
+        self._started.pop(event.step, None)
+        which = self._which(event.step, event.attempt)
+        if event.code == INTERRUPTED:
+            return f"  {event.step}: {which} was interrupted"
+        if isinstance(event, AttemptFailed):
+            self._tries[event.step] = self._tries.get(event.step, 0) + 1
+        words = self._words(event.feedback, last_line)
+        return f"  {event.step}: {which} failed: {sentence(Reason(event.code))}{words}"
+
+    def _words(self, digest: Digest | None, pick: Callable[[str], str]) -> str:
+        """One line of what a guard or a command said."""
+        if digest is None:
+            return ""
+        try:
+            text = self._store.get(digest)[-MOST_WORDS:].decode("utf-8", "replace")
+        except HoldfastError:
+            return ""
+        words = pick(text)
+        return f": {words}" if words else ""
+
+    def _reused(self, event: StepsReused) -> list[str]:
+        names = [item.step for item in event.items]
+        if self._verbose:
+            return [
+                f"{SIGNS['reused']} {item.step}: {sentence(Reason(item.code))}"
+                for item in event.items
+            ]
+        rest = len(names) - MOST_NAMES
+        shown = ", ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+        count = f"{len(names)} steps" if self._voice else f"{len(names)} reused"
+        return [f"{SIGNS['reused']} {count}: {shown}"]
+
+    def _again(self, event: StepsReset) -> str:
+        for step in event.steps:
+            self._tries.pop(step, None)
+        rest = len(event.steps) - MOST_NAMES
+        names = ", ".join(event.steps[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+        return f"{SIGNS['pending']} trying again: {names}"
+
+
+def _skipped(event: StepsSkipped) -> list[str]:
+    lines = [
+        f"{SIGNS['skipped']} {item.step}: skipped, needs '{item.because}'"
+        for item in event.items[:MOST_SKIPPED]
+    ]
+    rest = len(event.items) - MOST_SKIPPED
+    return [*lines, f"{SIGNS['skipped']} {rest} more skipped"] if rest > 0 else lines
+
+
+def _placed(event: OutputsPlaced) -> str:
+    rest = len(event.paths) - MOST_NAMES
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"  {event.step}: wrote {', '.join(event.paths[:MOST_NAMES])}{more} from the store"
+
+
+def choices(reason: Reason) -> list[str]:
+    """What a person can do about an output that was changed by hand and does not stand."""
+    if reason.code != "output_modified":
+        return []
+    return [
+        "  to keep it: make it pass the guards; with nothing else changed, holdfast run adopts it",
+        "  to have it made again: holdfast run --on-drift regenerate (what is there is stored first)",
+        "  to leave it as it is: holdfast run --on-drift fail (the step fails, the rest goes on)",
+    ]

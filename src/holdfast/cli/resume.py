@@ -1,0 +1,82 @@
+"""What a resumed run will do, said before it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.cli.progress import MOST_NAMES
+from holdfast.cli.say import SIGNS, seconds, short
+from holdfast.core.fold import INTERRUPTED
+from holdfast.core.reasons import sentence
+from holdfast.core.state import Phase, State
+from holdfast.model.plan import StepId
+from holdfast.model.text import one_line
+
+
+def resume_lines(state: State) -> list[str]:
+    """What is kept, what was interrupted and what it had cost, what is tried again, what is still to do."""
+    counts = state.counts
+    kept = counts["done"] + counts["reused"]
+    lines = [f"resuming {short(state.run)}: {kept} of {len(state.steps)} steps are kept"]
+    broken = _interrupted(state)
+    last = _last_sign(state)
+    for step_id in broken[:MOST_NAMES]:
+        step = state.steps[step_id]
+        least = "at least " if step_id in state.running else ""  # nobody saw it end
+        took = last - step.started_at
+        cost = f" after {least}{seconds(took)}" if took > 0 else ""
+        lines.append(
+            f"{SIGNS['running']} {step_id}: attempt {step.attempts} was interrupted{cost}; it runs again"
+        )
+    if len(broken) > MOST_NAMES:
+        lines.append(f"  {len(broken) - MOST_NAMES} more were interrupted and run again")
+    for step_id in _steps(state, "failed")[:MOST_NAMES]:
+        reason = state.steps[step_id].reason
+        why = f" ({sentence(reason)})" if reason is not None else ""
+        lines.append(f"{SIGNS['failed']} {step_id}: failed{why}; it is tried again")
+    if counts["failed"] > MOST_NAMES:
+        lines.append(f"  {counts['failed'] - MOST_NAMES} more failed and are tried again")
+    for step_id in _steps(state, "waiting")[:MOST_NAMES]:
+        reason = state.steps[step_id].reason
+        why = f": {sentence(reason)}" if reason is not None else ""
+        lines.append(f"{SIGNS['waiting']} {step_id}: still waits{why}")
+    lines += _still_to_do(state)
+    return [one_line(line) for line in lines]
+
+
+def _interrupted(state: State) -> list[StepId]:
+    """Steps whose last attempt was broken off, by their engine or with it."""
+    return [
+        step_id
+        for step_id in state.graph.order
+        if (step := state.steps[step_id]).phase == "running"
+        or (step.phase == "pending" and step.last is not None and step.last.code == INTERRUPTED)
+    ]
+
+
+def _last_sign(state: State) -> int:
+    """The latest moment at which anything is known of a run."""
+    if state.status != "running":
+        return state.ended_at
+    return max(step.started_at + step.duration_ms for step in state.steps.values())
+
+
+def _still_to_do(state: State) -> list[str]:
+    """Steps that no attempt has begun: pending, or skipped because of what failed."""
+    begun = set(_interrupted(state))
+    left = [
+        step_id
+        for step_id in state.graph.order
+        if state.steps[step_id].phase in {"pending", "skipped"}
+        and step_id not in begun
+        and state.may_run(step_id)
+    ]
+    if not left:
+        return []
+    rest = len(left) - MOST_NAMES
+    names = ", ".join(left[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+    return [f"{SIGNS['pending']} {len(left)} still to do: {names}"]
+
+
+def _steps(state: State, phase: Phase) -> Sequence[StepId]:
+    return [s for s in state.graph.order if state.steps[s].phase == phase]

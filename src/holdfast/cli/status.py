@@ -1,0 +1,68 @@
+"""Where a run stands, on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.cli.ending import headline, next_commands
+from holdfast.cli.progress import choices
+from holdfast.cli.say import SIGNS, seconds
+from holdfast.core.reasons import sentence
+from holdfast.core.state import Phase, State
+from holdfast.model.plan import StepId
+from holdfast.model.text import first_line, one_line
+
+FEW = 20  # steps that fit on a screen, each on its line
+_OPEN = ("running", "waiting", "failed")
+
+
+def status_lines(
+    state: State,
+    now: int,
+    words: Mapping[StepId, str],
+    *,
+    driven: bool,
+    every: bool = False,
+    voice: bool = False,
+) -> list[str]:
+    """Each step, or of many only those that want attention; the run in one line; what to do next."""
+    every = every or len(state.steps) <= FEW
+    lines = [headline(state, now, driven=driven)]
+    for step_id in state.graph.order:
+        phase = state.steps[step_id].phase
+        if every or phase in _OPEN:
+            lines += _step(state, step_id, now, words.get(step_id, ""), voice=voice)
+    if not every:
+        lines += _rest(state)
+    return [*lines, f"next: {next_commands(state, driven=driven)}"]
+
+
+def _step(state: State, step_id: StepId, now: int, words: str, *, voice: bool) -> list[str]:
+    step = state.steps[step_id]
+    notes = [sentence(step.reason)] if step.reason else []
+    if step.attempts > 1:
+        most = 1 + state.plan.steps[step_id].retries
+        running = step.phase == "running" and step.attempts == step.rejections + 1 <= most
+        notes.append(
+            f"attempt {step.attempts} of {most}" if running else f"{step.attempts} attempts"
+        )
+    if step.phase == "running":
+        notes.append(f"for {seconds(max(0, now - step.started_at))}")
+    elif step.phase == "done":
+        notes.append(seconds(step.duration_ms))
+    what = "" if voice else f" {step.phase}"
+    told = f": {', '.join(notes)}" if notes else ""
+    lines = [one_line(f"{SIGNS[step.phase]} {step_id}{what}{told}")]
+    if step.phase == "failed" and (said := first_line(words)):
+        lines.append(f"    {one_line(said)}")
+    if step.phase == "failed" and step.reason is not None:
+        lines += choices(step.reason)
+    return lines
+
+
+def _rest(state: State) -> list[str]:
+    phases: tuple[Phase, ...] = ("done", "reused", "pending", "skipped")
+    counts = [(phase, state.counts[phase]) for phase in phases]
+    return [f"{SIGNS[phase]} {count} {phase}" for phase, count in counts if count] + [
+        "  (every step: holdfast status -v)"
+    ]

@@ -1,0 +1,50 @@
+"""What a running attempt writes, in a file beside its private directory, for whoever looks on.
+
+The file is no history: it is removed with the attempt's directory, and the log is stored with the fact.
+A full disk or a vanished directory only means that there is less to look at.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from holdfast.model.plan import RunId, StepId
+
+MOST_BYTES = 64 * 2**20
+
+
+def tee_path(scratch: str, run: RunId, step: StepId, attempt: int) -> str:
+    """Where the output of a running attempt is."""
+    return os.path.join(scratch, run, f"{step}.{attempt}.out")
+
+
+class Tee:
+    """Appends to the file as output comes; opened at the first byte."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None
+        self._room = MOST_BYTES
+
+    def add(self, data: bytes) -> None:
+        """Take a chunk."""
+        if self._room <= 0:
+            return
+        try:
+            if self._file is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._file = os.open(self._path, flags, 0o600)
+            os.write(self._file, data[: self._room])
+            self._room -= len(data)
+        except OSError:
+            self._room = 0
+
+    def close(self) -> None:
+        """The attempt is over."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+            with suppress(OSError):
+                os.unlink(self._path)
+        self._room = 0

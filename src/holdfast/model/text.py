@@ -1,0 +1,108 @@
+"""Text that is shown: nothing in it that a terminal would obey or hide, and how much room it takes."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+# C0 and C1 but tab and line feed, soft hyphen, marks and overrides of direction, zero width, separators
+# that break lines, fillers without ink, annotations, tags, halves of surrogate pairs.
+_UNSAFE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+_BREAKS: Final = re.compile("[\t\n]")
+ELLIPSIS: Final = "…"
+
+
+def clean(text: str) -> str:
+    """Text from outside, with everything spelled out that a terminal would obey or hide.
+
+    Line feeds and tabs stay, and the line ending of other systems counts as a line feed; a carriage
+    return alone would overwrite what stands before it, so it is spelled.
+    """
+    return _UNSAFE.sub(_spelled, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The same where one line is expected: a name, a path, a sentence. Nothing in it begins a new line."""
+    return _BREAKS.sub(_spelled, clean(text))
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return f"\\u{{{ord(found.group()):x}}}"
+
+
+def first_line(text: str) -> str:
+    """The first line with something on it."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def last_line(text: str) -> str:
+    """The last line with something on it, as it would stand on a terminal that is overwritten."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal clean text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_cell(letter) for letter in text)
+
+
+def _cell(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in {"W", "F"} else 1
+
+
+def cut(text: str, width: int) -> str:
+    """At most `width` columns of it; what is missing is marked."""
+    if cells(text) <= width:
+        return text
+    kept: list[str] = []
+    room = width - 1
+    for letter in text:
+        room -= _cell(letter)
+        if room < 0:
+            break
+        kept.append(letter)
+    return "".join(kept) + ELLIPSIS if width > 0 else ""
+
+
+def wrap(line: str, width: int, *, indent: int = 4) -> list[str]:
+    """One line as several, none wider than `width`, broken between words; 0 never breaks.
+
+    Further lines are indented a little more than the first. A word that is wider than a line is broken
+    where the line ends: nothing is left out.
+    """
+    if width <= 0 or cells(line) <= width:
+        return [line]
+    begin = " " * (len(line) - len(line.lstrip(" ")))
+    hang = begin + " " * indent if len(begin) + indent < width // 2 else ""
+    lines: list[str] = []
+    room = begin
+    for word in re.findall(r" *[^ ]+", line[len(begin) :]):
+        if cells(room) + cells(word) <= width:
+            room += word
+            continue
+        if room.strip():
+            lines.append(room)
+            room = hang
+        rest = word.lstrip(" ")
+        while cells(room) + cells(rest) > width:
+            piece = _head(rest, width - cells(room))
+            lines.append(room + piece)
+            room, rest = hang, rest[len(piece) :]
+        room += rest
+    return [*lines, room]
+
+
+def _head(text: str, width: int) -> str:
+    room = width
+    for at, letter in enumerate(text):
+        room -= _cell(letter)
+        if room < 0:
+            return text[: max(1, at)]
+    return text
