@@ -142,6 +142,13 @@ class BlobFiles:
         except OSError as error:
             raise StoreError(f"content '{digest}' cannot be removed: {error}") from error
 
+    def forget_unfinished(self, before: int) -> None:
+        """Remove what a killed process left half written before that second."""
+        with contextlib.suppress(OSError):
+            for entry in list(os.scandir(os.path.join(self._root, "tmp"))):
+                if entry.stat(follow_symlinks=False).st_mtime < before:
+                    os.unlink(entry.path)
+
     def forget_damaged(self, digest: Digest) -> None:
         """Remove what lies in quarantine under this name."""
         with contextlib.suppress(OSError):

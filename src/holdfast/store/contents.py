@@ -123,6 +123,7 @@ class Contents:
         self._database.write(work)
         for digest in given:
             self._files.forget(digest, second)
+        self._files.forget_unfinished(second)
 
     def drop(self, cursor: apsw.Cursor, digests: Iterable[Digest]) -> None:
         """Remove the rows of contents inside a writing transaction."""
