@@ -9,6 +9,7 @@ HoldfastError
 │   ├── ConflictError     another writer appended first
 │   └── FencedError       a newer engine took over; this one must stop
 ├── IntegrityError    the store contradicts itself: digest, chain, snapshot
+│   └── PurgedError       a person had this content removed
 ├── ProcessError      a process could not be started or watched
 ├── EditError         a set of files cannot be changed as asked
 ├── AttemptError      an attempt ended without a candidate (a fact for the journal)
@@ -145,6 +146,13 @@ class IntegrityError(HoldfastError):
 
     exit_code = 9
     code = "integrity"
+
+
+class PurgedError(IntegrityError):
+    """A person had this content removed for good; the store is as it should be."""
+
+    exit_code = 1
+    code = "purged"
 
 
 class ProcessError(HoldfastError):

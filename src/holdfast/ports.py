@@ -61,6 +61,15 @@ class RunRow:
     line: str
     number: int  # order of creation over the whole store
     fence: int
+    imported: bool = False  # history of another store: never continued, never reused by itself
+
+
+class Stored(NamedTuple):
+    """A content as the store has it: how large, and when it was last stored (ms since 1970)."""
+
+    digest: Digest
+    size: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +103,33 @@ class Stat(NamedTuple):
     inode: int
 
 
-class Store(Protocol):
+class Facts(Protocol):
+    """What happened, to be read: journals, runs and contents, of a store or of an export."""
+
+    def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
+        """The events of a journal in order, the chain checked on the way."""
+
+    def journals(self) -> Sequence[str]:
+        """The names of all journals."""
+
+    def runs(self, line: str | None = None, *, imported: bool = False) -> Sequence[RunRow]:
+        """All runs, oldest first; of one line if named; with `imported` also those of other stores."""
+
+    def get(self, digest: Digest) -> bytes:
+        """Content by digest, verified; IntegrityError if missing or damaged, PurgedError if purged."""
+
+
+class Store(Facts, Protocol):
     """Journals, artifact index, blobs, claims and holds in one place."""
 
     def commit(self, batch: Batch) -> None:
         """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is."""
 
-    def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
-        """The events of a journal in order, the chain checked on the way."""
-
     def last(self, journal: str) -> int:
         """The last sequence number of a journal; 0 if there is none."""
 
-    def journals(self) -> Sequence[str]:
-        """The names of all journals."""
-
-    def runs(self, line: str | None = None) -> Sequence[RunRow]:
-        """All runs, oldest first; of one line if named."""
+    def end(self, journal: str) -> tuple[int, Digest]:
+        """The last sequence number of a journal and the hash of its chain there."""
 
     def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
         """Create a run and commit its first batch in one transaction; gives the fence (1)."""
@@ -148,9 +167,6 @@ class Store(Protocol):
     def put(self, content: bytes | Iterable[bytes]) -> Digest:
         """Store content durably and return its digest. After this a batch may name it."""
 
-    def get(self, digest: Digest) -> bytes:
-        """Content by digest, verified; IntegrityError if missing or damaged."""
-
     def chunks(self, digest: Digest) -> Iterator[bytes]:
         """Content by digest in pieces, verified by the time the last piece is given."""
 
@@ -159,6 +175,21 @@ class Store(Protocol):
 
     def blobs(self) -> Iterator[Digest]:
         """The digests of everything stored."""
+
+    def stored(self) -> Iterator[Stored]:
+        """Everything stored with its size and age."""
+
+    def forget(self, digests: Iterable[Digest], before: int) -> None:
+        """Remove contents that nothing names, except those stored again since `before` (ms)."""
+
+    def remove_run(self, run: RunId, batch: Batch) -> None:
+        """Commit a batch and remove a run with its journal and its rows of the index, in one transaction."""
+
+    def add_runs(self, rows: Sequence[RunRow], batch: Batch) -> None:
+        """Commit a batch and add whole runs with it, in one transaction; a number of 0 means the next."""
+
+    def purge(self, digests: Sequence[Digest], numbers: Iterable[int], batch: Batch) -> None:
+        """Commit a batch, make these rows of the index unfit for reuse, and remove the contents."""
 
     def claim(self, key: ClaimKey, engine: str) -> int | None:
         """Take a claim; gives its fence, or None while a live engine has it."""
@@ -179,6 +210,9 @@ class Store(Protocol):
 
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         """The engines that say they hold this line."""
+
+    def held(self) -> Sequence[tuple[str, str, Holder]]:
+        """All holders of all lines: project, line, holder."""
 
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
         """Cached digests (and executable bits) of files that were hashed before."""

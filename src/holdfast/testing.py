@@ -28,6 +28,7 @@ from holdfast.ports import (
     RunRow,
     Stat,
     Store,
+    Stored,
 )
 
 T = TypeVar("T")
@@ -240,6 +241,18 @@ class CrashingStore:
     def put(self, content: bytes | Iterable[bytes]) -> Digest:
         return self._change(lambda: self._store.put(content))
 
+    def forget(self, digests: Iterable[Digest], before: int) -> None:
+        self._change(lambda: self._store.forget(digests, before))
+
+    def remove_run(self, run: RunId, batch: Batch) -> None:
+        self._change(lambda: self._store.remove_run(run, batch))
+
+    def add_runs(self, rows: Sequence[RunRow], batch: Batch) -> None:
+        self._change(lambda: self._store.add_runs(rows, batch))
+
+    def purge(self, digests: Sequence[Digest], numbers: Iterable[int], batch: Batch) -> None:
+        self._change(lambda: self._store.purge(digests, numbers, batch))
+
     def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
         self._write(lambda: self._store.replace_artifacts(rows))
 
@@ -269,8 +282,17 @@ class CrashingStore:
     def journals(self) -> Sequence[str]:
         return self._store.journals()
 
-    def runs(self, line: str | None = None) -> Sequence[RunRow]:
-        return self._store.runs(line)
+    def runs(self, line: str | None = None, *, imported: bool = False) -> Sequence[RunRow]:
+        return self._store.runs(line, imported=imported)
+
+    def end(self, journal: str) -> tuple[int, Digest]:
+        return self._store.end(journal)
+
+    def stored(self) -> Iterator[Stored]:
+        return self._store.stored()
+
+    def held(self) -> Sequence[tuple[str, str, Holder]]:
+        return self._store.held()
 
     def find(
         self, project: str, line: str, step: StepId, ref: Digest, *, content: bool = False

@@ -28,6 +28,15 @@ COMMANDS = {
     "show": "holdfast.cli.show:show",
     "logs": "holdfast.cli.show:logs",
     "trace": "holdfast.cli.show:trace",
+    "history": "holdfast.cli.history:history",
+    "ls": "holdfast.cli.history:ls",
+    "export": "holdfast.cli.archive:export",
+    "import": "holdfast.cli.archive:import_",
+    "gc": "holdfast.cli.gc:gc",
+    "pin": "holdfast.cli.pin:pin",
+    "purge": "holdfast.cli.pin:purge",
+    "doctor": "holdfast.cli.doctor:doctor",
+    "completion": "holdfast.cli.completion:completion",
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
 }
@@ -35,6 +44,10 @@ PANELS = {
     "Run": ("plan", "run", "resume", "retry", "attach", "stop", "amend"),
     "Understand": ("check", "status", "why", "show", "logs", "trace"),
     "Maintain": ("verify", "rebuild"),
+    "Run": ("plan", "run", "resume", "retry", "stop", "amend"),
+    "Understand": ("check", "status", "why", "show", "logs", "trace", "history", "ls"),
+    "Connect": ("export", "import"),
+    "Maintain": ("gc", "pin", "purge", "doctor", "verify", "rebuild", "completion"),
 }
 SHORT = {
     "check": "Check a plan file and say everything that is wrong with it.",
@@ -50,6 +63,15 @@ SHORT = {
     "show": "Print an artifact, an attempt or a run.",
     "logs": "Print the log of a step's attempt.",
     "trace": "Print the journal of a run, one event a line.",
+    "history": "Show the runs of the line, newest first.",
+    "ls": "List the names of steps, their paths, or runs.",
+    "export": "Write a run, or the whole store, into one file.",
+    "import": "Add an exported run as history, or restore a back-up.",
+    "gc": "Remove old runs that nothing stands on, and what nothing names.",
+    "pin": "Keep a run, an artifact or a content whatever its age.",
+    "purge": "Remove a content for good, leaving a tombstone.",
+    "doctor": "Check this machine, the store and the plan; say how to fix.",
+    "completion": "Print the completion script of a shell.",
     "verify": "Check the whole store: chain, digests, state, index.",
     "rebuild": "Make the index of artifacts again from the journals.",
 }
@@ -90,6 +112,11 @@ class Commands(click.Group):
         except PlanError as error:
             error.width = view().width
             raise
+        if "_HOLDFAST_COMPLETE" in os.environ:
+            from holdfast.cli.completion import equip
+
+            equip(found)
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The panels of the help page, from the table alone."""

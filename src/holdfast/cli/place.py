@@ -129,6 +129,8 @@ json_option = click.option(
 def find_run(store: Store, given: str | None, line: str | None) -> RunId:
     """A run by id, by unique prefix, or counted back: `@` is the last, `@-1` the one before."""
     rows = [row for row in store.runs() if line is None or row.line == line]
+    if given is not None and not given.startswith("@"):
+        return _by_prefix(list(store.runs(imported=True)), given)
     if not rows:
         raise UsageError(
             "there is no run yet" + (f" of line '{line}'" if line else ""), hint="holdfast run"
@@ -140,7 +142,7 @@ def find_run(store: Store, given: str | None, line: str | None) -> RunId:
         if back >= len(rows):
             raise UsageError(f"there are only {len(rows)} runs")
         return rows[-1 - back].run
-    return _by_prefix(list(store.runs()), given)
+    raise UsageError(f"there is no run '{given}'", hint="holdfast history")
 
 
 def _by_prefix(rows: list[RunRow], given: str) -> RunId:

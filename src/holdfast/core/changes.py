@@ -35,7 +35,8 @@ class Probe:
 
     `found` is the newest accepted artifact under the config ref, `same_content` under the input ref,
     `newest` under any ref; `changes` say how the present key differs from the one of `newest`.
-    `unsure` names parts of the key that could not be computed; they disable reuse.
+    `unsure` names parts of the key that could not be computed; they disable reuse. `gone` says that a
+    person had the content of `newest` removed.
     """
 
     step: StepId
@@ -46,6 +47,7 @@ class Probe:
     changes: tuple[Change, ...] = ()
     unsure: tuple[str, ...] = ()
     previous: Literal["", "failed", "incomplete", "interrupted"] = ""
+    gone: bool = False
 
 
 class Choice(NamedTuple):
@@ -103,6 +105,8 @@ def _expired(step: Step, artifact: Artifact, now: int) -> Choice | None:
 
 def _only_guard(probe: Probe) -> Artifact | None:
     """The artifact that only the guards stand between, if it is so."""
+    if probe.gone:
+        return None
     return probe.newest if [change.part for change in probe.changes] == ["guards"] else None
 
 
@@ -115,8 +119,8 @@ def _why_run(probe: Probe) -> Reason:
         return Reason("previous_incomplete" if probe.previous == "incomplete" else "never_ran")
     if (
         not probe.changes
-    ):  # the artifact under this very key may not be reused: its inputs moved under way
-        return Reason("input_changed")
+    ):  # the artifact under this very key may not be reused: purged, or its inputs moved under way
+        return Reason("output_missing" if probe.gone else "input_changed")
     first = probe.changes[0]
     return Reason(
         first.code, tuple(n for c in probe.changes if c.code == first.code for n in c.names)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from holdfast.core.refs import Upstream, refs_of, w_ref
 from holdfast.core.state import State
 from holdfast.core.views import amended_row, artifacts_of
 from holdfast.engine.probe import read_state
 from holdfast.errors import HoldfastError
-from holdfast.model.artifact import Artifact
-from holdfast.model.event import Reused, RunOpened, StepAmended
-from holdfast.ports import RunRow, Store
+from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.digest import Digest
+from holdfast.model.event import (
+    ContentPurged,
+    Recorded,
+    Reused,
+    RunCollected,
+    RunImported,
+    RunOpened,
+    StepAmended,
+)
+from holdfast.model.plan import RunId
+from holdfast.ports import Facts, RunRow, Store
 
 CORRUPT, UNREADABLE = 1, 4
 
@@ -33,9 +44,9 @@ def audit(store: Store) -> Audit:
     problems = list(store.check())
     bits = CORRUPT if problems else 0
     events = sum(store.last(journal) for journal in store.journals())
-    rows = store.runs()
+    rows = store.runs(imported=True)
     for row in rows:
-        found = _run_problem(store, row)
+        found = run_problem(store, row)
         if found:
             problems.append(found)
             bits |= UNREADABLE
@@ -50,7 +61,8 @@ def audit(store: Store) -> Audit:
     return Audit(tuple(problems), bits, len(rows), events, blobs)
 
 
-def _run_problem(store: Store, row: RunRow) -> str:
+def run_problem(store: Facts, row: RunRow) -> str:
+    """Why a run cannot be read, '' if it can."""
     try:
         state = read_state(store, row.run)
     except HoldfastError as error:
@@ -62,47 +74,95 @@ def _run_problem(store: Store, row: RunRow) -> str:
     return ""
 
 
-Placed = tuple[tuple[int, float], Artifact]  # number of the run, place in it
+class Placed(NamedTuple):
+    """A row of the index, and the event behind it."""
+
+    place: tuple[int, float]  # number of the run, place in it
+    journal: str
+    seq: int
+    row: Artifact
 
 
-def rebuilt_index(store: Store) -> list[Artifact]:
+_Known = dict[tuple[str, str, str], list[Placed]]
+
+
+def rebuilt_index(store: Facts) -> list[Artifact]:
     """The index of artifacts, from the journals alone, in the order of acceptance."""
-    rows = store.runs()
+    rows = store.runs(imported=True)
     placed: list[Placed] = []
-    known: dict[tuple[str, str, str], list[Placed]] = {}
+    known: _Known = {}
 
-    def keep(place: tuple[int, float], artifact: Artifact) -> None:
-        placed.append((place, artifact))
-        key = (artifact.project, artifact.line, artifact.step)
-        known.setdefault(key, []).append((place, artifact))
+    def keep(found: Placed, among: _Known) -> None:
+        placed.append(found)
+        key = (found.row.project, found.row.line, found.row.step)
+        among.setdefault(key, []).append(found)
 
-    for place, artifact in _amended(store, rows):
-        keep(place, artifact)
+    for found in _amended(store, rows):
+        keep(found, known)
     for row in rows:
-        found = artifacts_of(store.read(f"run:{row.run}"), _origin(store, row, known))
-        for seq, artifact in found:
-            keep((row.number, seq), artifact)
-    placed.sort(key=lambda item: item[0])
-    return [artifact for _, artifact in placed]
+        journal, among = f"run:{row.run}", {} if row.imported else known
+        for seq, artifact in artifacts_of(store.read(journal), _origin(store, row, among)):
+            source = replace(artifact, source="imported") if row.imported else artifact
+            keep(Placed((row.number, seq), journal, seq, source), among)
+    placed.sort(key=lambda found: found.place)
+    return _without_purged(store, placed)
 
 
-def _amended(store: Store, rows: Sequence[RunRow]) -> Iterator[Placed]:
+def _amended(store: Facts, rows: Sequence[RunRow]) -> Iterator[Placed]:
     """The versions of people, each after the event that was the latest when it was given."""
-    number = {row.run: row.number for row in rows}
     owners = {row.run: (row.project, row.line) for row in rows}
     for journal in store.journals():
-        project, line = "", ""
-        for recorded in store.read(journal) if journal.startswith("line:") else ():
+        events = list(store.read(journal)) if journal.startswith("line:") else []
+        number = {row.run: row.number for row in rows}
+        number |= {e.run: e.number for _, _, e in events if isinstance(e, RunCollected)}
+        project, line = _owner(events, owners)
+        for recorded in events:
             event = recorded.event
-            if isinstance(event, RunOpened):
-                project, line = owners[event.run]
-            elif isinstance(event, StepAmended):
+            if isinstance(event, StepAmended):
                 place = (number.get(event.after_run, 0), event.after_seq + 0.5)
-                yield place, amended_row(event, project, line, recorded.at)
+                row = amended_row(event, project, line, recorded.at)
+                yield Placed(place, journal, recorded.seq, row)
+
+
+def _owner(events: Sequence[Recorded], owners: Mapping[RunId, tuple[str, str]]) -> tuple[str, str]:
+    """Project and name of a line: any of its runs that is still there knows them."""
+    for _, _, event in events:
+        if isinstance(event, RunOpened | RunImported) and event.run in owners:
+            return owners[event.run]
+    return "", ""
+
+
+def _without_purged(store: Facts, placed: Sequence[Placed]) -> list[Artifact]:
+    """The rows in order; those whose content a person had removed afterwards may not be reused."""
+    purges = [
+        (frozenset(event.digests), dict(event.upto))
+        for journal in store.journals()
+        if journal.startswith("line:")
+        for _, _, event in store.read(journal)
+        if isinstance(event, ContentPurged)
+    ]
+    rows = []
+    for found in placed:
+        row = found.row
+        unfit = any(
+            found.seq <= upto.get(found.journal, 0) and row.reusable and holds(store, row, digests)
+            for digests, upto in purges
+        )
+        rows.append(replace(row, reusable=False) if unfit else row)
+    return rows
+
+
+def holds(store: Facts, row: Artifact, digests: Collection[Digest]) -> bool:
+    """Whether an artifact is one of these contents or a tree with one of them in it."""
+    if row.digest in digests:
+        return True
+    if row.form != "tree":
+        return False
+    return any(entry.digest in digests for entry in tree_entries(store.get(row.digest)))
 
 
 def _origin(
-    store: Store, run: RunRow, known: Mapping[tuple[str, str, str], list[Placed]]
+    store: Facts, run: RunRow, known: Mapping[tuple[str, str, str], list[Placed]]
 ) -> Callable[[int, Reused], Artifact | None]:
     """Which row a reuse by content stood on.
 
@@ -122,7 +182,7 @@ def _origin(
             if ref is not None and digest is not None:
                 above[need] = Upstream(ref, digest)
         rows = known.get((run.project, run.line, item.step), [])
-        for place, row in sorted(rows, key=lambda entry: entry[0], reverse=True):
+        for place, _, _, row in sorted(rows, key=lambda entry: entry.place, reverse=True):
             stands = row.status == "accepted" and row.reusable and row.digest == item.digest
             if stands and place < (run.number, seq):
                 own = store.get(row.own_ref)

@@ -13,11 +13,11 @@ from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.errors import IntegrityError
-from holdfast.model.artifact import Artifact
+from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Options, RunStarted
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
-from holdfast.ports import Store
+from holdfast.ports import Facts, Store
 
 
 class Probed(NamedTuple):
@@ -71,8 +71,18 @@ class Prober:
             changes=() if newest is None else self.changes(step, own, upstream, newest, moved),
             unsure=seen.unsure,
             previous=self._before(step.id, refs, previous),
+            gone=newest is not None and not newest.reusable and not self._is_whole(newest),
         )
         return Probed(probe, own, seen.parts)
+
+    def _is_whole(self, artifact: Artifact) -> bool:
+        """Whether the content of an artifact is all there; a person may have had it removed."""
+        if not self._store.has(artifact.digest):
+            return False
+        if artifact.form != "tree":
+            return True
+        entries = tree_entries(self._store.get(artifact.digest))
+        return all(self._store.has(entry.digest) for entry in entries)
 
     def refresh(self) -> None:
         """Forget what was looked up if the line's journal grew: a person may have amended a step."""
@@ -202,7 +212,7 @@ class Prober:
         return self._past[run]
 
 
-def read_state(store: Store, run: RunId) -> State | None:
+def read_state(store: Facts, run: RunId) -> State | None:
     """A run as its journal tells it; None if there is no such journal."""
     events = list(store.read(f"run:{run}"))
     if not events:

@@ -24,6 +24,7 @@ from holdfast.model.event import (
     Options,
     PlanVersioned,
     Recorded,
+    RunCollected,
     RunEnded,
     RunEvent,
     RunOpened,
@@ -122,10 +123,14 @@ def _latest_plan(world: World, journal: str) -> Digest | None:
 
 
 def _run_of_key(world: World, project: str, line: str, key: str) -> RunId | None:
+    found = None
     for recorded in world.store.read(line_journal(project, line)):
-        if isinstance(recorded.event, RunOpened) and recorded.event.key == key:
-            return recorded.event.run
-    return None
+        event = recorded.event
+        if isinstance(event, RunOpened) and event.key == key:
+            found = found or event.run
+        elif isinstance(event, RunCollected) and event.run == found:
+            found = None
+    return found
 
 
 def _continue(

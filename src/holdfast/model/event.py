@@ -296,7 +296,91 @@ class StopRequested:
     by: str
 
 
-LineEvent = PlanVersioned | RunOpened | StepAmended | StopRequested
+PinKind = Literal["run", "step", "content"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A person wants this kept whatever its age: a run, a step's present artifact, or a content.
+
+    `name` is what was pinned (a run id, a step id, a digest); for a step `digest` and `run` say which
+    artifact it had then.
+    """
+
+    kind: PinKind
+    name: str
+    by: str
+    because: Digest | None = None
+    digest: Digest | None = None
+    run: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unpinned:
+    """It may be removed again when it is old."""
+
+    kind: PinKind
+    name: str
+    by: str
+    because: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCollected:
+    """An ended run was removed as a whole; what is left of it is how its journal ended.
+
+    `number` is its place in the order of runs, so that what came after it keeps its place.
+    """
+
+    run: RunId
+    number: int
+    last: int
+    hash: Digest
+    by: str
+
+
+class UpTo(NamedTuple):
+    """A journal up to one of its events."""
+
+    journal: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContentPurged:
+    """A person had these contents removed for good.
+
+    No artifact that an event up to `upto` made of them may be reused; the same content made later may.
+    """
+
+    digests: tuple[Digest, ...]
+    by: str
+    because: Digest | None = None
+    upto: tuple[UpTo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunImported:
+    """A run that another store made was added as history; `absent` are contents that it came without."""
+
+    run: RunId
+    last: int
+    hash: Digest
+    by: str
+    absent: tuple[Digest, ...] = ()
+
+
+LineEvent = (
+    PlanVersioned
+    | RunOpened
+    | StepAmended
+    | StopRequested
+    | Pinned
+    | Unpinned
+    | RunCollected
+    | ContentPurged
+    | RunImported
+)
 Event = RunEvent | LineEvent
 
 

@@ -26,12 +26,14 @@ import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.errors import IntegrityError, StoreError
 from holdfast.model.digest import Digest
 
 SMALL = 16 * 1024  # contents up to this size live in the database
+FRESH = 600  # seconds for which a content counts as just stored
 _PIECE = 1024 * 1024
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -82,6 +84,7 @@ class BlobFiles:
         self._make_shards()
         if self._size(digest) != size:
             return False
+        self._freshen(digest)
         self._sync_directory(os.path.dirname(self._path(digest)))
         return True
 
@@ -122,6 +125,42 @@ class BlobFiles:
                     if _NAME.fullmatch(name):
                         yield Digest(name)
 
+    def stored(self) -> Iterator[tuple[Digest, int, int]]:
+        """Each file with its size and the second in which it was last stored."""
+        for digest in self.digests():
+            with contextlib.suppress(FileNotFoundError):
+                found = os.lstat(self._path(digest))
+                yield digest, found.st_size, int(found.st_mtime)
+
+    def forget(self, digest: Digest, before: int | None = None) -> None:
+        """Remove a file, unless it was stored again since that second."""
+        try:
+            if before is None or os.lstat(self._path(digest)).st_mtime < before:
+                os.unlink(self._path(digest))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise StoreError(f"content '{digest}' cannot be removed: {error}") from error
+
+    def forget_unfinished(self, before: int) -> None:
+        """Remove what a killed process left half written before that second."""
+        with contextlib.suppress(OSError):
+            for entry in list(os.scandir(os.path.join(self._root, "tmp"))):
+                if entry.stat(follow_symlinks=False).st_mtime < before:
+                    os.unlink(entry.path)
+
+    def forget_damaged(self, digest: Digest) -> None:
+        """Remove what lies in quarantine under this name."""
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(self._root, "quarantine", digest))
+
+    def _freshen(self, digest: Digest) -> None:
+        """Storing again what is there counts: whoever removes what is old must see that."""
+        path = self._path(digest)
+        with contextlib.suppress(OSError):
+            if os.lstat(path).st_mtime < time.time() - FRESH:
+                os.utime(path, follow_symlinks=False)
+
     def quarantine(self, digest: Digest, content: bytes | None = None) -> None:
         """Take damaged content away from its name; the bytes stay for whoever asks why."""
         folder = os.path.join(self._root, "quarantine")
@@ -161,6 +200,7 @@ class BlobFiles:
     def _settle(self, temp: str, digest: Digest, size: int) -> None:
         path = self._path(digest)
         if self._size(digest) == size:
+            self._freshen(digest)
             os.unlink(temp)
         else:
             os.rename(temp, path)

@@ -6,17 +6,24 @@ missing and storing it again repairs it; a store opened to read leaves it where 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import cast
 
 import apsw
 
-from holdfast.errors import IntegrityError
+from holdfast.errors import IntegrityError, PurgedError
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.store.blobs import SMALL, BlobFiles
+from holdfast.model.event import ContentPurged
+from holdfast.ports import Stored
+from holdfast.store.blobs import FRESH, SMALL, BlobFiles
+from holdfast.store.codec import decode
 from holdfast.store.database import Database, Row
-from holdfast.store.refusals import damaged
+from holdfast.store.refusals import damaged, purged
 from holdfast.store.rows import raw
+
+INSERT = "INSERT OR IGNORE INTO blob(digest, content, at) VALUES(?, ?, unixepoch())"
+INSERT_AGAIN = "INSERT OR REPLACE INTO blob(digest, content, at) VALUES(?, ?, unixepoch())"
 
 
 class Contents:
@@ -48,10 +55,9 @@ class Contents:
 
     def _put_small(self, content: bytes) -> Digest:
         digest = digest_bytes(content)
-        if self._small_size(digest) != len(content):
-            self._write(
-                "INSERT OR REPLACE INTO blob(digest, content) VALUES(?, ?)", (raw(digest), content)
-            )
+        fresh = "SELECT length(content) FROM blob WHERE digest = ? AND at > unixepoch() - ?"
+        if self._database.rows(fresh, (raw(digest), FRESH)) != [(len(content),)]:
+            self._write(INSERT_AGAIN, (raw(digest), content))
         return digest
 
     def chunks(self, digest: Digest) -> Iterator[bytes]:
@@ -71,10 +77,63 @@ class Contents:
     def _file_chunks(self, digest: Digest) -> Iterator[bytes]:
         try:
             yield from self._files.chunks(digest)
-        except IntegrityError:
+        except IntegrityError as error:
             if not self._database.readonly:
                 self._files.quarantine(digest)
+            if not self._files.has(digest) and (known := self._tombstone(digest)):
+                raise known from error
             raise
+
+    def _tombstone(self, digest: Digest) -> PurgedError | None:
+        """What is known about the purge of a content that is not there; the last one counts."""
+        query = "SELECT at, body FROM event WHERE kind = 'content_purged' ORDER BY place DESC"
+        for at, body in cast("list[tuple[int, str]]", self._database.rows(query)):
+            event = decode("content_purged", body)
+            if isinstance(event, ContentPurged) and digest in event.digests:
+                words = b""
+                if event.because is not None and event.because != digest:
+                    with contextlib.suppress(IntegrityError):
+                        words = b"".join(self.chunks(event.because))
+                return purged(digest, at, event, words.decode("utf-8", "replace"))
+        return None
+
+    def stored(self) -> Iterator[Stored]:
+        """Everything with its size and when it was last stored."""
+        after = 0
+        query = (
+            "SELECT id, digest, length(content), at FROM blob WHERE id > ? ORDER BY id LIMIT 1000"
+        )
+        while page := cast(
+            "list[tuple[int, bytes, int, int]]", self._database.rows(query, (after,))
+        ):
+            for number, digest, size, at in page:
+                after = number
+                yield Stored(Digest(digest.hex()), size, at * 1000)
+        for name, size, at in self._files.stored():
+            yield Stored(name, size, at * 1000)
+
+    def forget(self, digests: Iterable[Digest], before: int) -> None:
+        """Remove contents but those stored since; rows in one transaction, then files."""
+        given, second = list(digests), before // 1000
+
+        def work(cursor: apsw.Cursor) -> None:
+            old = "DELETE FROM blob WHERE digest = ? AND at < ?"
+            cursor.executemany(old, [(raw(digest), second) for digest in given])
+
+        self._database.write(work)
+        for digest in given:
+            self._files.forget(digest, second)
+        self._files.forget_unfinished(second)
+
+    def drop(self, cursor: apsw.Cursor, digests: Iterable[Digest]) -> None:
+        """Remove the rows of contents inside a writing transaction."""
+        cursor.executemany("DELETE FROM blob WHERE digest = ?", [(raw(d),) for d in digests])
+
+    def drop_files(self, digests: Iterable[Digest]) -> None:
+        """Remove the files of contents, those in quarantine too."""
+        for digest in digests:
+            self._files.forget(digest)
+            self._files.forget_damaged(digest)
 
     def has(self, digest: Digest) -> bool:
         """Whether the content is there, judged by its size."""

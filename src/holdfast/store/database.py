@@ -81,7 +81,10 @@ class Database:
         if version == 0 and not create:
             raise UsageError(f"no store at '{os.path.dirname(self._path)}'")
         if version < VERSION and self.readonly:
-            raise StoreError(f"store '{self._path}' has the old format {version}")
+            raise StoreError(
+                f"store '{self._path}' has the format {version} of an older Holdfast",
+                hint="'holdfast rebuild' brings it to the present one",
+            )
         if version < VERSION:
             self._writer.pragma("journal_mode", "WAL")
             migrate(self._writer, self._path)

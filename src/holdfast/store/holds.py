@@ -33,6 +33,10 @@ _HOLDERS = (
     "SELECT engine, host, boot, pid, started, since, run, beat, sharing FROM holder"
     " JOIN line ON line.id = holder.line WHERE project = ? AND name = ? ORDER BY since, engine"
 )
+_HELD_LINES = (
+    "SELECT engine, host, boot, pid, started, since, run, beat, sharing, project, name FROM holder"
+    " JOIN line ON line.id = holder.line ORDER BY since, engine"
+)
 
 
 class Holds:
@@ -116,6 +120,13 @@ class Holds:
             cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
 
         self._names.write(work)
+
+    def held(self) -> Sequence[tuple[str, str, Holder]]:
+        """Who says that it holds which line: project, line, holder."""
+        return [
+            (cast("str", project), cast("str", line), holder_from(tuple(rest)))
+            for *rest, project, line in self._database.rows(_HELD_LINES)
+        ]
 
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         """Who says that it holds this line, in the order they came."""

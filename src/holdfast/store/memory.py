@@ -6,14 +6,17 @@ Nothing outlives the process. It is the reference of the contract suite and the 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.errors import PurgedError
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import Recorded
+from holdfast.model.event import ContentPurged, Recorded, RunImported
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Batch, ClaimKey, Holder, Owner, RunRow, Stat
+from holdfast.ports import Batch, ClaimKey, Holder, Owner, RunRow, Stat, Stored
+from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.refusals import (
     RUN,
     accepted_twice,
@@ -22,8 +25,10 @@ from holdfast.store.refusals import (
     claim_lost,
     damaged,
     first_batch,
+    is_history,
     missing,
     no_run,
+    purged,
     run_exists,
 )
 
@@ -49,6 +54,8 @@ class MemoryStore:
         self._steps: dict[_Step, list[Artifact]] = {}
         self._accepted: set[_Once] = set()
         self._blobs: dict[Digest, bytes] = {}
+        self._ages: dict[Digest, int] = {}
+        self._number = 0
         self._claims: dict[ClaimKey, tuple[str, int]] = {}
         self._fence = 0
         self._holds: dict[tuple[str, str, str], _Hold] = {}
@@ -65,7 +72,9 @@ class MemoryStore:
                     Recorded(seq, at, event)
                     for seq, (at, event) in enumerate(append.events, append.expected + 1)
                 )
-            self._blobs.update(batch.blobs)
+            for digest, content in batch.blobs:
+                self._blobs[digest] = content
+                self._ages[digest] = _now()
             for row in batch.artifacts:
                 self._index(row)
             for key, fence in batch.released:
@@ -109,14 +118,21 @@ class MemoryStore:
 
     # runs
 
-    def runs(self, line: str | None = None) -> Sequence[RunRow]:
-        return [row for row in list(self._runs.values()) if line is None or row.line == line]
+    def end(self, journal: str) -> tuple[int, Digest]:
+        chain = first_hash(journal)
+        for seq, at, event in self._journals.get(journal, ()):
+            chain = next_hash(chain, seq, at, *encode(event))
+        return self.last(journal), Digest(chain.hex())
+
+    def runs(self, line: str | None = None, *, imported: bool = False) -> Sequence[RunRow]:
+        rows = sorted(self._runs.values(), key=lambda row: row.number)
+        return [row for row in rows if line in {None, row.line} and (imported or not row.imported)]
 
     def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
         with self._lock:
             if run in self._runs:
                 raise run_exists(run)
-            self._runs[run] = RunRow(run, project, line, len(self._runs) + 1, 1)
+            self._runs[run] = RunRow(run, project, line, self._next_number(), 1)
             try:
                 self.commit(first_batch(run, batch))
             except BaseException:
@@ -127,8 +143,59 @@ class MemoryStore:
     def take_run(self, run: RunId) -> int:
         with self._lock:
             row = self._run(run)
+            if row.imported:
+                raise is_history(run)
             self._runs[run] = replace(row, fence=row.fence + 1)
             return row.fence + 1
+
+    def _next_number(self, given: int = 0) -> int:
+        number = given or self._number + 1
+        self._number = max(self._number, number)
+        return number
+
+    def add_runs(self, rows: Sequence[RunRow], batch: Batch) -> None:
+        with self._lock:
+            known = dict(self._runs)
+            for row in rows:
+                if row.run in known:
+                    raise run_exists(row.run)
+            try:
+                for row in rows:
+                    self._runs[row.run] = replace(row, number=self._next_number(row.number))
+                self.commit(batch)
+            except BaseException:
+                self._runs = known
+                raise
+
+    def remove_run(self, run: RunId, batch: Batch) -> None:
+        with self._lock:
+            self._run(run)
+            self.commit(batch)
+            del self._runs[run]
+            self._journals.pop(f"{RUN}{run}", None)
+            self._artifacts = [row for row in self._artifacts if row.run != run]
+            self._index_again()
+
+    def purge(self, digests: Sequence[Digest], numbers: Iterable[int], batch: Batch) -> None:
+        unfit = set(numbers)
+        with self._lock:
+            for digest in digests:
+                self._blobs.pop(digest, None)
+            self.commit(batch)
+            self._artifacts = [
+                replace(row, reusable=False) if row.number in unfit else row
+                for row in self._artifacts
+            ]
+            self._index_again()
+
+    def _tombstone(self, digest: Digest) -> PurgedError | None:
+        found = None
+        for events in self._journals.values():
+            for _, at, event in events:
+                if isinstance(event, ContentPurged) and digest in event.digests:
+                    words = self._blobs.get(event.because, b"") if event.because else b""
+                    found = purged(digest, at, event, words.decode("utf-8", "replace"))
+        return found
 
     # artifacts
 
@@ -137,19 +204,19 @@ class MemoryStore:
     ) -> Artifact | None:
         for row in reversed(self._steps.get((project, line, step), ())):
             of_row = row.input_ref if content else row.config_ref
-            if row.status == "accepted" and row.reusable and of_row == ref:
+            if _stands(row) and row.reusable and of_row == ref:
                 return row
         return None
 
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
         for row in reversed(self._steps.get((project, line, step), ())):
-            if row.status == "accepted":
+            if _stands(row):
                 return row
         return None
 
     def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
         rows = self.artifacts(project=project, line=line, status="accepted")
-        return {row.step: row for row in rows}
+        return {row.step: row for row in rows if _stands(row)}
 
     def artifacts(
         self,
@@ -183,8 +250,18 @@ class MemoryStore:
                 self._index(row)
 
     def _index(self, row: Artifact) -> None:
-        numbered = replace(row, number=len(self._artifacts) + 1)
+        highest = self._artifacts[-1].number if self._artifacts else 0
+        numbered = replace(row, number=highest + 1)
         self._artifacts.append(numbered)
+        self._enter(numbered)
+
+    def _index_again(self) -> None:
+        self._steps, self._accepted = {}, set()
+        for row in self._artifacts:
+            self._enter(row)
+
+    def _enter(self, numbered: Artifact) -> None:
+        row = numbered
         self._steps.setdefault((row.project, row.line, row.step), []).append(numbered)
         if _is_once(row):
             self._accepted.add((row.run, row.step, row.attempt))
@@ -195,12 +272,13 @@ class MemoryStore:
         whole = content if isinstance(content, bytes) else b"".join(content)
         digest = digest_bytes(whole)
         self._blobs[digest] = whole
+        self._ages[digest] = _now()
         return digest
 
     def get(self, digest: Digest) -> bytes:
         content = self._blobs.get(digest)
         if content is None:
-            raise missing(digest)
+            raise self._tombstone(digest) or missing(digest)
         if digest_bytes(content) != digest:
             del self._blobs[digest]
             raise damaged(digest)
@@ -214,6 +292,15 @@ class MemoryStore:
 
     def blobs(self) -> Iterator[Digest]:
         yield from list(self._blobs)
+
+    def stored(self) -> Iterator[Stored]:
+        for digest, content in list(self._blobs.items()):
+            yield Stored(digest, len(content), self._ages.get(digest, 0))
+
+    def forget(self, digests: Iterable[Digest], before: int) -> None:
+        for digest in digests:
+            if self._ages.get(digest, 0) < before:
+                self._blobs.pop(digest, None)
 
     # claims and holders
 
@@ -260,6 +347,9 @@ class MemoryStore:
         holds = list(self._holds.values())
         return [hold.holder for hold in holds if (hold.project, hold.line) == (project, line)]
 
+    def held(self) -> Sequence[tuple[str, str, Holder]]:
+        return [(hold.project, hold.line, hold.holder) for hold in list(self._holds.values())]
+
     # what is on disk
 
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
@@ -270,8 +360,10 @@ class MemoryStore:
             self._stats[path] = (stat, digest, executable)
 
     def check(self) -> Iterator[str]:
+        absent = self._absent()
         for row in self.artifacts():
-            if row.digest not in self._blobs:
+            unused = not (row.reusable and _stands(row))
+            if row.digest not in self._blobs and not (row.digest in absent and unused):
                 yield (
                     f"artifact {row.number} of step '{row.step}' in run '{row.run}':"
                     f" content '{row.digest}' is missing"
@@ -280,8 +372,26 @@ class MemoryStore:
             if digest_bytes(content) != digest:
                 yield f"content '{digest}' is damaged"
 
+    def _absent(self) -> set[Digest]:
+        found: set[Digest] = set()
+        for events in self._journals.values():
+            for recorded in events:
+                event = recorded.event
+                found.update(event.digests if isinstance(event, ContentPurged) else ())
+                found.update(event.absent if isinstance(event, RunImported) else ())
+        return found
+
     def close(self) -> None:
         """Nothing to give back."""
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _stands(row: Artifact) -> bool:
+    """Whether a row can stand for its step: accepted, and not only the history of another store."""
+    return row.status == "accepted" and row.source != "imported"
 
 
 def _is_once(row: Artifact) -> bool:

@@ -8,7 +8,8 @@ Constraints: about 2 KB per attempt besides its content, so few and narrow index
 hashes are raw bytes, hex only at the edge; names that repeat in every row (line, run) are integers.
 
     line      project and name of a plan's line
-    run       one row per run: its place in the order of creation, and the fence of its engine
+    run       one row per run: its place in the order of creation, and the fence of its engine;
+              `imported` ones are the history of another store
     journal   one row per journal: its name, its last sequence number and the hash of that
               event, so that a lost tail shows although the chain up to it still holds
     event     place = journal * 2^40 + seq: one integer key, so that a journal is a range, appends
@@ -18,7 +19,8 @@ hashes are raw bytes, hex only at the edge; names that repeat in every row (line
               `artifact_once` is the second wall under "accepted once": no attempt of a run is
               accepted twice, whatever the code does
     blob      contents of at most 16 KB. A table with row ids: in a table keyed by digest a row
-              above 1,000 bytes spills into a page of its own
+              above 1,000 bytes spills into a page of its own. `at` is the second in which it was
+              last stored: what is young may be about to be named
     claim     who runs which step. The fence is the row id, never given twice, and a release removes
               the row: a late owner can never match again and nothing has to be kept
     holder    which engine says that it holds which line, and how often its heart has beaten
@@ -87,7 +89,12 @@ CREATE TABLE stat(
 ) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS = (_FIRST,)
+_AGES_AND_IMPORTS = """
+ALTER TABLE blob ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN imported INTEGER NOT NULL DEFAULT 0;
+"""
+
+MIGRATIONS = (_FIRST, _AGES_AND_IMPORTS)
 VERSION = len(MIGRATIONS)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
-from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
+from holdfast.errors import ConflictError, FencedError, IntegrityError, PurgedError, UsageError
+from holdfast.model.event import ContentPurged
 from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch, ClaimKey
 
@@ -35,12 +37,28 @@ def no_run(run: str) -> UsageError:
     return UsageError(f"there is no run '{run}' in this store")
 
 
+def is_history(run: str) -> UsageError:
+    return UsageError(
+        f"run '{run}' was imported: it is history and cannot be continued",
+        hint="'holdfast accept STEP --from RUN' takes an artifact of it over",
+    )
+
+
 def run_exists(run: str) -> ConflictError:
     return ConflictError(f"there is a run '{run}' already")
 
 
 def missing(digest: str) -> IntegrityError:
     return IntegrityError(f"content '{digest}' is missing")
+
+
+def purged(digest: str, at: int, event: ContentPurged, because: str) -> PurgedError:
+    day = datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+    why = f": {because}" if because else ""
+    return PurgedError(
+        f"content '{digest[:12]}' was purged on {day} UTC by '{event.by}'{why}",
+        hint="a run makes it again if a step needs it",
+    )
 
 
 def damaged(digest: str) -> IntegrityError:

@@ -21,11 +21,12 @@ _SELECT = (
     " FROM artifact a JOIN line ON line.id = a.line JOIN maker ON maker.id = a.maker"
 )
 _NEWEST = " ORDER BY a.number DESC LIMIT 1"
-_STEP = " WHERE a.line = ? AND a.step = ? AND a.status = 'accepted'"
+_STANDS = " AND a.status = 'accepted' AND a.source <> 'imported'"
+_STEP = f" WHERE a.line = ? AND a.step = ?{_STANDS}"
 FIND = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.config_ref = ?{_NEWEST}"
 FIND_CONTENT = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.input_ref = ?{_NEWEST}"
 FIND_ANY = f"{_SELECT}{_STEP}{_NEWEST}"
-NEWEST_OF_ALL = f"{_SELECT} WHERE a.line = ? AND a.status = 'accepted' ORDER BY a.number"
+NEWEST_OF_ALL = f"{_SELECT} WHERE a.line = ?{_STANDS} ORDER BY a.number"
 PLACE = 1 << 40  # event.place = journal * PLACE + seq
 _PAGE = 500
 

@@ -27,11 +27,11 @@ from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest
 from holdfast.model.event import Event, Recorded
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, RunRow, Stat
+from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, RunRow, Stat, Stored
 from holdfast.store import rows
 from holdfast.store.blobs import SMALL, BlobFiles, Write, make_tree, sync_directory
 from holdfast.store.codec import decode, encode, first_hash, next_hash
-from holdfast.store.contents import Contents
+from holdfast.store.contents import INSERT, Contents
 from holdfast.store.database import BUSY_MS, Database, Row, Value
 from holdfast.store.gate import check_file_system, check_sqlite, file_system
 from holdfast.store.holds import Holds
@@ -43,6 +43,7 @@ from holdfast.store.refusals import (
     check_end,
     check_fence,
     first_batch,
+    is_history,
     no_run,
     run_exists,
 )
@@ -123,12 +124,58 @@ class SqliteStore:
     def take_run(self, run: RunId) -> int:
         def work(cursor: apsw.Cursor) -> int:
             raised = "UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence"
-            found = cursor.execute(raised, (run,)).fetchall()
+            found = cursor.execute(f"{raised}, imported", (run,)).fetchall()
             if not found:
                 raise no_run(run)
+            if found[0][1]:
+                raise is_history(run)
             return cast("int", found[0][0])
 
         return self._names.write(work)
+
+    def add_runs(self, rows: Sequence[RunRow], batch: Batch) -> None:
+        texts, small = self._prepared(batch)
+
+        def work(cursor: apsw.Cursor) -> None:
+            for row in rows:
+                if cursor.execute("SELECT 1 FROM run WHERE id = ?", (row.run,)).fetchone():
+                    raise run_exists(row.run)
+                line = self._names.line(cursor, row.project, row.line)
+                values = (row.number or None, row.run, line, row.fence, row.imported)
+                cursor.execute(_ADD_RUN, values)
+            self._apply(cursor, batch, texts, small)
+
+        self._names.write(work)
+
+    def remove_run(self, run: RunId, batch: Batch) -> None:
+        texts, small = self._prepared(batch)
+
+        def work(cursor: apsw.Cursor) -> None:
+            removed = "DELETE FROM run WHERE id = ? RETURNING 1"
+            if not cursor.execute(removed, (run,)).fetchall():
+                raise no_run(run)
+            self._apply(cursor, batch, texts, small)
+            journal = cursor.execute(
+                "DELETE FROM journal WHERE name = ? RETURNING id", (f"{RUN}{run}",)
+            ).fetchall()
+            for (number,) in cast("list[tuple[int]]", journal):
+                span = (number * rows.PLACE, (number + 1) * rows.PLACE)
+                cursor.execute("DELETE FROM event WHERE place > ? AND place < ?", span)
+            cursor.execute(_REMOVE_ROWS, (run,))
+
+        self._names.write(work)
+
+    def purge(self, digests: Sequence[Digest], numbers: Iterable[int], batch: Batch) -> None:
+        texts, small = self._prepared(batch)
+        unfit = [(number,) for number in numbers]
+
+        def work(cursor: apsw.Cursor) -> None:
+            self._contents.drop(cursor, digests)
+            self._apply(cursor, batch, texts, small)
+            cursor.executemany("UPDATE artifact SET reusable = 0 WHERE number = ?", unfit)
+
+        self._names.write(work)
+        self._contents.drop_files(digests)
 
     def _prepared(self, batch: Batch) -> tuple[list[_Texts], _Small]:
         """What can be done before the transaction; large contents become durable here."""
@@ -147,7 +194,7 @@ class SqliteStore:
         for key, fence in batch.held:
             self._holds.check(cursor, key, fence)
         if small:
-            cursor.executemany("INSERT OR IGNORE INTO blob(digest, content) VALUES(?, ?)", small)
+            cursor.executemany(INSERT, small)
         if batch.artifacts:
             self._insert_artifacts(cursor, batch.artifacts)
         for key, fence in batch.released:
@@ -236,16 +283,23 @@ class SqliteStore:
         found = self._database.rows("SELECT last FROM journal WHERE name = ?", (journal,))
         return cast("int", found[0][0]) if found else 0
 
+    def end(self, journal: str) -> tuple[int, Digest]:
+        found = self._database.rows("SELECT last, hash FROM journal WHERE name = ?", (journal,))
+        if not found:
+            return 0, Digest(first_hash(journal).hex())
+        last, chain = cast("tuple[int, bytes]", found[0])
+        return last, Digest(chain.hex())
+
     def journals(self) -> Sequence[str]:
         found = self._database.rows("SELECT name FROM journal ORDER BY id")
         return [cast("str", row[0]) for row in found]
 
-    def runs(self, line: str | None = None) -> Sequence[RunRow]:
-        found = self._database.rows(_RUNS, (line, line))
+    def runs(self, line: str | None = None, *, imported: bool = False) -> Sequence[RunRow]:
+        found = self._database.rows(_RUNS, (line, line, imported))
         return [
-            RunRow(RunId(run), project, name, number, fence)
-            for run, project, name, number, fence in cast(
-                "list[tuple[str, str, str, int, int]]", found
+            RunRow(RunId(run), project, name, number, fence, history == 1)
+            for run, project, name, number, fence, history in cast(
+                "list[tuple[str, str, str, int, int, int]]", found
             )
         ]
 
@@ -326,6 +380,12 @@ class SqliteStore:
     def blobs(self) -> Iterator[Digest]:
         return self._contents.digests()
 
+    def stored(self) -> Iterator[Stored]:
+        return self._contents.stored()
+
+    def forget(self, digests: Iterable[Digest], before: int) -> None:
+        self._contents.forget(digests, before)
+
     # claims and holders
 
     def claim(self, key: ClaimKey, engine: str) -> int | None:
@@ -348,6 +408,9 @@ class SqliteStore:
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         return self._holds.holders(project, line)
 
+    def held(self) -> Sequence[tuple[str, str, Holder]]:
+        return self._holds.held()
+
     # what is on disk
 
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
@@ -363,9 +426,12 @@ class SqliteStore:
 
 _READ = "SELECT * FROM event WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
 _RUNS = (
-    "SELECT run.id, project, name, number, fence FROM run JOIN line ON line.id = run.line"
-    " WHERE ? IS NULL OR name = ? ORDER BY number"
+    "SELECT run.id, project, name, number, fence, imported FROM run"
+    " JOIN line ON line.id = run.line WHERE (? IS NULL OR name = ?) AND imported <= ?"
+    " ORDER BY number"
 )
+_ADD_RUN = "INSERT INTO run(number, id, line, fence, imported) VALUES(?, ?, ?, ?, ?)"
+_REMOVE_ROWS = "DELETE FROM artifact WHERE maker = (SELECT id FROM maker WHERE run = ?)"
 
 
 def _opened(directory: str, *, readonly: bool, busy_ms: int) -> Database:

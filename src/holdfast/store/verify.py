@@ -7,6 +7,7 @@ from typing import cast
 
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
+from holdfast.model.event import ContentPurged, RunImported
 from holdfast.store.blobs import BlobFiles
 from holdfast.store.codec import decode, encode, first_hash, next_hash
 from holdfast.store.database import Database, Row
@@ -88,10 +89,30 @@ def _references(database: Database, files: BlobFiles) -> Iterator[str]:
         "SELECT DISTINCT digest FROM artifact WHERE digest NOT IN (SELECT digest FROM blob)"
         " ORDER BY number"
     )
+    absent = _absent(database)
     for row in database.rows(query):
         digest = Digest(cast("bytes", row[0]).hex())
-        if not files.has(digest):
+        if not files.has(digest) and not (digest in absent and _is_unused(database, digest)):
             yield f"{_owner(database, digest)} is missing"
+
+
+def _absent(database: Database) -> set[Digest]:
+    """Contents that a person had removed, or that an imported run came without."""
+    found: set[Digest] = set()
+    query = "SELECT kind, body FROM event WHERE kind IN ('content_purged', 'run_imported')"
+    for kind, body in cast("list[tuple[str, str]]", database.rows(query)):
+        event = decode(kind, body)
+        found.update(event.digests if isinstance(event, ContentPurged) else ())
+        found.update(event.absent if isinstance(event, RunImported) else ())
+    return found
+
+
+def _is_unused(database: Database, digest: Digest) -> bool:
+    query = (
+        "SELECT 1 FROM artifact WHERE digest = ? AND status = 'accepted' AND reusable = 1"
+        " AND source <> 'imported'"
+    )
+    return not database.rows(query, (bytes.fromhex(digest),))
 
 
 def _small(database: Database) -> Iterator[str]:

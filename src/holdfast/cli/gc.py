@@ -1,0 +1,275 @@
+"""gc: remove old runs and contents that nothing names; say what stays, what goes, what it costs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import click
+
+from holdfast import wire
+from holdfast.cli.ask import confirm, who
+from holdfast.cli.measure import Duration, Size, age_words, count, size_words
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.say import out, out_json, seconds, short, talk
+from holdfast.cli.view import view
+from holdfast.engine.collect import (
+    YOUNG_MS,
+    Bounds,
+    Sweep,
+    Told,
+    hold_lines,
+    look,
+    remove,
+    unnamed,
+)
+from holdfast.model.digest import Json
+from holdfast.model.event import RunEnded
+from holdfast.ports import Holder, Store
+from holdfast.store.host import gone, this_process
+
+DEFAULT_KEEP = 30 * 86_400_000
+WHY = {
+    "newest": "newest of its line",
+    "unfinished": "not finished",
+    "young": "young enough",
+    "wanted": "within the bounds",
+    "pinned": "pinned",
+    "stands": "its artifact stands for a step",
+    "reused": "a kept run reuses its artifact",
+    "effect": "an effect was never confirmed",
+    "held": "an engine holds its line",
+}
+SHOWN = 10
+_Busy = Sequence[tuple[str, str, Holder]]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was really removed, when it was asked for."""
+
+    sweep: Sweep
+    leftovers: tuple[str, ...]
+    busy: _Busy
+    dry: bool
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast gc --dry-run\n  holdfast gc --keep 7d --yes\n"
+    "  holdfast gc --keep-runs 20 --max-size 5GB"
+)
+@click.option("--keep", type=Duration(), help="Keep runs younger than this (default: 30d).")
+@click.option("--keep-runs", type=click.IntRange(0), metavar="N", help="Keep N runs of each line.")
+@click.option("--max-size", type=Size(), help="Remove older runs until contents fit in this.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@file_option
+@place_options
+@json_option
+def gc(
+    keep: int | None,
+    keep_runs: int | None,
+    max_size: int | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Remove old runs that nothing stands on, and contents that nothing names.
+
+    What is pinned, young, unfinished, the newest of its line, or stands for a step always stays.
+    """
+    where = place(plan, store, plan_id)
+    if keep is None and keep_runs is None and max_size is None:
+        keep = DEFAULT_KEEP
+    bounds = Bounds(wire.now_ms(), keep, keep_runs, max_size)
+    with_store = where.open(readonly=dry_run)
+    try:
+        found = _looked(where, with_store, bounds, dry=dry_run)
+        if not as_json:
+            _print(found)
+        goes = found.sweep.goes or found.sweep.contents or found.leftovers
+        if not dry_run and goes:
+            confirm("remove them?", yes=yes)
+            found = _swept(where, with_store, bounds, found)
+            if not as_json:
+                out(_outcome(found))
+    finally:
+        with_store.close()
+    if as_json:
+        out_json(_json(found))
+    elif dry_run and goes:
+        out("next: holdfast gc --yes")
+    return 0
+
+
+def _looked(where: Place, store: Store, bounds: Bounds, *, dry: bool) -> Done:
+    busy = [item for item in store.held() if not gone(item[2].owner)]
+    sweep = look(store, bounds, {(project, line) for project, line, _ in busy})
+    if busy:  # what an engine is about to name cannot be told from what nobody names
+        sweep = replace(sweep, contents=())
+    return Done(sweep, tuple(_leftovers(where, store, busy)), busy, dry)
+
+
+def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
+    """Hold all lines, look again, and remove what was shown and still may go; contents last."""
+    owner = this_process()
+    try:
+        busy = hold_lines(store, owner, gone)
+        sweep = look(store, bounds, {(project, line) for project, line, _ in busy})
+        seen = {told.row.run for told in shown.sweep.goes}
+        goes = tuple(told for told in sweep.goes if told.row.run in seen)
+        for told in goes:
+            remove(store, told, who(), wire.now_ms)
+        contents = {item.digest: item for item in sweep.contents}
+        if busy:
+            contents = {}
+        elif contents:
+            before = bounds.now - YOUNG_MS
+            free = [digest for digest in unnamed(store, before) if digest in contents]
+            store.forget(free, before)
+            contents = {digest: contents[digest] for digest in free}
+        left = tuple(_leftovers(where, store, busy))
+        for path in left:
+            shutil.rmtree(path, ignore_errors=True)
+        lost = tuple(item for item in sweep.lost if item.run in {t.row.run for t in goes})
+        removed = replace(sweep, goes=goes, contents=tuple(contents.values()), lost=lost)
+        return Done(removed, left, busy, dry=False)
+    finally:
+        store.leave(owner.engine)
+
+
+def _leftovers(where: Place, store: Store, busy: _Busy) -> Iterable[str]:
+    """Private directories of runs that have ended or are not there, unless somebody works on them."""
+    driven = {holder.run for _, _, holder in busy}
+    ended = {t: _has_ended(store, t) for t in (row.run for row in store.runs(imported=True))}
+    for kind in ("scratch", "apply"):
+        folder = os.path.join(where.location, kind)
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            known = next((run for run in ended if run == name), None)
+            stopped = known is None or ended[known]
+            kept = kind == "apply" and known is not None and _has_conflicts(folder, name)
+            if stopped and known not in driven and not kept and not (busy and known is None):
+                yield os.path.join(folder, name)
+
+
+def _has_conflicts(folder: str, name: str) -> bool:
+    """Whether an edit kept images that found no place: somebody may want them."""
+    inside = os.path.join(folder, name)
+    return any(
+        os.path.exists(os.path.join(inside, key, "settled.json")) for key in os.listdir(inside)
+    )
+
+
+def _has_ended(store: Store, run: str) -> bool:
+    journal = f"run:{run}"
+    last = max(0, store.last(journal) - 1)
+    return any(isinstance(item.event, RunEnded) for item in store.read(journal, last))
+
+
+# --- telling ----------------------------------------------------------------------------------
+
+
+def _print(found: Done) -> None:
+    sweep = found.sweep
+    counts = Counter(why for _, why in sweep.stays)
+    if sweep.stays:
+        out(f"keeps {count(len(sweep.stays), 'run')}")
+        for why, number in counts.most_common():
+            out(f"  {number} {WHY[why]}")
+    for project, line, holder in found.busy:
+        name = f"{project}/{line}" if project else line
+        talk(
+            f"process {holder.owner.pid} holds line '{name}': its runs stay,"
+            " and so do all contents for now"
+        )
+    if not (sweep.goes or sweep.contents or found.leftovers):
+        out("nothing to remove")
+        return
+    total = sum(item.size for item in sweep.contents)
+    contents = f"{count(len(sweep.contents), 'content')} ({size_words(total)})"
+    out(f"removes {count(len(sweep.goes), 'run')}, {contents}{_litter(found)}")
+    now = wire.now_ms()
+    shown = sweep.goes if view().mode == "plain" else sweep.goes[:SHOWN]
+    for told in shown:
+        artifacts = sum(1 for _ in told.work)
+        out(
+            f"  {short(told.row.run)} {told.status}, {age_words(now - told.at)},"
+            f" {count(artifacts, 'artifact')}"
+        )
+    if len(sweep.goes) > len(shown):
+        out(f"  … and {len(sweep.goes) - len(shown)} more")
+    out(_repaid(sweep))
+
+
+def _litter(found: Done) -> str:
+    number = len(found.leftovers)
+    return (
+        f", {count(number, 'directory') if number == 1 else f'{number} directories'} of dead engines"
+        if number
+        else ""
+    )
+
+
+def _repaid(sweep: Sweep) -> str:
+    if not sweep.lost:
+        return "nothing that is removed would have to be made again"
+    work = sum(item.work_ms for item in sweep.lost)
+    steps = sorted({item.step for item in sweep.lost})
+    names = ", ".join(steps[:5]) + (" …" if len(steps) > 5 else "")  # noqa: PLR2004
+    return (
+        f"going back to an older version would cost again: {count(len(sweep.lost), 'artifact')},"
+        f" {seconds(work)} of work ({names})"
+    )
+
+
+def _outcome(found: Done) -> str:
+    sweep = found.sweep
+    total = sum(item.size for item in sweep.contents)
+    return (
+        f"removed {count(len(sweep.goes), 'run')} and {count(len(sweep.contents), 'content')},"
+        f" {size_words(total)}"
+    )
+
+
+def _json(found: Done) -> dict[str, Json]:
+    sweep = found.sweep
+    return {
+        "schema": "holdfast.gc/1",
+        "dry_run": found.dry,
+        "removed": [_told_json(told) for told in sweep.goes],
+        "kept": [{**_told_json(told), "why": why} for told, why in sweep.stays],
+        "contents": {
+            "count": len(sweep.contents),
+            "bytes": sum(item.size for item in sweep.contents),
+            "stored_bytes": sweep.total,
+        },
+        "held": [
+            {"project": project, "line": line, "pid": holder.owner.pid}
+            for project, line, holder in found.busy
+        ],
+        "leftovers": len(found.leftovers),
+        "repay": {
+            "artifacts": [
+                {"step": item.step, "run": item.run, "digest": item.digest, "work_ms": item.work_ms}
+                for item in sweep.lost
+            ],
+            "work_ms": sum(item.work_ms for item in sweep.lost),
+        },
+    }
+
+
+def _told_json(told: Told) -> dict[str, Json]:
+    return {
+        "run": told.row.run,
+        "line": told.row.line,
+        "status": "imported" if told.row.imported else told.status,
+        "at": told.at,
+        "artifacts": len(told.work),
+    }
