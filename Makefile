@@ -26,7 +26,7 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml
 	@touch $@
 
 demo: setup
-	@$(BIN)/python tools/demo.py
+	@$(BIN)/holdfast demo
 
 test: setup
 	@$(BIN)/python -m pytest -q -n $(WORKERS)

@@ -16,6 +16,8 @@ from holdfast.errors import HoldfastError, PlanError
 from holdfast.model.version import VERSION
 
 COMMANDS = {
+    "init": "holdfast.cli.init:init",
+    "demo": "holdfast.cli.demo:demo",
     "check": "holdfast.cli.check:check",
     "plan": "holdfast.cli.preview:plan",
     "run": "holdfast.cli.run:run",
@@ -28,15 +30,20 @@ COMMANDS = {
     "show": "holdfast.cli.show:show",
     "logs": "holdfast.cli.show:logs",
     "trace": "holdfast.cli.show:trace",
+    "graph": "holdfast.cli.graph:graph",
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
 }
 PANELS = {
+    "Start": ("init", "demo", "check"),
     "Run": ("plan", "run", "resume", "retry", "stop", "amend"),
-    "Understand": ("check", "status", "why", "show", "logs", "trace"),
+    "Understand": ("status", "why", "show", "logs", "trace", "graph"),
     "Maintain": ("verify", "rebuild"),
 }
 SHORT = {
+    "init": "Write a project that runs as it is.",
+    "demo": "See a crash lose nothing and a change run only what it touches.",
+    "graph": "Draw the plan: text, Mermaid, DOT, SVG or JSON.",
     "check": "Check a plan file and say everything that is wrong with it.",
     "plan": "Show what a run would do, and why, without doing it.",
     "run": "Run a plan: reuse what stands, run what changed.",
