@@ -26,7 +26,7 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml
 	@touch $@
 
 demo: setup
-	@$(BIN)/python tools/demo.py
+	@$(BIN)/holdfast demo
 
 test: setup
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
@@ -39,14 +39,14 @@ check: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python tools/docs.py --check
+	@$(BIN)/python -m tools.docs --check
 	@$(BIN)/python tools/requirements.py --quiet
 
 bench: setup
 	@$(BIN)/python bench/run.py
 
 docs: setup
-	@$(BIN)/python tools/docs.py
+	@$(BIN)/python -m tools.docs
 
 requirements: setup
 	@$(BIN)/python tools/requirements.py

@@ -1,7 +1,8 @@
-"""Draw the state diagram into docs/architecture.md and write docs/*.md as HTML into docs/_site.
+"""Write what comes from code into docs, then all pages as HTML into docs/_site.
 
-The diagram comes from the transition table of the fold, so the page cannot disagree with the code.
-`--check` writes nothing and fails if the diagram is out of date or a link leads nowhere.
+The state diagram comes from the transition table of the fold, the pages of docs/reference from the
+commands, the grammar and the lists of codes, so the pages cannot disagree with the code. `--check`
+writes nothing and fails if one is out of date or a link leads nowhere.
 """
 
 import argparse
@@ -12,11 +13,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from holdfast.core.fold import TRANSITIONS
+from tools.reference import generated as reference
 
 BEGIN = "<!-- transitions:begin -->"
 END = "<!-- transitions:end -->"
@@ -141,20 +144,30 @@ def nav_link(other: Path, page: Path, name: str) -> str:
     return f'<a href="{html.escape(address)}">{html.escape(name)}</a>'
 
 
-def run(docs: Path, transitions: Mapping[str, Mapping[str, str]], *, check: bool) -> str:
-    """Bring the page and the site up to date, or with `check` say what is not."""
+def run(
+    docs: Path,
+    transitions: Mapping[str, Mapping[str, str]],
+    generated: Mapping[str, str] = MappingProxyType({}),
+    *,
+    check: bool,
+) -> str:
+    """Bring the pages and the site up to date, or with `check` say what is not."""
     page = docs / "architecture.md"
-    old = page.read_text(encoding="utf-8")
-    new = with_diagram(old, diagram(transitions))
-    if check and new != old:
-        raise DocsError("the state diagram in docs/architecture.md is out of date; hint: make docs")
+    drawn = with_diagram(page.read_text(encoding="utf-8"), diagram(transitions))
+    wanted = {page: drawn, **{docs / name: text for name, text in generated.items()}}
+    for place, text in wanted.items():
+        if place.is_file() and place.read_text(encoding="utf-8") == text:
+            continue
+        if check:
+            name = place.relative_to(docs.parent)
+            raise DocsError(f'"{name}" is out of date; hint: make docs')
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
     broken = list(check_links(docs))
     if broken:
         raise DocsError("; ".join(broken))
     if check:
         return "docs: up to date"
-    if new != old:
-        page.write_text(new, encoding="utf-8")
     return f"docs: {write_site(docs)} pages in {docs.name}/_site"
 
 
@@ -167,7 +180,7 @@ def main(arguments: list[str] | None = None) -> int:
         table = {
             kind: {str(a): str(b) for a, b in row.items()} for kind, row in TRANSITIONS.items()
         }
-        said = run(docs, table, check=options.check)
+        said = run(docs, table, reference(), check=options.check)
     except DocsError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

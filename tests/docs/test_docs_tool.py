@@ -64,3 +64,14 @@ def test_a_page_without_markers_is_refused(docs: Path) -> None:
     (docs / "architecture.md").write_text("# Map\n")
     with pytest.raises(DocsError, match="has no"):
         run(docs, TABLE, check=False)
+
+
+def test_a_generated_page_is_written_and_an_old_one_fails_the_check(docs: Path) -> None:
+    pages = {"reference/codes.md": "# Codes\n"}
+    run(docs, TABLE, pages, check=False)
+    assert (docs / "reference" / "codes.md").read_text() == "# Codes\n"
+    assert (docs / "_site" / "reference" / "codes.html").is_file()
+    assert run(docs, TABLE, pages, check=True) == "docs: up to date"
+    (docs / "reference" / "codes.md").write_text("# Codes by hand\n")
+    with pytest.raises(DocsError, match=r'"docs/reference/codes.md" is out of date'):
+        run(docs, TABLE, pages, check=True)

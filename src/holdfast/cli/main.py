@@ -15,6 +15,8 @@ from holdfast.errors import PlanError
 from holdfast.model.version import VERSION
 
 COMMANDS = {
+    "init": "holdfast.cli.init:init",
+    "demo": "holdfast.cli.demo:demo",
     "check": "holdfast.cli.check:check",
     "plan": "holdfast.cli.preview:plan",
     "run": "holdfast.cli.run:run",
@@ -37,12 +39,16 @@ COMMANDS = {
     "purge": "holdfast.cli.pin:purge",
     "doctor": "holdfast.cli.doctor:doctor",
     "completion": "holdfast.cli.completion:completion",
+    "graph": "holdfast.cli.graph:graph",
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
 }
 PANELS = {
     "Run": ("plan", "run", "resume", "retry", "attach", "stop", "amend"),
     "Understand": ("check", "status", "why", "show", "logs", "trace"),
+    "Start": ("init", "demo", "check"),
+    "Run": ("plan", "run", "resume", "retry", "stop", "amend"),
+    "Understand": ("status", "why", "show", "logs", "trace", "graph"),
     "Maintain": ("verify", "rebuild"),
     "Run": ("plan", "run", "resume", "retry", "stop", "amend"),
     "Understand": ("check", "status", "why", "show", "logs", "trace", "history", "ls"),
@@ -50,6 +56,9 @@ PANELS = {
     "Maintain": ("gc", "pin", "purge", "doctor", "verify", "rebuild", "completion"),
 }
 SHORT = {
+    "init": "Write a project that runs as it is.",
+    "demo": "See a crash lose nothing and a change run only what it touches.",
+    "graph": "Draw the plan: text, Mermaid, DOT, SVG or JSON.",
     "check": "Check a plan file and say everything that is wrong with it.",
     "plan": "Show what a run would do, and why, without doing it.",
     "run": "Run a plan: reuse what stands, run what changed.",

@@ -1,0 +1,250 @@
+"""demo: a real plan, killed, resumed, changed and explained, by the real command."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+
+import click
+
+from holdfast import wire
+from holdfast.cli import templates
+from holdfast.cli.init import write_project
+from holdfast.cli.say import out, talk
+from holdfast.cli.view import view
+from holdfast.engine.probe import read_state
+from holdfast.errors import HoldfastError, ProcessError, UsageError
+
+FOLDER = "holdfast-demo"
+_TRACES = "demo.json"  # in the store: every file as the demo left it
+_COMMAND = (sys.executable, "-P", "-m", "holdfast")  # -P: nothing of the project is imported
+_PATIENCE = 60.0
+_HALF_WAY = 2  # steps done before the plug is pulled
+_PAUSE = 2.0
+_SLOW = (b"sleep 0.5", b"sleep 2")
+_NOTE = "Cut it above the holdfast and it grows again.\n"
+_BY_HAND = "Written by hand: kelp is not a plant.\n"
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast demo\n  holdfast demo --crash && cd holdfast-demo && holdfast resume"
+)
+@click.argument("directory", metavar="[DIR]", required=False)
+@click.option("--crash", is_flag=True, help="Only run and kill; the rest is yours.")
+@click.option("--slow", is_flag=True, help="Longer steps, and a pause before each act.")
+@click.option("--keep", is_flag=True, help="Keep an earlier demo: take a directory beside it.")
+def demo(directory: str | None, *, crash: bool, slow: bool, keep: bool) -> int:
+    """See a crash lose nothing, and a change run only what it touches, with the reason.
+
+    Writes a small project into DIR (default: ./holdfast-demo) and runs it offline. A project of an
+    earlier demo is replaced if nobody has touched it since; otherwise the next free name is taken.
+    """
+    folder = _place(directory, keep=keep)
+    files = templates.files_of(templates.DEMO)
+    if slow:
+        files["read.sh"] = files["read.sh"].replace(*_SLOW)
+    write_project(folder, files)
+    stage = Stage(folder, slow=slow)
+    out(f"A plan of eight steps is in {folder}/plan.yaml: five notes are read side by")
+    out("side, counted, reported on, made into a page. Everything here really runs.")
+    if crash:
+        _crash(stage)
+        stage.act("Now you. What was done is kept, the rest runs:")
+        _next([f"cd {shlex.quote(folder)}", "holdfast status", "holdfast resume"])
+    else:
+        _whole(stage)
+    return 0
+
+
+def _whole(stage: Stage) -> None:
+    stage.act("1. Before anything runs: what would happen, and why")
+    stage.show("plan")
+    _crash(stage)
+    stage.act("3. Resume: what was done is kept, only the rest runs")
+    stage.show("resume", "-j", "2")
+    stage.note("'report' was too long at first. Its guard said so, and the second try had read it.")
+    stage.act("4. One note changes: only what it touches runs again, and we know why")
+    stage.append("notes/otters.txt", _NOTE)
+    stage.show("plan")
+    stage.show("why", "page")
+    stage.show("run")
+    stage.act("5. Edit a result by hand: your version is guarded and stands")
+    stage.append("report.md", _BY_HAND)
+    stage.show("run")
+    stage.act("6. Nothing changed: nothing to do")
+    stage.show("run")
+    stage.act("7. Every byte and every event is where it should be")
+    stage.show("verify")
+    stage.leave_traces()
+    stage.act("That was it: killed once, nothing lost, nothing done twice.")
+    out("Try for yourself:")
+    _next(
+        [
+            f"cd {shlex.quote(stage.folder)}",
+            "edit notes/tides.txt, words.py or plan.yaml; then  holdfast plan",
+            "holdfast why report · holdfast show count · holdfast graph",
+            "holdfast init ../mine    a project of your own",
+            "holdfast --help",
+        ]
+    )
+
+
+def _crash(stage: Stage) -> None:
+    stage.act("2. It runs, and half way the engine is killed: kill -9")
+    stage.kill_half_way("run", "-j", "2")
+    stage.show("status")
+
+
+def _next(lines: list[str]) -> None:
+    if shutil.which("holdfast") is None:
+        where = os.path.dirname(os.path.abspath(sys.executable))
+        lines = [f'export PATH="{where}:$PATH"', *lines]
+    for line in lines:
+        out(f"  {line}")
+
+
+def _place(given: str | None, *, keep: bool) -> str:
+    """A directory to write into: new, empty, or an earlier demo that nobody touched."""
+    name, number = given or FOLDER, 1
+    while os.path.lexists(name):
+        if os.path.isdir(name) and not os.listdir(name):
+            break
+        if not keep and _is_untouched(name):
+            shutil.rmtree(name)
+            break
+        if given is not None:
+            raise UsageError(
+                f"'{given}' is there already, and not as a demo left it",
+                hint="holdfast demo DIR, with a new directory",
+            )
+        number += 1
+        name = f"{FOLDER}-{number}"
+    return name
+
+
+def _is_untouched(folder: str) -> bool:
+    """Whether a demo made all of it and nothing was changed since."""
+    try:
+        with open(os.path.join(folder, wire.STORE_NAME, _TRACES), encoding="utf-8") as file:
+            left = json.load(file)
+    except (OSError, ValueError):
+        return False
+    return bool(left == _traces(folder))
+
+
+def _traces(folder: str) -> dict[str, str]:
+    """Every file of the project with the digest of its content; what is no file is named too."""
+    found: dict[str, str] = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(n for n in folders if n not in {wire.STORE_NAME, "__pycache__"})
+        for name in sorted(names):
+            path = os.path.join(place, name)
+            if os.path.islink(path) or not os.path.isfile(path):
+                found[os.path.relpath(path, folder)] = "not a file"
+                continue
+            with open(path, "rb") as file:
+                found[os.path.relpath(path, folder)] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
+class Stage:
+    """The project of the demo, and the commands that are shown on it."""
+
+    def __init__(self, folder: str, *, slow: bool) -> None:
+        self.folder = folder
+        self._slow = slow
+        self._env = {k: v for k, v in os.environ.items() if k != "HOLDFAST_STORE"}
+
+    def act(self, title: str) -> None:
+        """Announce what comes; with --slow not before somebody is ready for it."""
+        if self._slow and view().asks:
+            click.prompt("\n(Enter goes on)", "", show_default=False, prompt_suffix="", err=True)
+        elif self._slow:
+            threading.Event().wait(_PAUSE)
+        out()
+        if view().mode == "rich":
+            click.echo(click.style(title, bold=True), color=view().colour)
+        else:
+            out(f"== {title}")
+
+    def note(self, text: str) -> None:
+        """One sentence about what was just seen."""
+        out(text)
+
+    def append(self, path: str, text: str) -> None:
+        """Change a file as a person would."""
+        self._prompt(f"echo {shlex.quote(text.rstrip())} >> {path}")
+        with open(os.path.join(self.folder, path), "a", encoding="utf-8") as file:
+            file.write(text)
+
+    def show(self, *words: str) -> None:
+        """One command, as typed, with what it says; anything but success ends the demo."""
+        self._prompt(shlex.join(["holdfast", *words]))
+        done = self._start(*words).wait()
+        if done:
+            raise ProcessError(
+                f"'holdfast {' '.join(words)}' ended with {done}, which the demo did not expect",
+                hint=f"the project is kept: holdfast -C {shlex.quote(self.folder)} status",
+            )
+
+    def kill_half_way(self, *words: str) -> None:
+        """Start a command and kill it when some steps are done and others are running."""
+        self._prompt(shlex.join(["holdfast", *words]))
+        engine = self._start(*words)
+        end = time.monotonic() + _PATIENCE
+        try:
+            while self._done() < _HALF_WAY:
+                if engine.poll() is not None or time.monotonic() > end:
+                    raise ProcessError("the engine of the demo ended before it could be killed")
+                threading.Event().wait(0.02)
+            os.kill(engine.pid, signal.SIGKILL)
+        finally:
+            if engine.poll() is None:
+                engine.kill()
+            engine.wait()
+            self._mend_terminal()
+        self._prompt(f"kill -9 {engine.pid}")
+
+    def leave_traces(self) -> None:
+        """Remember every file, so that the next demo knows whether somebody worked here."""
+        place = os.path.join(self.folder, wire.STORE_NAME, _TRACES)
+        with open(place, "w", encoding="utf-8") as file:
+            json.dump(_traces(self.folder), file)
+
+    def _prompt(self, line: str) -> None:
+        out(f"$ {line}")
+        sys.stdout.flush()
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - this very program
+            [*_COMMAND, *words], cwd=self.folder, env=self._env, stdin=subprocess.DEVNULL
+        )
+
+    def _done(self) -> int:
+        """How many steps are done so far, as any other process may see it."""
+        location = os.path.join(self.folder, wire.STORE_NAME)
+        if not os.path.isfile(os.path.join(location, "state.db")):
+            return 0
+        try:
+            with closing(wire.open_store(location, readonly=True)) as store:
+                rows = list(store.runs())
+                state = read_state(store, rows[-1].run) if rows else None
+        except HoldfastError:  # it is just being made
+            return 0
+        return 0 if state is None else state.counts["done"]
+
+    def _mend_terminal(self) -> None:
+        """A killed program cannot give back the cursor that it had hidden."""
+        if view().mode == "rich":
+            talk("")
+            sys.stderr.write("\x1b[?25h")
+            sys.stderr.flush()

@@ -1,0 +1,195 @@
+"""init: a project that runs as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+
+import click
+
+from holdfast.cli import templates
+from holdfast.cli.place import PLAN_NAMES, json_option
+from holdfast.cli.say import out, out_json
+from holdfast.errors import StoreError, UsageError
+from holdfast.wire import STORE_NAME
+
+SCHEMA_PATH = f"{STORE_NAME}/schema/plan-1.json"
+_IGNORED = f"{STORE_NAME}/"
+_LONGEST_NAME = 255
+_NAME_LINE = re.compile(rb"^name: \S+", re.MULTILINE)
+_SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast init\n  holdfast init notes --template python --name notes"
+)
+@click.argument("directory", metavar="[DIR]", default=".")
+@click.option(
+    "--template",
+    type=click.Choice(templates.NAMES),
+    default="basic",
+    show_default=True,
+    help="basic: commands and a guard. python: functions too. minimal: two steps.",
+)
+@click.option("--name", metavar="NAME", help="Name of the plan (default: the directory's).")
+@json_option
+def init(directory: str, template: str, name: str | None, *, as_json: bool) -> int:
+    """Write a project that runs as it is: a plan, what it reads, a guard.
+
+    No file is ever overwritten: if one is in the way, nothing is written at all.
+    """
+    title = _name(directory, name)
+    files = named(templates.files_of(template), title)
+    write_project(directory, files)
+    written = [*files, SCHEMA_PATH]
+    if _ignore_store(directory):
+        written.append(".gitignore")
+    move = "" if directory == "." else f"cd {shlex.quote(directory)} && "
+    if as_json:
+        out_json(
+            {
+                "schema": "holdfast.init/1",
+                "directory": directory,
+                "template": template,
+                "name": title,
+                "files": list(written),
+                "next": [f"{move}holdfast plan"],
+            }
+        )
+        return 0
+    out(f"{title}: a project from the template '{template}'")
+    for path in written:
+        out(f"  {os.path.normpath(os.path.join(directory, path))}")
+    out(f"next: {move}holdfast plan")
+    return 0
+
+
+def named(files: Mapping[str, bytes], name: str) -> dict[str, bytes]:
+    """The files of a template with the plan under another name."""
+    spelled = name if _SAFE_NAME.match(name) else json.dumps(name, ensure_ascii=False)
+    line = f"name: {spelled}".encode()
+    plan = _NAME_LINE.sub(lambda _: line, files["plan.yaml"], count=1)
+    return {**files, "plan.yaml": plan}
+
+
+def _name(directory: str, given: str | None) -> str:
+    if given is None:
+        found = os.path.basename(os.path.abspath(directory))
+        return found if _SAFE_NAME.match(found) else "my-plan"
+    fits = given.strip() and given.isprintable() and len(given) <= _LONGEST_NAME
+    if not fits or "${{" in given:
+        raise UsageError(f"a plan's name is one line of 1 to {_LONGEST_NAME} characters")
+    return given
+
+
+def write_project(directory: str, files: Mapping[str, bytes]) -> None:
+    """Write all files and the schema for editors, or none and say what is in the way."""
+    blocked = _in_the_way(directory, files)
+    if blocked:
+        raise UsageError(
+            f"nothing was written, because this is there already: {', '.join(blocked)}",
+            hint="holdfast init DIR, with a directory of its own",
+        )
+    made: list[str] = []
+    try:
+        for path, content in files.items():
+            _write_new(os.path.join(directory, path), content, made)
+        _write_schema(directory, made)
+    except OSError as error:
+        _take_back(made)
+        raise StoreError(f"the project cannot be written: {error}") from error
+    except BaseException:
+        _take_back(made)
+        raise
+
+
+def _in_the_way(directory: str, files: Mapping[str, bytes]) -> list[str]:
+    """Files that would be overwritten or shadowed, and whatever stands where a directory must be."""
+    found: dict[str, None] = {}
+    for path in (*files, *PLAN_NAMES):
+        parts = path.split("/")
+        for count in range(len(parts)):
+            place = os.path.join(directory, *parts[:count])
+            if os.path.lexists(place) and not os.path.isdir(place):
+                found[os.path.normpath(place)] = None
+        if os.path.lexists(os.path.join(directory, path)):
+            found[os.path.normpath(os.path.join(directory, path))] = None
+    return list(found)
+
+
+def _write_new(path: str, content: bytes, made: list[str]) -> None:
+    """Write a file that is not there; `made` grows by all that was made for it."""
+    _make_folder(os.path.dirname(path), made)
+    with open(path, "xb") as file:
+        made.append(path)
+        file.write(content)
+
+
+def _make_folder(folder: str, made: list[str], mode: int = 0o777) -> None:
+    missing: list[str] = []
+    while folder and not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for path in reversed(missing):
+        os.mkdir(path, mode)
+        made.append(path)
+
+
+def _write_schema(directory: str, made: list[str]) -> None:
+    """Where the first line of the plan points. Not a store: that begins with its database."""
+    from holdfast.formats.grammar import plan_schema
+
+    home = os.path.join(directory, STORE_NAME)
+    _make_folder(home, made, 0o700)  # as the store itself does
+    with suppress(FileExistsError):
+        _write_new(os.path.join(home, ".gitignore"), b"*\n", made)
+    place = os.path.join(directory, SCHEMA_PATH)
+    _make_folder(os.path.dirname(place), made)
+    text = json.dumps(plan_schema(), ensure_ascii=False, indent=1) + "\n"
+    if not os.path.exists(place):
+        made.append(place)
+    with open(place, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _take_back(made: list[str]) -> None:
+    for path in reversed(made):
+        with suppress(OSError):  # somebody else put something there meanwhile: it stays
+            (os.rmdir if os.path.isdir(path) else os.unlink)(path)
+
+
+def _ignore_store(directory: str) -> bool:
+    """Keep the store out of git, if git is used here; whether a line had to be added."""
+    if not _in_git(directory):
+        return False
+    path = os.path.join(directory, ".gitignore")
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            old = file.read()
+    except FileNotFoundError:
+        old = ""
+    except OSError:  # a directory, or not ours to read: the store ignores itself anyway
+        return False
+    if any(line.strip().strip("/") == STORE_NAME for line in old.splitlines()):
+        return False
+    gap = "" if not old or old.endswith("\n") else "\n"
+    try:
+        with open(path, "a", encoding="utf-8", newline="") as file:
+            file.write(f"{gap}{_IGNORED}\n")
+    except OSError:
+        return False
+    return True
+
+
+def _in_git(directory: str) -> bool:
+    place = os.path.abspath(directory)
+    while not os.path.exists(os.path.join(place, ".git")):
+        above = os.path.dirname(place)
+        if above == place:
+            return False
+        place = above
+    return True
