@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.cli.say import SIGNS, clean
+from holdfast.cli.say import SIGNS
 from holdfast.core.layout import Box, Layout, Picture, layout
 from holdfast.model.plan import Step, StepId
+from holdfast.model.text import clean
 
 MERMAID_BOXES, MERMAID_ARROWS, MERMAID_LETTERS = 280, 500, 50_000
 SVG_BOXES, SVG_ARROWS = 300, 3000

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import click
 
 from holdfast.cli.place import Place, find_run, json_option, place, place_options
-from holdfast.cli.say import SIGNS, clean, out, out_json, short
+from holdfast.cli.say import SIGNS, out, out_json, short
 from holdfast.cli.view import view
 from holdfast.core.waves import Graph, graph_of
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, StepId
+from holdfast.model.text import clean
 
 FORMATS = ("text", "mermaid", "dot", "svg", "json")
 

@@ -44,16 +44,43 @@ COMMANDS = {
     "rebuild": "holdfast.cli.maintain:rebuild",
 }
 PANELS = {
-    "Run": ("plan", "run", "resume", "retry", "attach", "stop", "amend"),
-    "Understand": ("check", "status", "why", "show", "logs", "trace"),
-    "Start": ("init", "demo", "check"),
-    "Run": ("plan", "run", "resume", "retry", "stop", "amend"),
-    "Understand": ("status", "why", "show", "logs", "trace", "graph"),
-    "Maintain": ("verify", "rebuild"),
-    "Run": ("plan", "run", "resume", "retry", "stop", "amend"),
-    "Understand": ("check", "status", "why", "show", "logs", "trace", "history", "ls"),
-    "Connect": ("export", "import"),
-    "Maintain": ("gc", "pin", "purge", "doctor", "verify", "rebuild", "completion"),
+    "Start": (
+        "init",
+        "demo",
+        "check",
+    ),
+    "Run": (
+        "plan",
+        "run",
+        "resume",
+        "retry",
+        "attach",
+        "stop",
+        "amend",
+    ),
+    "Understand": (
+        "status",
+        "why",
+        "show",
+        "logs",
+        "trace",
+        "history",
+        "ls",
+        "graph",
+    ),
+    "Connect": (
+        "export",
+        "import",
+    ),
+    "Maintain": (
+        "gc",
+        "pin",
+        "purge",
+        "doctor",
+        "verify",
+        "rebuild",
+        "completion",
+    ),
 }
 SHORT = {
     "init": "Write a project that runs as it is.",
@@ -112,6 +139,10 @@ class Commands(click.Group):
         module, _, name = target.partition(":")
         found = getattr(importlib.import_module(module), name)
         assert isinstance(found, click.Command)
+        if "_HOLDFAST_COMPLETE" in os.environ:
+            from holdfast.cli.completion import equip
+
+            equip(found)
         return share(found)
 
     def invoke(self, ctx: click.Context) -> object:
@@ -121,11 +152,6 @@ class Commands(click.Group):
         except PlanError as error:
             error.width = view().width
             raise
-        if "_HOLDFAST_COMPLETE" in os.environ:
-            from holdfast.cli.completion import equip
-
-            equip(found)
-        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The panels of the help page, from the table alone."""

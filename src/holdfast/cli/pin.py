@@ -13,7 +13,7 @@ from holdfast.cli.measure import count, moment, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short
 from holdfast.engine.audit import holds
-from holdfast.engine.hold import line_journal
+from holdfast.engine.lines import line_journal
 from holdfast.engine.pins import Pin, pins
 from holdfast.errors import ConflictError, HeldError, IntegrityError, PurgedError, UsageError
 from holdfast.model.artifact import Artifact, tree_entries

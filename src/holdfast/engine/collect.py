@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import NamedTuple
 
-from holdfast.engine.hold import line_journal
+from holdfast.engine.lines import line_journal
 from holdfast.engine.pins import Pin, pins
 from holdfast.errors import ConflictError
 from holdfast.model.artifact import Artifact
