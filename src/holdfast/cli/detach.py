@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from holdfast.cli.place import Place
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.lines import line_journal
+from holdfast.errors import StoreError, UsageError
 from holdfast.model.event import RunOpened
 from holdfast.model.plan import Plan, RunId
 
@@ -72,7 +73,10 @@ def _await_run(
 
 
 def _opened(where: Place, plan: Plan, key: str) -> RunId | None:
-    store = where.open(readonly=True)
+    try:
+        store = where.open(readonly=True)
+    except (UsageError, StoreError):  # it is being made just now
+        return None
     try:
         for recorded in store.read(line_journal(plan.project, plan.name)):
             if isinstance(recorded.event, RunOpened) and recorded.event.key == key:
