@@ -10,6 +10,7 @@ from holdfast.cli.say import talk
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.event import Options
 
+_LOOK_UP_MS = 500
 _NEVER = (".git", ".holdfast", "__pycache__")
 
 
@@ -24,7 +25,17 @@ def watch(where: Place, options: Options, run: Callable[[], int]) -> int:
 
     code = _once(run)
     talk("watching; Ctrl-C ends")
-    for _ in changes(where.root, watch_filter=_counts, raise_interrupt=False):
+    unsure = True  # something may have changed before the watch was set up
+    for seen in changes(
+        where.root,
+        watch_filter=_counts,
+        raise_interrupt=False,
+        rust_timeout=_LOOK_UP_MS,
+        yield_on_timeout=True,
+    ):
+        if not (seen or unsure):
+            continue
+        unsure = False
         if not _has_work(where, options):
             continue
         code = _once(run)
