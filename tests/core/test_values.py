@@ -25,7 +25,8 @@ ARTIFACTS: Mapping[str, bytes | None] = {
 
 
 def with_values(values: Mapping[str, Json], prompt: Json = None) -> Step:
-    return Step(StepId("s"), run=("x",), values=values, prompt=prompt)
+    needs = tuple(Need(StepId(name)) for name in ARTIFACTS)
+    return Step(StepId("s"), run=("x",), values=values, prompt=prompt, needs=needs)
 
 
 def fill(template: str) -> Json:
@@ -89,6 +90,21 @@ def test_a_prompt_is_filled_too_and_artifacts_are_read_once() -> None:
     step = filled(with_values({"a": twice, "b": twice}, {"task": twice, "role": "r"}), read)
     assert step.prompt == {"task": "1.5 1.5", "role": "r"}
     assert asked == ["json"]
+
+
+@pytest.mark.parametrize(
+    "template, story",
+    [
+        ("${{ params.x }}", "'${{ params.x }}' cannot be filled in here"),
+        ("${{ item }}", "'${{ item }}' cannot be filled in here"),
+        ("${{ steps.json.output", "'${{' is never closed"),
+        ("${{ steps.other.output }}", "reads 'other', which is not needed as data"),
+    ],
+)
+def test_a_step_made_by_a_program_is_checked_too(template: str, story: str) -> None:
+    with pytest.raises(AttemptError, match=r".") as caught:
+        fill(template)
+    assert story in caught.value.message
 
 
 def test_a_step_without_expressions_is_the_same_step() -> None:

@@ -99,6 +99,13 @@ def test_files_stay_inside_the_project(glob: str) -> None:
     assert [problem.code for problem in caught.value.problems] == ["P043"]
 
 
+def test_a_file_whose_name_a_plan_cannot_hold_is_refused() -> None:
+    text = b"params: {f: {type: files, default: '*'}}\nsteps: {a: {run: x}}"
+    asked = Asked(find=lambda _, __: ["ok", "a\udcff"])
+    with pytest.raises(PlanError, match="a name that a plan cannot hold"):
+        load_text(text, "plan.yaml", "/nowhere", asked)
+
+
 def test_needs_and_inputs_come_with_the_expression() -> None:
     step = load("${{ steps.up.output.a }} ${{ params.f }}", prompt="${{ steps.up.output }}").steps[
         StepId("a")

@@ -6,7 +6,8 @@ import json
 
 import click
 
-from holdfast.cli.say import out, talk
+from holdfast.cli.place import json_option
+from holdfast.cli.say import out, out_json, talk
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 
@@ -19,7 +20,8 @@ SHAPES = ("plan", "preview", "run", "events")
 )
 @click.argument("shape", type=click.Choice(SHAPES))
 @click.option("-o", "--out", "file", metavar="FILE", help="Write it to a file instead of stdout.")
-def schema(shape: str, file: str | None) -> int:
+@json_option
+def schema(shape: str, file: str | None, *, as_json: bool) -> int:
     """Print a JSON Schema: of plan files (for completion in an editor), or of what --json prints.
 
     plan is the plan file, preview what 'plan --json' prints, run what 'run', 'resume', 'retry' and
@@ -35,6 +37,9 @@ def schema(shape: str, file: str | None) -> int:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "no usable name"
         raise UsageError(f"cannot write '{file}': {reason.lower()}") from error
+    if as_json:
+        out_json({"schema": "holdfast.schema/1", "shape": shape, "file": file})
+        return 0
     talk(f"wrote {file}")
     if shape == "plan":
         talk(f"next: put '# yaml-language-server: $schema={file}' on the first line of the plan")
