@@ -14,8 +14,9 @@ from holdfast import errors
 from holdfast.cli.main import COMMANDS, PANELS, SHORT, cli
 from holdfast.core.reasons import SENTENCES
 from holdfast.errors import HoldfastError
-from holdfast.formats.grammar import DEFAULTS, LIMITS, PLAN, STEP
+from holdfast.formats.grammar import DEFAULTS, LIMITS, PLAN, STEP, plan_schema
 from holdfast.formats.guardlist import BESIDE, GUARD_KINDS
+from holdfast.formats.params import PARAM
 from holdfast.formats.problems import CODES
 from holdfast.formats.records import Key
 from holdfast.formats.shapes import DURATION, Shape
@@ -33,6 +34,8 @@ In words it goes to stderr. [Exit codes](../exit-codes.md) says what to do."""
 EVENTS = """A journal is a list of these, in the past tense, each with `seq`, `ts` and `event` (the name).
 `holdfast trace --json` prints them. Text from outside never stands in an event: it is a content that the
 event names by its digest (`holdfast show DIGEST`)."""
+
+DEFINED = cast("dict[str, Json]", cast("dict[str, Json]", plan_schema())["$defs"])
 
 
 def generated() -> dict[str, str]:
@@ -135,6 +138,7 @@ def keys_page() -> str:
     for title, keys in (
         ("The plan", PLAN),
         ("A step", STEP),
+        ("A param", PARAM),
         ("Under `defaults`", DEFAULTS),
         ("Under `limits`", LIMITS),
         ("Kinds of guards", GUARD_KINDS),
@@ -192,7 +196,8 @@ def shape_words(schema: Json) -> str:
             return "text"
         case _:
             pass
-    return "a guard" if str(schema.get("$ref", "")).endswith("guard") else "anything"
+    name = str(schema.get("$ref", "")).rpartition("/")[2]
+    return "a guard" if name == "guard" else shape_words(DEFINED.get(name))
 
 
 def choice_words(choices: list[Json]) -> str:

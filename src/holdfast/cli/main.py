@@ -42,6 +42,7 @@ COMMANDS = {
     "graph": "holdfast.cli.graph:graph",
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
+    "schema": "holdfast.cli.schema:schema",
 }
 PANELS = {
     "Start": (
@@ -80,6 +81,7 @@ PANELS = {
         "verify",
         "rebuild",
         "completion",
+        "schema",
     ),
 }
 SHORT = {
@@ -110,6 +112,7 @@ SHORT = {
     "completion": "Print the completion script of a shell.",
     "verify": "Check the whole store: chain, digests, state, index.",
     "rebuild": "Make the index of artifacts again from the journals.",
+    "schema": "Print the JSON Schema of plan files, or of what --json prints.",
 }
 EXIT_CODES = """\b
 Exit codes:

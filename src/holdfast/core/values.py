@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from holdfast.errors import AttemptError
 from holdfast.model.digest import Json
-from holdfast.model.expression import CLOSE, OPEN, Reference, fill, is_template
+from holdfast.model.expression import CLOSE, OPEN, Reference, Wrong, fill, is_template, parts
 from holdfast.model.plan import Step, StepId
 
 _MOST_NAMES = 20
@@ -28,10 +28,27 @@ def filled(step: Step, read: Read) -> Step:
     """
     if not (step.values or step.prompt) or not _has_template((step.prompt, step.values)):
         return step
+    _refuse_others(step)
     artifacts = _Artifacts(read)
     values = fill(step.values, artifacts.find)
     assert isinstance(values, Mapping)  # as it was
     return replace(step, values=values, prompt=fill(step.prompt, artifacts.find))
+
+
+def _refuse_others(step: Step) -> None:
+    """A plan file was checked when it was loaded; a step made by a program is checked here."""
+    for part in parts((step.prompt, step.values)):
+        message = ""
+        if isinstance(part, Wrong):
+            message = part.message
+        elif part.root != "steps":
+            message = f"'{OPEN} {part.path} {CLOSE}' cannot be filled in here"
+        elif StepId(part.name) not in step.data_needs:
+            message = (
+                f"'{OPEN} {part.path} {CLOSE}' reads '{part.name}', which is not needed as data"
+            )
+        if message:
+            raise AttemptError(message, reason="command_failed")
 
 
 def _has_template(value: Json) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.formats.nodes import Mapping, Node, Scalar
+from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, Spot
 from holdfast.formats.reading import Reading, Use
 from holdfast.formats.shapes import Shape, pairs
@@ -99,6 +99,7 @@ def _bound(text: _Text) -> Json:
     """The template with its params filled in; nothing after it reported a problem."""
     parts: list[Part] = []
     whole = parse(text.value)
+    _count(text, len(whole))
     for part in whole:
         if isinstance(part, str):
             parts.append(part)
@@ -116,6 +117,24 @@ def _bound(text: _Text) -> Json:
     return write(parts)
 
 
+def _count(text: _Text, expressions: int) -> None:
+    reading = text.reading
+    reading.expressions += expressions
+    if reading.expressions > reading.most:
+        message = f"the plan has more than {reading.most:,} expressions"
+        raise reading.problems.fatal("P011", text.spot(0, 0, 1), message)
+
+
+def _count_characters(text: _Text, value: Json) -> None:
+    """A value is filled in as often as it is named: without a bound, a small file could grow huge."""
+    reading = text.reading
+    size = value if isinstance(value, str) else rendered(value)
+    reading.expanded += len(size)
+    if reading.expanded > BOUNDS.size:
+        message = f"params fill the plan with more than {BOUNDS.size // (1024 * 1024)} MB"
+        raise reading.problems.fatal("P011", text.spot(0, 0, 1), message)
+
+
 def _param(text: _Text, part: Reference) -> Json:
     reading = text.reading
     use = Use(part, lambda start, length: text.spot(part.begin, start, length))
@@ -130,6 +149,7 @@ def _param(text: _Text, part: Reference) -> Json:
         return None
     if param.type == "files":
         reading.uses.append(use)
+    _count_characters(text, param.value)
     return literals(param.value) if len(parse(text.value)) == 1 else param.value
 
 

@@ -63,4 +63,4 @@ def _under(key: str, following: Callable[[], ParserEvent]) -> str | None:
 def _text(event: ParserEvent) -> str | None:
     kind: type[object] = type(event)
     is_text = kind is yaml.ScalarEvent and event.tag is None
-    return event.value if is_text and (event.style or reads_as_text(event.value)) else None
+    return event.value or None if is_text and (event.style or reads_as_text(event.value)) else None

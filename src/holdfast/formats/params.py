@@ -147,6 +147,11 @@ def _resolved(reading: Reading, param: Param, find: Find | None) -> Param:
         paths = find(str(reading.root), glob) if find else []
     except EditError as error:
         problems.add("P045", param.key, f"the param '{param.name}': {error.message}")
+    odd = next((path for path in paths if FORBIDDEN_VALUE.search(path)), None)
+    if odd is not None:
+        message = f"the param '{param.name}' matches {quoted(odd)}, a name that a plan cannot hold"
+        problems.add("P045", param.key, message, "rename the file")
+        return Param(param.name, param.key, param.type)
     if not paths:
         message = f"no file matches {quoted(glob)}, the value of the param '{param.name}'"
         problems.add("P045", param.key, message, f"--param {param.name}=GLOB")

@@ -21,7 +21,10 @@ from holdfast.formats.records import record
 from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
+from holdfast.model.expression import MOST
 from holdfast.model.plan import STEP_ID, Input, Limits, Need, Plan, Step, StepId
+
+_EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[St
         return {}
     if not node.pairs and not reading.problems.found:
         reading.problems.add("P001", node, "the plan has no steps")
+    reading.most = MOST + _EXPRESSIONS_EACH * len(node.pairs)
     defaults = cast("dict[str, object]", given.get("defaults", {}))
     steps: dict[StepId, Step] = {}
     wired: dict[str, Wired] = {}

@@ -59,6 +59,9 @@ class Reading:
     params: dict[str, Param] = field(default_factory=dict)
     uses: list[Use] = field(default_factory=list)
     lines: list[str] | None = None
+    most: int = 0  # expressions that the plan may have: more for more steps
+    expressions: int = 0
+    expanded: int = 0  # characters that params were filled in with
 
     def label(self, key: str) -> str:
         return f"'{key}' of {quoted(self.step)}" if self.step else f"'{key}'"

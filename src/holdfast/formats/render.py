@@ -77,7 +77,8 @@ def _excerpt(problem: Problem, lines: Sequence[str], width: int) -> list[str]:
 
 def _start(line: str, at: int, room: int) -> int:
     """Where the shown part of a line begins: at its beginning if the place is well within sight."""
-    if at <= room and _columns(line[:at]) <= room * 2 // 3:
+    is_whole = len(line) <= room and _columns(line) <= room
+    if is_whole or (at <= room and _columns(line[:at]) <= room * 2 // 3):
         return 0
     start, left = at, room // 2
     while start and left > 0:

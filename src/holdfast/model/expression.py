@@ -27,6 +27,8 @@ OPEN, CLOSE = "${{", "}}"
 FORMS = "params.NAME, steps.ID.output or steps.ID.output.FIELD"
 PARAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]{0,127}\Z")
 
+MOST = 10_000  # expressions in one text
+
 _LONGEST = 1000
 _NAME = r"[A-Za-z_][A-Za-z0-9_\-]{0,127}"
 _FIELDS = r"((?:\.[\w\-]+)*)\Z"
@@ -83,34 +85,43 @@ def is_template(text: str) -> bool:
 def parse(text: str) -> list[Part]:
     """The pieces of a template in their order, neighbouring text joined."""
     found: list[Part] = []
+    pieces: list[str] = []  # of the text since the last expression
     done = 0
     while (begin := text.find(OPEN, done)) >= 0:
         first = begin
         while first > done and text[first - 1] == "$":
             first -= 1
         dollars = begin - first + 1
-        _add(found, text[done:first] + "$" * (dollars // 2))
+        pieces += (text[done:first], "$" * (dollars // 2))
         done = begin + len(OPEN)
         if dollars % 2 == 0:
-            _add(found, OPEN[1:])
+            pieces.append(OPEN[1:])
             continue
-        end = text.find(CLOSE, done)
-        if end < 0:
-            hint = f"close it with '{CLOSE}'; for the text itself write '${OPEN}'"
-            found.append(Wrong(f"'{OPEN}' is never closed", hint, begin, len(OPEN)))
-            return found
-        found.append(_reference(text[done:end], begin, done))
-        done = end + len(CLOSE)
-    _add(found, text[done:])
+        part, done = _expression(text, begin, done, len(found))
+        _flush(pieces, found)
+        found.append(part)
+    pieces.append(text[done:])
+    _flush(pieces, found)
     return found
 
 
-def _add(found: list[Part], text: str) -> None:
-    if not text:
-        return
-    if found and isinstance(found[-1], str):
-        found[-1] += text
-    else:
+def _expression(text: str, begin: int, inside: int, so_far: int) -> tuple[Reference | Wrong, int]:
+    """The expression that begins here, and where the text goes on; at its end if that is hopeless."""
+    end = text.find(CLOSE, inside)
+    if end < 0:
+        hint = f"close it with '{CLOSE}'; for the text itself write '${OPEN}'"
+        return Wrong(f"'{OPEN}' is never closed", hint, begin, len(OPEN)), len(text)
+    if so_far > 2 * MOST:
+        wrong = Wrong(f"a text has more than {MOST:,} expressions", "", begin, len(OPEN))
+        return wrong, len(text)
+    return _reference(text[inside:end], begin, inside), end + len(CLOSE)
+
+
+def _flush(pieces: list[str], found: list[Part]) -> None:
+    """Add the text so far as one part."""
+    text = "".join(pieces)
+    pieces.clear()
+    if text:
         found.append(text)
 
 
@@ -172,22 +183,17 @@ def _texts(value: Json) -> Iterator[str]:
 
 def write(template: Iterable[Part]) -> str:
     """A template as text, so that reading it gives the same parts."""
-    text = ""
-    pieces: list[Part] = []
+    written: list[str] = []
+    pieces: list[str] = []
     for part in template:
         if isinstance(part, str):
-            _add(pieces, part)
-        else:
             pieces.append(part)
-    for index, part in enumerate(pieces):
-        if isinstance(part, str):
-            text += literal(part)
-            after = pieces[index + 1] if index + 1 < len(pieces) else None
-            if isinstance(after, Reference):
-                text += "$" * (len(part) - len(part.rstrip("$")))
         elif isinstance(part, Reference):
-            text += f"{OPEN} {part.path} {CLOSE}"
-    return text
+            text = "".join(pieces)
+            pieces.clear()
+            written += (literal(text), "$" * (len(text) - len(text.rstrip("$"))))
+            written.append(f"{OPEN} {part.path} {CLOSE}")
+    return "".join((*written, literal("".join(pieces))))
 
 
 def literal(text: str) -> str:

@@ -1,0 +1,181 @@
+"""The shapes of what commands print for programs, as JSON Schema.
+
+Keys that are listed are always there. More of them may be added without a step of the version, so
+nothing is closed; what exists keeps its meaning.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Literal, NewType, Union, get_args, get_origin, get_type_hints
+
+from holdfast.core.reasons import SENTENCES
+from holdfast.core.state import PHASES
+from holdfast.core.views import RUN_SCHEMA
+from holdfast.model.digest import Json
+from holdfast.model.event import EndStatus, RestStatus
+from holdfast.store.codec import CLASSES, KINDS
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+PREVIEW_SCHEMA = "holdfast.preview/1"
+EVENT_SCHEMA = "holdfast.event/1"
+
+_TEXT: Json = {"type": "string"}
+_COUNT: Json = {"type": "integer", "minimum": 0}
+_MONEY: Json = {"type": "number", "minimum": 0}
+_DIGEST: Json = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_TEXTS: Json = {"type": "array", "items": _TEXT}
+
+
+def _object(
+    keys: Mapping[str, Json], optional: Iterable[str] = (), words: str = ""
+) -> dict[str, Json]:
+    schema: dict[str, Json] = {"type": "object", "properties": keys}
+    if words:
+        schema["description"] = words
+    schema["required"] = [key for key in keys if key not in set(optional)]
+    return schema
+
+
+def _or_null(schema: Json) -> Json:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _by_step(schema: Json) -> Json:
+    return {"type": "object", "additionalProperties": schema}
+
+
+def _totals(counts: Iterable[str], **more: Json) -> Json:
+    keys: dict[str, Json] = dict.fromkeys(counts, _COUNT)
+    return _object({**keys, **more})
+
+
+_REASON = _object(
+    {
+        "code": {"enum": sorted(SENTENCES)},
+        "text": _TEXT,
+        "because": {"type": "array", "items": _TEXT, "description": "What is behind it."},
+    },
+    words="Why a step runs, is reused, waits or failed.",
+)
+
+
+def run_schema() -> dict[str, Json]:
+    """What `run`, `resume`, `retry` and `status` print with --json."""
+    states = sorted({"running", *get_args(RestStatus), *get_args(EndStatus)})
+    step = _object(
+        {
+            "state": {"enum": list(PHASES)},
+            "reason": _or_null({"$ref": "#/$defs/reason"}),
+            "attempts": _COUNT,
+            "config_ref": _or_null(_DIGEST),
+            "digest": {
+                "anyOf": [_DIGEST, {"type": "null"}],
+                "description": "The artifact, if the step is complete.",
+            },
+            "cost_usd": _MONEY,
+            "duration_ms": _COUNT,
+        }
+    )
+    waiting = _object(
+        {
+            "approval": _or_null(_TEXT),
+            "step": _TEXT,
+            "from": _or_null(_TEXT),
+            "subject": _or_null(_DIGEST),
+        }
+    )
+    plan = _object({"line": _TEXT, "ref": _DIGEST, "file": _or_null(_TEXT)})
+    counts = ("steps", "done", "reused", "failed", "skipped")
+    money: dict[str, Json] = {"cost_usd": _MONEY, "saved_usd": _MONEY, "duration_ms": _COUNT}
+    keys: dict[str, Json] = {
+        "schema": {"const": RUN_SCHEMA},
+        "run": {"type": "string", "pattern": "^r-"},
+        "status": {"enum": states},
+        "plan": plan,
+        "steps": _by_step({"$ref": "#/$defs/step"}),
+        "waiting": {"type": "array", "items": waiting},
+        "totals": _totals(counts, **money),
+    }
+    return _document(RUN_SCHEMA, _object(keys), {"reason": _REASON, "step": step})
+
+
+def preview_schema() -> dict[str, Json]:
+    """What `plan` prints with --json."""
+    millis: dict[str, Json] = {"p50": _or_null(_COUNT), "p90": _or_null(_COUNT)}
+    money: dict[str, Json] = {"p50": _or_null(_MONEY), "p90": _or_null(_MONEY)}
+    basis: Json = {"enum": ["history", "price", "none"]}
+    decisions = ("run", "reuse", "maybe", "wait")
+    step = _object(
+        {
+            "decision": {"enum": list(decisions)},
+            "reason": {"$ref": "#/$defs/reason"},
+            "cost_usd": _object({**money, "basis": basis}),
+            "duration_ms": _object(millis),
+        }
+    )
+    plan = _object({"line": _TEXT, "ref": _DIGEST, "digest": _DIGEST, "file": _or_null(_TEXT)})
+    parts = ("added", "removed", "contract_changed", "deps_changed", "output_modified")
+    keys: dict[str, Json] = {
+        "schema": {"const": PREVIEW_SCHEMA},
+        "plan": plan,
+        "waves": {"type": "array", "items": _TEXTS},
+        "steps": _by_step({"$ref": "#/$defs/step"}),
+        "totals": _totals(("steps", *decisions), cost_usd=_MONEY),
+        "changes": _object(dict.fromkeys(parts, _TEXTS)),
+    }
+    return _document(PREVIEW_SCHEMA, _object(keys), {"reason": _REASON, "step": step})
+
+
+def events_schema() -> dict[str, Json]:
+    """One line of `trace --json`; written from the classes of events, so it cannot differ."""
+    named = dict(zip(KINDS, CLASSES, strict=True))
+    kinds: list[Json] = [{"$ref": f"#/$defs/{kind}"} for kind in named]
+    return _document(
+        EVENT_SCHEMA, {"oneOf": kinds}, {kind: _event(kind, noun) for kind, noun in named.items()}
+    )
+
+
+def _event(kind: str, noun: type) -> Json:
+    head: dict[str, Json] = {
+        "seq": {"type": "integer", "minimum": 1},
+        "ts": {"type": "string", "format": "date-time"},
+        "event": {"const": kind},
+    }
+    words = (noun.__doc__ or "").strip().partition("\n")[0]
+    return _object({**head, **_fields(noun)}, words=words)
+
+
+def _fields(noun: type) -> dict[str, Json]:
+    hints = get_type_hints(noun)
+    if is_dataclass(noun):
+        return {item.name: _hinted(hints[item.name]) for item in fields(noun)}
+    return {name: _hinted(hint) for name, hint in hints.items()}
+
+
+def _hinted(hint: object) -> Json:
+    """The JSON that a field with this annotation is shown as."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin in {Union, types.UnionType}:
+        return {"anyOf": [_hinted(item) for item in inner]}
+    if origin is tuple:
+        return {"type": "array", "items": _hinted(inner[0])}
+    if isinstance(hint, NewType):
+        digest: Json = {"type": "string", "pattern": "^([0-9a-f]{64})?$"}
+        return digest if hint.__name__ == "Digest" else _hinted(hint.__supertype__)
+    if isinstance(hint, type):
+        simple = {str: "string", bool: "boolean", int: "integer", float: "number"}
+        if hint in simple:
+            return {"type": simple[hint]}
+        if hint is type(None):
+            return {"type": "null"}
+        return _object(_fields(hint))
+    return {}
+
+
+def _document(title: str, body: Mapping[str, Json], defs: Mapping[str, Json]) -> dict[str, Json]:
+    return {"$schema": DRAFT, "title": title, **body, "$defs": defs}

@@ -1,0 +1,114 @@
+"""Values of a step are filled from the artifacts it needs, or the attempt says what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from holdfast.core.values import filled
+from holdfast.errors import AttemptError
+from holdfast.model.digest import Json
+from holdfast.model.plan import Need, Step, StepId
+
+pytestmark = pytest.mark.req("R180")
+
+ARTIFACTS: Mapping[str, bytes | None] = {
+    "text": b"hello\n",
+    "json": b'{"facts": ["x", {"q": null}], "n": 1.5, "none": null, "deep": {"a": {}}}',
+    "bytes": b"\xff",
+    "tree": None,
+    "nan": b'{"a": NaN}',
+    "deep": b"[" * 100_000,
+    "many": b"{" + b",".join(b'"k%d": 1' % i for i in range(30)) + b"}",
+}
+
+
+def with_values(values: Mapping[str, Json], prompt: Json = None) -> Step:
+    needs = tuple(Need(StepId(name)) for name in ARTIFACTS)
+    return Step(StepId("s"), run=("x",), values=values, prompt=prompt, needs=needs)
+
+
+def fill(template: str) -> Json:
+    return filled(with_values({"v": template}), lambda need: ARTIFACTS[need]).values["v"]
+
+
+@pytest.mark.parametrize(
+    "template, value",
+    [
+        ("${{ steps.text.output }}", "hello\n"),
+        ("<${{ steps.text.output }}>", "<hello\n>"),
+        ("${{ steps.json.output.facts }}", ["x", {"q": None}]),
+        ("${{ steps.json.output.facts.1.q }}", None),
+        ("${{ steps.json.output.n }}", 1.5),
+        ("n=${{ steps.json.output.n }} ${{ steps.json.output.deep }}", 'n=1.5 {"a":{}}'),
+        ("$${{ steps.json.output.n }}", "${{ steps.json.output.n }}"),
+    ],
+)
+def test_a_reference_gives_the_text_or_what_the_json_has(template: str, value: Json) -> None:
+    assert fill(template) == value
+
+
+@pytest.mark.parametrize(
+    "path, story",
+    [
+        ("json.output.fact", "has no 'fact'; it has: facts, n, none, deep"),
+        ("json.output.deep.b", "has no 'b' in 'deep'; it has: a"),
+        ("json.output.deep.a.b", "has no 'b' in 'deep.a'; it has no fields"),
+        ("json.output.facts.2", "has no '2' in 'facts'; it is a list of 2, counted from 0"),
+        ("json.output.facts.x", "has no 'x' in 'facts'; it is a list of 2, counted from 0"),
+        ("json.output.n.x", "has no 'x' in 'n'; it is a number"),
+        ("json.output.none.x", "has no 'x' in 'none'; it is null"),
+        ("json.output.facts.0.x", "has no 'x' in 'facts.0'; it is text"),
+        ("text.output.a", "is not JSON and has no 'a'; it begins with 'hello'"),
+        ("nan.output.a", "is not JSON and has no 'a'"),
+        ("deep.output.a", "is not JSON and has no 'a'"),
+        ("bytes.output", "is not UTF-8 text"),
+        ("bytes.output.a", "is not UTF-8 text"),
+        ("tree.output", "is several files"),
+        ("many.output.x", "k19 and 10 more"),
+    ],
+)
+def test_what_is_not_there_is_told_with_what_is(path: str, story: str) -> None:
+    with pytest.raises(AttemptError) as caught:
+        fill(f"${{{{ steps.{path} }}}}")
+    name = path.partition(".")[0]
+    start = f"'${{{{ steps.{path} }}}}' cannot be filled in: the artifact of '{name}' "
+    assert caught.value.message.startswith(start)
+    assert story in caught.value.message
+    assert caught.value.reason == "command_failed"
+
+
+def test_a_prompt_is_filled_too_and_artifacts_are_read_once() -> None:
+    asked: list[str] = []
+
+    def read(need: StepId) -> bytes | None:
+        asked.append(need)
+        return ARTIFACTS[need]
+
+    twice = "${{ steps.json.output.n }} ${{ steps.json.output.n }}"
+    step = filled(with_values({"a": twice, "b": twice}, {"task": twice, "role": "r"}), read)
+    assert step.prompt == {"task": "1.5 1.5", "role": "r"}
+    assert asked == ["json"]
+
+
+@pytest.mark.parametrize(
+    "template, story",
+    [
+        ("${{ params.x }}", "'${{ params.x }}' cannot be filled in here"),
+        ("${{ item }}", "'${{ item }}' cannot be filled in here"),
+        ("${{ steps.json.output", "'${{' is never closed"),
+        ("${{ steps.other.output }}", "reads 'other', which is not needed as data"),
+    ],
+)
+def test_a_step_made_by_a_program_is_checked_too(template: str, story: str) -> None:
+    with pytest.raises(AttemptError, match=r".") as caught:
+        fill(template)
+    assert story in caught.value.message
+
+
+def test_a_step_without_expressions_is_the_same_step() -> None:
+    for step in (with_values({}), with_values({"a": ["{{ x }}", 1]}, "prompt")):
+        assert filled(step, lambda _: b"") is step
+    needs = Step(StepId("s"), run=("x",), needs=(Need(StepId("a")),))
+    assert filled(needs, lambda _: b"") is needs
