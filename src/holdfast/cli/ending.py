@@ -8,7 +8,7 @@ from contextlib import suppress
 from holdfast import wire
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
-from holdfast.cli.view import view
+from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.views import run_json
@@ -134,7 +134,7 @@ def next_commands(state: State, *, driven: bool = True) -> str:
 
 def print_lines(lines: list[str]) -> None:
     """Lines of the result, none wider than the terminal."""
-    width = view().width
+    width = width_now()
     for line in lines:
         for piece in wrap(line, width):
             out(piece)

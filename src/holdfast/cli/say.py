@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import TextIO
 
 from holdfast.cli.view import View, view
@@ -69,11 +70,22 @@ def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
     if not raw:
         text = dressed(text, view())
     encoding = getattr(stream, "encoding", None) or "utf-8"
+    if not _has_our_signs(encoding):
+        text = text.translate(_ASCII)
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        text = text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+        text = text.encode("ascii", "backslashreplace").decode("ascii")
     return text
+
+
+@cache
+def _has_our_signs(encoding: str) -> bool:
+    try:
+        "".join(SIGNS.values()).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def dressed(text: str, how: View) -> str:
