@@ -28,7 +28,7 @@ def crowd(project: Project) -> None:
     """More steps at once than a footer has lines, behind a gate, and one below them that fails."""
     steps = {
         f"step-with-a-rather-long-name-{n}": {
-            "shell": f"echo working on it with a long line of words that goes on and on >&2; {project.gate('go')}"
+            "shell": f"echo working on it with a line of words that goes on and on >&2; {project.gate('go')}"
         }
         for n in range(15)
     }

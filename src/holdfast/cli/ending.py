@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from holdfast import wire
+from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.view import width_now
@@ -64,8 +65,10 @@ def end_block(
     `driven` is false if no engine drives it any more; `words` is what was said of failed steps.
     """
     lines = [headline(state, now, driven=driven, saved_ms=saved_ms)]
-    lines += _open_steps(state, "failed", words or {})
-    lines += _open_steps(state, "waiting", words or {})
+    lines += failure_lines(state, words or {})
+    for step in state.steps.values():
+        lines += choices(step.reason) if step.phase == "failed" and step.reason else []
+    lines += _waiting(state)
     if skipped := state.counts["skipped"] - state.unselected:
         lines.append(f"{SIGNS['skipped']} {_steps(skipped)} skipped because of that")
     if state.unselected:
@@ -74,7 +77,8 @@ def end_block(
         lines.append(
             f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
         )
-    return [*lines, f"next: {next_commands(state, driven=driven)}"]
+    lines.append(f"next: {next_commands(state, driven=driven)}")
+    return [one_line(line) for line in lines]
 
 
 def _steps(count: int) -> str:
@@ -99,18 +103,15 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     )
 
 
-def _open_steps(state: State, phase: str, words: Mapping[StepId, str]) -> list[str]:
-    lines: list[str] = []
-    steps = [s for s in state.graph.order if state.steps[s].phase == phase]
-    for step_id in steps[:MOST_STEPS]:
-        step = state.steps[step_id]
-        if step.reason is None:
-            continue
-        lines.append(one_line(f"{SIGNS[phase]} {step_id}: {sentence(step.reason)}"))
-        lines += [f"    {one_line(line)}" for line in words.get(step_id, "").splitlines()[-4:]]
-        lines += choices(step.reason)
-    if len(steps) > MOST_STEPS:
-        lines.append(f"{SIGNS[phase]} {len(steps) - MOST_STEPS} more {phase}")
+def _waiting(state: State) -> list[str]:
+    waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
+    lines = []
+    for step_id in waiting[:MOST_STEPS]:
+        reason = state.steps[step_id].reason
+        why = f": {sentence(reason)}" if reason is not None else ""
+        lines.append(f"{SIGNS['waiting']} {step_id}{why}")
+    if len(waiting) > MOST_STEPS:
+        lines.append(f"{SIGNS['waiting']} {len(waiting) - MOST_STEPS} more wait")
     return lines
 
 
@@ -118,9 +119,8 @@ def next_commands(state: State, *, driven: bool = True) -> str:
     """The commands that fit where a run stands."""
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
-    first = next((s for s in state.graph.order if state.steps[s].phase == "failed"), None)
-    if state.status == "failed" and first is not None:
-        return f"holdfast logs {named(first)}    holdfast why {named(first)}    holdfast resume"
+    if state.status == "failed" and (commands := failure_next(state)):
+        return "    ".join(commands)
     if state.status == "waiting":
         first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
         return f"holdfast why {named(first)} --run @    holdfast retry {named(first)}"
