@@ -64,5 +64,6 @@ def test_further_lines_are_indented() -> None:
 
 def test_the_first_and_the_last_line_with_something_on_it() -> None:
     assert first_line("\n  one\ntwo\n") == "one"
-    assert last_line("one\n10 %\r50 %\r\n\n") == "50 %"
+    assert last_line("one\ntwo \r\n\n") == "two"
+    assert first_line("a\rb\nc") == "a\rb"  # shown whole, not only what would be left to see
     assert first_line("") == last_line("\n") == ""

@@ -15,7 +15,7 @@ from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
-from holdfast.model.text import one_line, wrap
+from holdfast.model.text import clean, one_line, wrap
 from holdfast.ports import Store
 
 EXIT = {
@@ -39,7 +39,7 @@ def conclude(
         out_json(run_json(state, file=file, now=now))
     else:
         print_lines(end_block(state, now, driven=driven, words=last_words(store, state)))
-    return EXIT.get(str(state.status), 1)
+    return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]
 
 
 def last_words(store: Store, state: State) -> dict[StepId, str]:
@@ -48,7 +48,7 @@ def last_words(store: Store, state: State) -> dict[StepId, str]:
     for step_id, step in state.steps.items():
         if step.phase == "failed" and step.fed and step.fed[-1].feedback is not None:
             with suppress(IntegrityError):
-                words[step_id] = store.get(step.fed[-1].feedback).decode("utf-8", "replace")
+                words[step_id] = clean(store.get(step.fed[-1].feedback).decode("utf-8", "replace"))
     return words
 
 
