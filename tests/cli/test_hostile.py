@@ -49,7 +49,9 @@ def test_names_of_files_and_the_text_of_plans(project: Project) -> None:
     told = project.refused(2, "check", name)
     harmless(told)
     assert not any(line.startswith("✓") for line in told.splitlines())
-    (project.root / "plan.yaml").write_text(f"name: demo\nsteps:\n  a: {{ {json.dumps(TEXT)}: 1 }}\n")
+    (project.root / "plan.yaml").write_text(
+        f"name: demo\nsteps:\n  a: {{ {json.dumps(TEXT)}: 1 }}\n"
+    )
     told = project.refused(2, "check")
     harmless(told)
     project.plan({"a": {"shell": "cat in/*", "inputs": ["in/*"]}})

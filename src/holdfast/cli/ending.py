@@ -15,7 +15,7 @@ from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
-from holdfast.model.text import clean, one_line, wrap
+from holdfast.model.text import cells, clean, one_line, wrap
 from holdfast.ports import Store
 
 EXIT = {
@@ -89,9 +89,9 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     """The run in one line."""
     counts = state.counts
     complete = counts["done"] + counts["reused"]
-    end = now if state.status == "running" else state.ended_at or now
-    took = seconds(max(0, end - state.since))
     abandoned = state.status == "running" and not driven
+    end = now if state.status == "running" and driven else last_sign(state)
+    took = seconds(max(0, end - state.since))
     word = "running, but its engine is gone" if abandoned else str(state.status)
     saved = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
     limit = ""
@@ -101,6 +101,13 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
         f"{short(state.run)} {word} · {complete} of {len(state.steps)} done"
         f" · {counts['reused']} reused, {counts['done']} ran · {took}{saved}{limit}"
     )
+
+
+def last_sign(state: State) -> int:
+    """The latest moment at which anything is known of a run that nobody drives."""
+    if state.status != "running":
+        return state.ended_at
+    return max((step.started_at + step.duration_ms for step in state.steps.values()), default=0)
 
 
 def _waiting(state: State) -> list[str]:
@@ -133,8 +140,22 @@ def next_commands(state: State, *, driven: bool = True) -> str:
 
 
 def print_lines(lines: list[str]) -> None:
-    """Lines of the result, none wider than the terminal."""
+    """Lines of the result, none wider than the terminal; commands are not broken."""
     width = width_now()
     for line in lines:
-        for piece in wrap(line, width):
+        for piece in _commands(line, width) if line.startswith("next: ") else wrap(line, width):
             out(piece)
+
+
+def _commands(line: str, width: int) -> list[str]:
+    """Commands side by side, as many as fit; each can be copied whole."""
+    head, gap = "next: ", "    "
+    lines: list[str] = []
+    for command in line.removeprefix(head).split(gap):
+        if lines and width and cells(lines[-1] + gap + command) > width:
+            lines.append(" " * len(head) + command)
+        elif lines:
+            lines[-1] += gap + command
+        else:
+            lines.append(head + command)
+    return lines
