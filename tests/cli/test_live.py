@@ -123,6 +123,7 @@ def test_a_run_goes_on_when_its_terminal_goes_away(project: Project) -> None:
     terminal.hang_up()
     project.open("go")
     until(lambda: terminal.process.poll() is not None, "the run ends")
+    assert terminal.process.returncode == 0
     assert project.status().data["status"] == "completed"
 
 

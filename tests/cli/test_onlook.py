@@ -105,10 +105,13 @@ def test_logs_say_what_is_not_there(project: Project) -> None:
 def test_what_a_step_with_secrets_writes_is_shown_only_when_they_are_struck_out(
     project: Project,
 ) -> None:
-    line = f"echo $KEY >&2; {project.gate('go')}"
-    project.plan({"a": {"shell": project.sh(line), "secrets": ["KEY"]}})
+    line = f"echo $KEY >&2; {project.sh(project.gate('go'))}"
+    project.plan({"a": {"shell": line, "secrets": ["KEY"]}})
     engine = project.start("run", "--secret", "KEY", env={"KEY": "sesame-open"})
     until(lambda: project.begun() == ["a"], "it begins")
+    now = project.call("logs", "a")
+    assert now.out == ""
+    assert "still runs" in now.err
     follower = project.start("logs", "a", "-f")
     project.open("go")
     assert finish(engine).code == 0
