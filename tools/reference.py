@@ -68,7 +68,7 @@ def commands_page() -> str:
     parts = [
         "# Commands",
         NOTE,
-        "Every command takes `--help`. Options before the command hold for all of them:",
+        "Every command takes `--help`. Every command takes these too, before or after its name:",
         options_table(cli, click.Context(cli, info_name="holdfast")),
     ]
     for title, names in PANELS.items():

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from holdfast import wire
+from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
-from holdfast.cli.view import view
+from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
-from holdfast.model.text import one_line, wrap
+from holdfast.model.text import cells, clean, one_line, wrap
 from holdfast.ports import Store
 
 EXIT = {
@@ -38,7 +39,7 @@ def conclude(
         out_json(run_json(state, file=file, now=now))
     else:
         print_lines(end_block(state, now, driven=driven, words=last_words(store, state)))
-    return EXIT.get(str(state.status), 1)
+    return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]
 
 
 def last_words(store: Store, state: State) -> dict[StepId, str]:
@@ -47,7 +48,7 @@ def last_words(store: Store, state: State) -> dict[StepId, str]:
     for step_id, step in state.steps.items():
         if step.phase == "failed" and step.fed and step.fed[-1].feedback is not None:
             with suppress(IntegrityError):
-                words[step_id] = store.get(step.fed[-1].feedback).decode("utf-8", "replace")
+                words[step_id] = clean(store.get(step.fed[-1].feedback).decode("utf-8", "replace"))
     return words
 
 
@@ -64,8 +65,10 @@ def end_block(
     `driven` is false if no engine drives it any more; `words` is what was said of failed steps.
     """
     lines = [headline(state, now, driven=driven, saved_ms=saved_ms)]
-    lines += _open_steps(state, "failed", words or {})
-    lines += _open_steps(state, "waiting", words or {})
+    lines += failure_lines(state, words or {})
+    for step in state.steps.values():
+        lines += choices(step.reason) if step.phase == "failed" and step.reason else []
+    lines += _waiting(state)
     if skipped := state.counts["skipped"] - state.unselected:
         lines.append(f"{SIGNS['skipped']} {_steps(skipped)} skipped because of that")
     if state.unselected:
@@ -74,7 +77,8 @@ def end_block(
         lines.append(
             f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
         )
-    return [*lines, f"next: {next_commands(state, driven=driven)}"]
+    lines.append(f"next: {next_commands(state, driven=driven)}")
+    return [one_line(line) for line in lines]
 
 
 def _steps(count: int) -> str:
@@ -85,9 +89,9 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     """The run in one line."""
     counts = state.counts
     complete = counts["done"] + counts["reused"]
-    end = now if state.status == "running" else state.ended_at or now
-    took = seconds(max(0, end - state.since))
     abandoned = state.status == "running" and not driven
+    end = now if state.status == "running" and driven else last_sign(state)
+    took = seconds(max(0, end - state.since))
     word = "running, but its engine is gone" if abandoned else str(state.status)
     saved = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
     limit = ""
@@ -99,18 +103,22 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     )
 
 
-def _open_steps(state: State, phase: str, words: Mapping[StepId, str]) -> list[str]:
-    lines: list[str] = []
-    steps = [s for s in state.graph.order if state.steps[s].phase == phase]
-    for step_id in steps[:MOST_STEPS]:
-        step = state.steps[step_id]
-        if step.reason is None:
-            continue
-        lines.append(one_line(f"{SIGNS[phase]} {step_id}: {sentence(step.reason)}"))
-        lines += [f"    {one_line(line)}" for line in words.get(step_id, "").splitlines()[-4:]]
-        lines += choices(step.reason)
-    if len(steps) > MOST_STEPS:
-        lines.append(f"{SIGNS[phase]} {len(steps) - MOST_STEPS} more {phase}")
+def last_sign(state: State) -> int:
+    """The latest moment at which anything is known of a run that nobody drives."""
+    if state.status != "running":
+        return state.ended_at
+    return max((step.started_at + step.duration_ms for step in state.steps.values()), default=0)
+
+
+def _waiting(state: State) -> list[str]:
+    waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
+    lines = []
+    for step_id in waiting[:MOST_STEPS]:
+        reason = state.steps[step_id].reason
+        why = f": {sentence(reason)}" if reason is not None else ""
+        lines.append(f"{SIGNS['waiting']} {step_id}{why}")
+    if len(waiting) > MOST_STEPS:
+        lines.append(f"{SIGNS['waiting']} {len(waiting) - MOST_STEPS} more wait")
     return lines
 
 
@@ -118,9 +126,8 @@ def next_commands(state: State, *, driven: bool = True) -> str:
     """The commands that fit where a run stands."""
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
-    first = next((s for s in state.graph.order if state.steps[s].phase == "failed"), None)
-    if state.status == "failed" and first is not None:
-        return f"holdfast logs {named(first)}    holdfast why {named(first)}    holdfast resume"
+    if state.status == "failed" and (commands := failure_next(state)):
+        return "    ".join(commands)
     if state.status == "waiting":
         first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
         return f"holdfast why {named(first)} --run @    holdfast retry {named(first)}"
@@ -133,8 +140,22 @@ def next_commands(state: State, *, driven: bool = True) -> str:
 
 
 def print_lines(lines: list[str]) -> None:
-    """Lines of the result, none wider than the terminal."""
-    width = view().width
+    """Lines of the result, none wider than the terminal; commands are not broken."""
+    width = width_now()
     for line in lines:
-        for piece in wrap(line, width):
+        for piece in _commands(line, width) if line.startswith("next: ") else wrap(line, width):
             out(piece)
+
+
+def _commands(line: str, width: int) -> list[str]:
+    """Commands side by side, as many as fit; each can be copied whole."""
+    head, gap = "next: ", "    "
+    lines: list[str] = []
+    for command in line.removeprefix(head).split(gap):
+        if lines and width and cells(lines[-1] + gap + command) > width:
+            lines.append(" " * len(head) + command)
+        elif lines:
+            lines[-1] += gap + command
+        else:
+            lines.append(head + command)
+    return lines

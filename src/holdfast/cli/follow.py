@@ -8,10 +8,11 @@ from typing import Protocol
 
 from holdfast.cli.progress import Teller
 from holdfast.cli.say import out_line, talk
-from holdfast.cli.view import view
+from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
 from holdfast.model.event import Recorded
 from holdfast.model.plan import StepId
+from holdfast.model.text import wrap
 from holdfast.ports import Store
 from holdfast.store.codec import event_json
 
@@ -44,7 +45,8 @@ class Lines:
     def events(self, events: list[Recorded]) -> None:
         for recorded in events:
             for line in self._teller.lines(recorded):
-                talk(line)
+                for piece in wrap(line, width_now()):
+                    talk(piece)
 
     def output(self, step: StepId, stream: str, data: bytes) -> None:
         """Logs keep it; lines are for changes."""

@@ -80,7 +80,7 @@ def _running(tally: Tally, step: StepId, column: int, said: bytes, usual: int, n
         words.insert(0, f"attempt {running.attempt}")
     if running.guards_only:
         words.append("guarding what is there")
-    text = _COLOURS.sub("", said.decode("utf-8", "replace"))
+    text = _COLOURS.sub("", said.decode("utf-8", "replace")).replace("\r", "\n")
     words += [one_line(last_line(text))] if text else []
     return f"{SIGNS['running']} {_padded(step, column)}  {'  '.join(words)}"
 

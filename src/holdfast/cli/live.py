@@ -23,7 +23,7 @@ from rich.text import Text
 
 from holdfast.cli.footer import TAIL, Size, footer_lines
 from holdfast.cli.progress import Teller
-from holdfast.cli.say import SIGNS, shown
+from holdfast.cli.say import SIGNS, into_the_void, shown
 from holdfast.cli.tally import Tally, tally_of
 from holdfast.cli.view import View
 from holdfast.core.state import State
@@ -166,6 +166,7 @@ class LiveView:
             self._drawn = below
         except (OSError, ValueError):  # the terminal went away; the run goes on
             self._lost = True
+            into_the_void(sys.stderr)
 
     def _erase(self, columns: int) -> None:
         """Take the last footer away, also where a narrower terminal has broken its lines."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.cli.ending import last_sign
 from holdfast.cli.progress import MOST_NAMES
 from holdfast.cli.say import SIGNS, seconds, short
 from holdfast.core.fold import INTERRUPTED
@@ -12,6 +13,8 @@ from holdfast.core.state import Phase, State
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line
 
+SHORTEST = 100  # ms: less is not worth saying
+
 
 def resume_lines(state: State) -> list[str]:
     """What is kept, what was interrupted and what it had cost, what is tried again, what is still to do."""
@@ -19,15 +22,14 @@ def resume_lines(state: State) -> list[str]:
     kept = counts["done"] + counts["reused"]
     lines = [f"resuming {short(state.run)}: {kept} of {len(state.steps)} steps are kept"]
     broken = _interrupted(state)
-    last = _last_sign(state)
+    last = last_sign(state)
     for step_id in broken[:MOST_NAMES]:
         step = state.steps[step_id]
         least = "at least " if step_id in state.running else ""  # nobody saw it end
         took = last - step.started_at
-        cost = f" after {least}{seconds(took)}" if took > 0 else ""
-        lines.append(
-            f"{SIGNS['running']} {step_id}: attempt {step.attempts} was interrupted{cost}; it runs again"
-        )
+        cost = f" after {least}{seconds(took)}" if took >= SHORTEST else ""
+        what = f"{step_id}: attempt {step.attempts} was interrupted{cost}"
+        lines.append(f"{SIGNS['running']} {what}; {_then(state, step_id)}")
     if len(broken) > MOST_NAMES:
         lines.append(f"  {len(broken) - MOST_NAMES} more were interrupted and run again")
     for step_id in _steps(state, "failed")[:MOST_NAMES]:
@@ -44,6 +46,13 @@ def resume_lines(state: State) -> list[str]:
     return [one_line(line) for line in lines]
 
 
+def _then(state: State, step_id: StepId) -> str:
+    step = state.plan.steps[step_id]
+    if step.effects == "external" and not step.idempotent:
+        return "whether it took effect is not known"
+    return "it runs again"
+
+
 def _interrupted(state: State) -> list[StepId]:
     """Steps whose last attempt was broken off, by their engine or with it."""
     return [
@@ -52,13 +61,6 @@ def _interrupted(state: State) -> list[StepId]:
         if (step := state.steps[step_id]).phase == "running"
         or (step.phase == "pending" and step.last is not None and step.last.code == INTERRUPTED)
     ]
-
-
-def _last_sign(state: State) -> int:
-    """The latest moment at which anything is known of a run."""
-    if state.status != "running":
-        return state.ended_at
-    return max(step.started_at + step.duration_ms for step in state.steps.values())
 
 
 def _still_to_do(state: State) -> list[str]:

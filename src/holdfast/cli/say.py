@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import TextIO
 
 from holdfast.cli.view import View, view
@@ -48,7 +50,23 @@ _HEAD = re.compile(r"^(error(?:\[\w+\])?|hint|help|next)(?=:)", re.MULTILINE)
 def out(text: str = "", *, raw: bool = False) -> None:
     """A line of the result, or several. `raw`: words of others, not to be read as ours."""
     if sys.stdout is not None:
-        sys.stdout.write(shown(text, sys.stdout, raw=raw) + "\n")
+        write(shown(text, sys.stdout, raw=raw) + "\n")
+
+
+def write(text: str) -> None:
+    """Put text on stdout as it is. A terminal that went away is no error; a full disk is one."""
+    try:
+        sys.stdout.write(text)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        into_the_void(sys.stdout)
+
+
+def into_the_void(stream: TextIO) -> None:
+    """From now on nobody listens, or the exit would fail over it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def talk(text: str) -> None:
@@ -58,9 +76,8 @@ def talk(text: str) -> None:
     try:
         sys.stderr.write(shown(text, sys.stderr) + "\n")
         sys.stderr.flush()
-    except (OSError, ValueError):  # from now on into the void, or the exit would fail over it
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    except (OSError, ValueError):
+        into_the_void(sys.stderr)
 
 
 def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
@@ -69,11 +86,22 @@ def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
     if not raw:
         text = dressed(text, view())
     encoding = getattr(stream, "encoding", None) or "utf-8"
+    if not _has_our_signs(encoding):
+        text = text.translate(_ASCII)
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        text = text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+        text = text.encode("ascii", "backslashreplace").decode("ascii")
     return text
+
+
+@cache
+def _has_our_signs(encoding: str) -> bool:
+    try:
+        "".join(SIGNS.values()).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def dressed(text: str, how: View) -> str:

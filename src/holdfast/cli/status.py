@@ -31,13 +31,15 @@ def status_lines(
     for step_id in state.graph.order:
         phase = state.steps[step_id].phase
         if every or phase in _OPEN:
-            lines += _step(state, step_id, now, words.get(step_id, ""), voice=voice)
+            elapsed = now if driven else 0
+            lines += _step(state, step_id, elapsed, words.get(step_id, ""), voice=voice)
     if not every:
         lines += _rest(state)
     return [*lines, f"next: {next_commands(state, driven=driven)}"]
 
 
 def _step(state: State, step_id: StepId, now: int, words: str, *, voice: bool) -> list[str]:
+    """One step; `now` is 0 if nobody drives it any more."""
     step = state.steps[step_id]
     notes = [sentence(step.reason)] if step.reason else []
     if step.attempts > 1:
@@ -47,7 +49,7 @@ def _step(state: State, step_id: StepId, now: int, words: str, *, voice: bool) -
             f"attempt {step.attempts} of {most}" if running else f"{step.attempts} attempts"
         )
     if step.phase == "running":
-        notes.append(f"for {seconds(max(0, now - step.started_at))}")
+        notes.append(f"for {seconds(max(0, now - step.started_at))}" if now else "interrupted")
     elif step.phase == "done":
         notes.append(seconds(step.duration_ms))
     what = "" if voice else f" {step.phase}"

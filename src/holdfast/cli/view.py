@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,12 +52,13 @@ class View:
 
 def choose_view(asked: Asked) -> View:
     """Decide how to show things; `auto` is rich only where a person looks at a terminal."""
+    env = os.environ
     terminal = _is_terminal(sys.stdout) and _is_terminal(sys.stderr)
-    mode = _automatic(terminal=terminal) if asked.output == "auto" else _mode(asked.output)
-    obeys = _is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+    mode = automatic(env, terminal=terminal) if asked.output == "auto" else _mode(asked.output)
+    obeys = _is_terminal(sys.stderr) and env.get("TERM") != "dumb"
     return View(
         mode=mode,
-        colour=_coloured(asked.colour, drawn=mode == "rich" and terminal and obeys),
+        colour=coloured(env, asked.colour, drawn=mode == "rich" and terminal and obeys),
         width=shutil.get_terminal_size().columns if mode == "rich" else 0,
         asks=not asked.no_input and _is_terminal(sys.stdin) and _is_terminal(sys.stderr),
         quiet=asked.quiet,
@@ -65,25 +67,25 @@ def choose_view(asked: Asked) -> View:
     )
 
 
-def _automatic(*, terminal: bool) -> Mode:
-    if os.environ.get("HOLDFAST_A11Y") == "1":
+def automatic(env: Mapping[str, str], *, terminal: bool) -> Mode:
+    """Rich where a person looks; plain in CI, for an agent, and on a terminal that only types."""
+    if env.get("HOLDFAST_A11Y") == "1":
         return "a11y"
-    watched = any(_is_set(name) for name in ("CI", *AGENTS))
-    drawn = terminal and not watched and os.environ.get("TERM") != "dumb"
-    return "rich" if drawn else "plain"
+    watched = any(_is_set(env, name) for name in ("CI", *AGENTS))
+    return "rich" if terminal and not watched and env.get("TERM") != "dumb" else "plain"
 
 
-def _coloured(wish: str, *, drawn: bool) -> bool:
+def coloured(env: Mapping[str, str], wish: str, *, drawn: bool) -> bool:
     """`--color` decides, then NO_COLOR, then FORCE_COLOR, then whether things are drawn at all."""
     if wish != "auto":
         return wish == "always"
-    if os.environ.get("NO_COLOR"):
+    if env.get("NO_COLOR"):
         return False
-    return drawn or _is_set("FORCE_COLOR")
+    return drawn or _is_set(env, "FORCE_COLOR")
 
 
-def _is_set(name: str) -> bool:
-    return os.environ.get(name, "").lower() not in {"", "0", "false", "no"}
+def _is_set(env: Mapping[str, str], name: str) -> bool:
+    return env.get(name, "").lower() not in {"", "0", "false", "no"}
 
 
 def _mode(word: str) -> Mode:
@@ -106,3 +108,8 @@ def view() -> View:
     context = click.get_current_context(silent=True)
     found = context.find_root().obj if context else None
     return found if isinstance(found, View) else View()
+
+
+def width_now() -> int:
+    """The width of the view; a terminal may have got another one since it was chosen."""
+    return shutil.get_terminal_size().columns if view().width else 0

@@ -36,12 +36,12 @@ def _spelled(found: re.Match[str]) -> str:
 
 def first_line(text: str) -> str:
     """The first line with something on it."""
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return next((line.strip() for line in text.split("\n") if line.strip()), "")
 
 
 def last_line(text: str) -> str:
-    """The last line with something on it, as it would stand on a terminal that is overwritten."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    """The last line with something on it."""
+    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
 
 
 def cells(text: str) -> int:

@@ -1,0 +1,165 @@
+"""One command, many readers: options anywhere, each way of showing things, signs that fit."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.cli.view import AGENTS, automatic, coloured
+from tests.cli.project import Project
+from tests.cli.terminal import Terminal
+
+
+def small(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": "echo a"},
+            "b": {"shell": "echo b >&2; exit 3", "needs": ["a"]},
+            "c": {"shell": "echo c", "needs": ["b"]},
+        }
+    )
+
+
+def steady(text: str) -> str:
+    return re.sub(r"(\d+\.\d s|\"duration_ms\": \d+|r-[0-9a-f-]{8,})", "_", text)
+
+
+@pytest.mark.req("R110")
+@pytest.mark.parametrize("words", [("status",), ("logs", "b")])
+def test_output_json_is_json_before_and_after_the_command(
+    project: Project, words: tuple[str, ...]
+) -> None:
+    small(project)
+    project.call("run")
+    wanted = project.call(*words, "--json")
+    for given in (["--output", "json", *words], [*words, "--output", "json"]):
+        answer = project.call(*given)
+        assert steady(answer.out) == steady(wanted.out)
+        assert answer.code == wanted.code
+        assert answer.json
+
+
+def test_options_stand_where_people_write_them(project: Project) -> None:
+    small(project)
+    inner = project.root / "inner"
+    inner.mkdir()
+    for words in (["-C", "..", "run", "-q"], ["-q", "run", "-C", ".."], ["run", "-C", "..", "-q"]):
+        answer = project.call(*words, cwd=inner)
+        assert answer.code == 1
+        assert "failed" in answer.out
+        assert not answer.err
+    lost = project.call("status", "-C", "no-such-place")
+    assert (lost.code, lost.out) == (2, "")
+    assert "cannot work in 'no-such-place'" in lost.err
+
+
+def test_an_error_is_an_object_for_programs_wherever_they_ask(project: Project) -> None:
+    for words in (["--output", "jsonl", "status"], ["status", "--output=json"]):
+        answer = project.call(*words)
+        assert answer.code == 2
+        assert answer.json["error"]["code"] == "usage"
+
+
+@pytest.mark.req("R110")
+def test_lines_of_objects_as_they_are_stored_and_the_run_last(project: Project) -> None:
+    small(project)
+    answer = project.call("run", "--output", "jsonl")
+    *events, run = [json.loads(line) for line in answer.out.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["event"] == "run_started"
+    assert events[-1]["event"] == "run_rested"
+    assert (run["schema"], run["status"], answer.code) == ("holdfast.run/1", "failed", 1)
+    assert not answer.err
+    traced = project.ok("trace", "--output", "jsonl")
+    assert [json.loads(line) for line in traced.out.splitlines()] == [*events, run]
+    assert [json.loads(line) for line in project.ok("trace", "--json").out.splitlines()] == events
+    again = project.call("resume", "--output", "jsonl").out.splitlines()
+    assert json.loads(again[0])["event"] == "run_resumed"
+    assert json.loads(again[-1])["run"] == run["run"]
+
+
+def test_a_voice_hears_words_and_no_signs(project: Project) -> None:
+    small(project)
+    said = project.call("run", "--output", "a11y")
+    lines = (said.out + said.err).splitlines()
+    assert not any(sign in line for line in lines for sign in "·▸⏸✓✗–=…")
+    assert "running: a: first time" in lines
+    assert any(line.startswith("done: a: ") for line in lines)
+    assert "failed: b: its command failed" in lines
+    assert "skipped: c: skipped, needs 'b'" in lines
+    on_terminal = Terminal(project, "status", env={"HOLDFAST_A11Y": "1"}).finish()
+    assert not on_terminal.strange
+    assert any(line.startswith("failed: b: ") for line in on_terminal.text)
+
+
+def test_signs_that_the_stream_cannot_show_are_replaced(project: Project) -> None:
+    small(project)
+    said = project.call("run", env={"PYTHONIOENCODING": "ascii"})
+    assert said.out.isascii()
+    assert said.err.isascii()
+    assert "> a: first time" in said.err.splitlines()
+    assert "x b: its command failed" in said.out.splitlines()
+    assert "- c: skipped, needs 'b'" in said.err.splitlines()
+
+
+@pytest.mark.parametrize(
+    "env, wish, drawn, wanted",
+    [
+        ({}, "auto", True, True),
+        ({}, "auto", False, False),
+        ({"FORCE_COLOR": "1"}, "auto", False, True),
+        ({"FORCE_COLOR": "0"}, "auto", False, False),
+        ({"NO_COLOR": "1"}, "auto", True, False),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, "auto", True, False),
+        ({"NO_COLOR": ""}, "auto", True, True),
+        ({"NO_COLOR": "1"}, "always", False, True),
+        ({"FORCE_COLOR": "1"}, "never", True, False),
+    ],
+)
+def test_colour_only_where_a_person_wants_it(
+    env: dict[str, str], wish: str, drawn: bool, wanted: bool
+) -> None:
+    assert coloured(env, wish, drawn=drawn) is wanted
+
+
+def test_plain_where_a_program_looks_on() -> None:
+    assert automatic({"TERM": "xterm", "CI": "false"}, terminal=True) == "rich"
+    assert automatic({"TERM": "xterm"}, terminal=False) == "plain"
+    assert automatic({"TERM": "dumb"}, terminal=True) == "plain"
+    assert automatic({"HOLDFAST_A11Y": "1", "CI": "1"}, terminal=True) == "a11y"
+    for name in ("CI", *AGENTS):
+        assert automatic({name: "1"}, terminal=True) == "plain"
+
+
+def test_on_a_terminal_under_an_agent_nothing_is_drawn(project: Project) -> None:
+    small(project)
+    shown = Terminal(project, "run", env={"CLAUDECODE": "1"})
+    screen = shown.finish()
+    assert b"\x1b" not in shown.bytes
+    assert "▸ a: first time" in screen.text
+    forced = Terminal(project, "status", "--color", "always", env={"CI": "1"})
+    forced.finish()
+    assert "\x1b[31m✗\x1b[0m b" in forced.bytes.decode()
+
+
+@pytest.mark.parametrize("words", [["plan"], ["status"]])
+def test_what_is_quick_loads_nothing_slow(project: Project, words: list[str]) -> None:
+    small(project)
+    if words == ["status"]:
+        project.call("run")
+    code = (
+        "import sys\n"
+        "from holdfast.cli.main import main\n"
+        "try: main()\n"
+        "finally: sys.stderr.write('LOADED ' + ' '.join(m for m in ('rich', 'asyncio') if m in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=project.root,
+        env=project.environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.stderr.decode().endswith("LOADED ")
