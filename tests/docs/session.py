@@ -4,8 +4,8 @@ In a fenced block
 - ```console: each line after `$ ` is a command (lines after `> ` continue it); the other lines must be
   in its output in that order, where `…` stands for anything. A command must succeed unless its line
   ends with `# exit N`.
-- ```LANGUAGE title="PATH" is a file that the reader saves.
-- ```yaml without a title is a plan, or the steps of one, and must be a legal one.
+- after a paragraph that is nothing but `PATH`: (with the colon) is a file that the reader saves.
+- ```yaml without such a name is a plan, or the steps of one, and must be a legal one.
 Commands of other programs that set things up (`make`, `git`, `pip`) are not run; targets of `make` must
 be there.
 """
@@ -65,16 +65,18 @@ class Page:
 def read_page(text: str) -> Page:
     doings: list[Command | File] = []
     plans: list[tuple[int, str]] = []
+    before = ""
     for token in MarkdownIt("commonmark").parse(text):
+        if token.type in {"inline", "heading_open"}:
+            before = token.content
         if token.type != "fence" or token.map is None:
             continue
-        language, _, rest = token.info.partition(" ")
-        title = re.search(r'title="([^"]+)"', rest)
-        if title:
-            doings.append(File(title[1], token.content))
-        elif language == "console":
+        named, before = re.fullmatch(r"`([^`]+)`:", before), ""
+        if named:
+            doings.append(File(named[1], token.content))
+        elif token.info == "console":
             doings += commands_of(token.content, token.map[0] + 2)
-        elif language == "yaml":
+        elif token.info == "yaml":
             plans.append((token.map[0] + 1, token.content))
     return Page(tuple(doings), tuple(plans))
 
