@@ -33,12 +33,7 @@ SIGNS = {"run": "~", "reuse": "=", "maybe": "?", "wait": "⏸"}
     "--force-node", "forced", multiple=True, metavar="STEP", help="As if this step were forced."
 )
 @click.option("--cutoff", is_flag=True, help="As with run --cutoff.")
-@click.option(
-    "--on-drift",
-    type=click.Choice(["adopt", "regenerate", "fail"]),
-    default="adopt",
-    help="As with run --on-drift.",
-)
+@click.option("--on-drift", type=click.Choice(["adopt", "regenerate", "fail"]), default="adopt")
 @click.option("-v", "verbose", is_flag=True, help="Also list what is reused.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 10 if there is work to do.")
 def plan(
