@@ -39,10 +39,10 @@ def svg_of(project: Project, *words: str) -> ET.Element:
 
 
 def test_screens(diamond: Project, screen: Screen) -> None:
-    screen("graph", name="graph-no-run")
+    screen("graph", name="graph-no-run", modes=("plain",))
     diamond.call("run")
     screen("graph", name="graph-after-run")
-    screen("graph", "--depth", "1", name="graph-depth")
+    screen("graph", "--depth", "1", name="graph-depth", modes=("80",))
     screen("graph", "--format", "mermaid", name="graph-mermaid", modes=("plain",))
     screen("graph", "--format", "dot", name="graph-dot", modes=("plain",))
     screen("graph", "--format", "svg", name="graph-svg", modes=("plain",))
@@ -59,8 +59,10 @@ def test_json_tells_the_whole_graph_with_the_states_of_the_last_run(diamond: Pro
     assert {s: v["state"] for s, v in seen["steps"].items()} == run.states
     assert seen["steps"]["end"]["needs"][0] == {"step": "left", "type": "data"}
     assert seen["steps"]["first"]["description"] == HOSTILE
+    part = diamond.ok("graph", "--json", "--state", "@", "--depth", "3", "-s", "left+").json
+    assert part["waves"] == [["left"], ["end"]]
+    assert part["left_out"] == 2
     assert diamond.ok("graph", "--json", "--no-state").json["run"] is None
-    assert diamond.ok("graph", "--json", "--state", "@", "--depth", "2").json["left_out"] == 1
 
 
 def test_asking_for_a_run_that_is_not_there_is_an_error_and_makes_no_store(

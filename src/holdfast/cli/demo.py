@@ -29,6 +29,7 @@ _TRACES = "demo.json"  # in the store: every file as the demo left it
 _COMMAND = (sys.executable, "-P", "-m", "holdfast")  # -P: nothing of the project is imported
 _PATIENCE = 60.0
 _HALF_WAY = 2  # steps done before the plug is pulled
+_GLANCE = 0.3  # until what is done is also on the screen; steps take longer than that
 _PAUSE = 2.0
 _SLOW = (b"sleep 0.5", b"sleep 2")
 _NOTE = "Cut it above the holdfast and it grows again.\n"
@@ -71,7 +72,7 @@ def _whole(stage: Stage) -> None:
     _crash(stage)
     stage.act("3. Resume: what was done is kept, only the rest runs")
     stage.show("resume", "-j", "2")
-    stage.note("'report' was too long at first. Its guard said so, and the second try had read it.")
+    stage.note("The first report was too long. Its guard said so; the second try had read that.")
     stage.act("4. One note changes: only what it touches runs again, and we know why")
     stage.append("notes/otters.txt", _NOTE)
     stage.show("plan")
@@ -206,6 +207,7 @@ class Stage:
                 if engine.poll() is not None or time.monotonic() > end:
                     raise ProcessError("the engine of the demo ended before it could be killed")
                 threading.Event().wait(0.02)
+            threading.Event().wait(_GLANCE)
             os.kill(engine.pid, signal.SIGKILL)
         finally:
             if engine.poll() is None:

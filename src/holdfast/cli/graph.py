@@ -9,6 +9,7 @@ import click
 
 from holdfast.cli.place import Place, find_run, json_option, place, place_options
 from holdfast.cli.say import SIGNS, out, out_json, short
+from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.view import view
 from holdfast.core.waves import Graph, graph_of
 from holdfast.errors import IntegrityError, UsageError
@@ -43,6 +44,7 @@ class Seen:
 @click.option("--depth", type=click.IntRange(1), metavar="N", help="Only the first N waves.")
 @click.option("--state", "run_id", metavar="RUN", help="States of this run (default: the last).")
 @click.option("--no-state", is_flag=True, help="Only the plan, without any states.")
+@select_options
 @place_options
 @json_option
 def graph(
@@ -53,6 +55,8 @@ def graph(
     store: str | None,
     plan_id: str | None,
     *,
+    selected: tuple[str, ...],
+    excluded: tuple[str, ...],
     no_state: bool,
     as_json: bool,
 ) -> int:
@@ -63,10 +67,14 @@ def graph(
     if no_state and run_id is not None:
         raise UsageError("--state and --no-state contradict each other")
     where = place(plan, store, plan_id)
-    loaded = where.load().plan
+    found = where.load()
+    loaded = found.plan
     ordered = graph_of(loaded)
     seen = Seen("", {}) if no_state else _seen(where, loaded.name, run_id)
-    steps = [s for s in ordered.order if depth is None or ordered.wave[s] < depth]
+    chosen = selected_steps(where, found, selected, excluded, ordered) or ordered.order
+    steps = [s for s in chosen if depth is None or ordered.wave[s] < depth]
+    if not steps:
+        raise UsageError(f"no selected step is in the first {depth} waves", hint="a larger --depth")
     if as_json or view().mode in {"json", "jsonl"}:
         form = "json"
     if form == "json":
@@ -105,15 +113,14 @@ def graph_json(
     """The graph as programs read it; never collapsed."""
     from holdfast.core.refs import w_ref
 
-    waves: list[list[Json]] = []
+    waves: dict[int, list[Json]] = {}
     for step_id in steps:
-        waves += [[] for _ in range(ordered.wave[step_id] - len(waves) + 1)]
-        waves[ordered.wave[step_id]].append(step_id)
+        waves.setdefault(ordered.wave[step_id], []).append(step_id)
     return {
         "schema": "holdfast.graph/1",
         "plan": {"line": plan.name, "ref": w_ref(plan), "file": where.file},
         "run": seen.run or None,
-        "waves": [list(wave) for wave in waves],
+        "waves": list(waves.values()),
         "steps": {
             step_id: {
                 "wave": ordered.wave[step_id],
@@ -149,7 +156,7 @@ def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen)
         out(_fitting(line if seen.run else f"  {step_id:<{names}}  {tail}".rstrip()))
     left = len(plan.steps) - len(steps)
     if left:
-        out(f"and {left} steps in {waves - wave - 1} more waves")
+        out(f"{left} of {len(plan.steps)} steps left out")
     out("next: holdfast graph --format svg > plan.svg")
 
 
