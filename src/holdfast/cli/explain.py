@@ -30,7 +30,6 @@ def explain(
     what: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
 ) -> int:
     """Say what a code means and what to do about it; for a step, what `why` says. Alone: all codes."""
-    as_json = as_json or view().mode in {"json", "jsonl"}
     known = entries()
     if what is None:
         _list(known, as_json=as_json)

@@ -80,6 +80,7 @@ PANELS = {
         "doctor",
         "verify",
         "rebuild",
+        "explain",
         "completion",
     ),
 }

@@ -21,7 +21,6 @@ from holdfast.cli.place import (
 from holdfast.cli.preview import look_ahead, survey_of
 from holdfast.cli.say import out_json, seconds, short
 from holdfast.cli.show import load_state
-from holdfast.cli.view import view
 from holdfast.cli.whytext import Root, Told, commands_for, otherwise, print_told, told_json
 from holdfast.core.causes import Cause, causes, unchanged_words
 from holdfast.core.changes import unchanged_parts
@@ -94,7 +93,7 @@ def tell(told: Told, *, as_json: bool) -> None:
 
     if not told.next:
         told = replace(told, next=commands_for(told, COMMANDS))
-    if as_json or view().mode in {"json", "jsonl"}:
+    if as_json:
         out_json(told_json(told))
     else:
         print_told(told)
