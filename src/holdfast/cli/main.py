@@ -188,6 +188,12 @@ def main() -> NoReturn:
         code = leave.exit_code
     except BrokenPipeError:
         code = _nobody_reads()
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit:  # click leaves so when nobody reads, and when it completes words for a shell
+        if "_HOLDFAST_COMPLETE" in os.environ:
+            raise
+        code = _nobody_reads()
     except Exception as error:  # the last boundary: whatever happened becomes a message and a code
         if "--debug" in arguments and not isinstance(error, click.ClickException | click.Abort):
             raise
