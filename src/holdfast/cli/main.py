@@ -27,6 +27,7 @@ COMMANDS = {
     "attach": "holdfast.cli.attach:attach",
     "status": "holdfast.cli.show:status",
     "why": "holdfast.cli.why:why",
+    "explain": "holdfast.cli.explain:explain",
     "show": "holdfast.cli.show:show",
     "logs": "holdfast.cli.show:logs",
     "trace": "holdfast.cli.show:trace",
@@ -80,6 +81,7 @@ PANELS = {
         "doctor",
         "verify",
         "rebuild",
+        "explain",
         "completion",
         "schema",
     ),
@@ -98,6 +100,7 @@ SHORT = {
     "attach": "Look on while a run goes on elsewhere.",
     "status": "Show where a run stands.",
     "why": "Say why a step runs or is reused, with what changed.",
+    "explain": "Say what a code means and what to do about it.",
     "show": "Print an artifact, an attempt or a run.",
     "logs": "Print the log of a step's attempt.",
     "trace": "Print the journal of a run, one event a line.",
@@ -187,6 +190,12 @@ def main() -> NoReturn:
     except click.exceptions.Exit as leave:
         code = leave.exit_code
     except BrokenPipeError:
+        code = _nobody_reads()
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit:  # click leaves so when nobody reads, and when it completes words for a shell
+        if "_HOLDFAST_COMPLETE" in os.environ:
+            raise
         code = _nobody_reads()
     except Exception as error:  # the last boundary: whatever happened becomes a message and a code
         if "--debug" in arguments and not isinstance(error, click.ClickException | click.Abort):

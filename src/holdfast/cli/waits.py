@@ -62,9 +62,8 @@ def _told(store: Store, state: State, step_id: StepId) -> Told:
         head = f"{step_id} waits in {short(state.run)}: {sentence(reason)}."
         rows += _held(reason)
     else:
-        head = (
-            f"{step_id} does not wait: {_state_words(state, step_id, now)} in {short(state.run)}."
-        )
+        words = _state_words(state, step_id, now)
+        head = f"{step_id} does not wait in {short(state.run)}: it is {words}."
     reasons = {s: found.reason for s, found in state.steps.items() if found.reason is not None}
     stuck = here.phase in {"skipped", "waiting"}
     return Told(

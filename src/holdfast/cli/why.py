@@ -21,8 +21,7 @@ from holdfast.cli.place import (
 from holdfast.cli.preview import look_ahead, survey_of
 from holdfast.cli.say import out_json, seconds, short
 from holdfast.cli.show import load_state
-from holdfast.cli.view import view
-from holdfast.cli.whytext import Root, Told, commands_for, otherwise, print_told, told_json
+from holdfast.cli.whytext import LEAST, Root, Told, commands_for, otherwise, print_told, told_json
 from holdfast.core.causes import Cause, causes, unchanged_words
 from holdfast.core.changes import unchanged_parts
 from holdfast.core.reasons import sentence
@@ -37,7 +36,6 @@ from holdfast.model.plan import Step, StepId
 from holdfast.ports import Store
 
 MOST_ROOTS = 3  # that are shown with their content
-SHORTEST = 50  # milliseconds; what took less needs no word
 
 
 @click.command(
@@ -94,7 +92,7 @@ def tell(told: Told, *, as_json: bool) -> None:
 
     if not told.next:
         told = replace(told, next=commands_for(told, COMMANDS))
-    if as_json or view().mode in {"json", "jsonl"}:
+    if as_json:
         out_json(told_json(told))
     else:
         print_told(told)
@@ -172,7 +170,7 @@ def _standing(told: Told, key: Key) -> Told:
     kept, step = told.kept, told.step
     rows: list[tuple[str, str]] = []
     if kept is not None:
-        took = f", took {seconds(told.took)}" if told.took >= SHORTEST else ""
+        took = f", took {seconds(max(told.took, LEAST))}" if told.took else ""
         origin = f"in {short(kept.run)}{took}" if kept.run else "by a person"
         rows.append(("last made", f"{_ago(wire.now_ms() - kept.at)} {origin}"))
         rows.append(("fresh", _fresh(step, kept)))

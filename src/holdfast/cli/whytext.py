@@ -26,7 +26,7 @@ MOST_PIECES = 5  # files or values of one part
 MOST_NAMES = 6
 LONGEST_WAY = 8
 _MARGIN = 14
-_ENOUGH = 50  # milliseconds; less is not worth a word
+LEAST = 100  # milliseconds; less is said as this
 _FILES = frozenset({"inputs", "files", "code", "output", "upstream", "tools"})
 
 
@@ -96,7 +96,7 @@ def otherwise(
     if not parts:
         return ""
     origin = short(artifact.run) if artifact.run else "a person's version"
-    cost = f" (~{seconds(took)})" if took >= _ENOUGH else ""
+    cost = f" (~{seconds(max(took, LEAST))})" if took else ""
     condition = _listed(parts)
     if not condition.startswith(("if ", "with ")):
         condition = f"with {condition}"

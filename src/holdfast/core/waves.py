@@ -91,7 +91,7 @@ def _cycle(plan: Plan, stuck: set[StepId]) -> Problem:
     start = loop.index(min(loop))
     loop = loop[start:] + loop[:start]
     text = " → ".join([*loop, loop[0]])
-    return Problem(f"the steps need each other in a circle: {text}", code="P010")
+    return Problem(f"the steps need each other in a circle: {text}", code="P052")
 
 
 def rebuild_set(

@@ -1,0 +1,127 @@
+"""explain: what a code means, why it happens, what to do; or the same for a step."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+
+import click
+
+from holdfast.cli.catalogue import Entry, entries, find
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.say import out, out_json
+from holdfast.cli.view import view
+from holdfast.errors import PlanError, UsageError
+from holdfast.model.digest import Json
+
+SCHEMA = "holdfast.explain/1"
+_MARGIN = 10
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast explain P030\n  holdfast explain guard_rejected\n"
+    "  holdfast explain exit:3\n  holdfast explain build"
+)
+@click.argument("what", metavar="[CODE|STEP]", required=False)
+@file_option
+@place_options
+@json_option
+def explain(
+    what: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+) -> int:
+    """Say what a code means and what to do about it; for a step, what `why` says. Alone: all codes."""
+    known = entries()
+    if what is None:
+        _list(known, as_json=as_json)
+        return 0
+    found = find(known, what)
+    if found is not None:
+        if as_json:
+            out_json({"schema": SCHEMA, **_json(found)})
+        else:
+            _print(found)
+        return 0
+    where = place(plan, store, plan_id)
+    names = _steps(where)
+    if what not in names:
+        raise _unknown(what, [*known, *names])
+    from holdfast.cli.why import tell, told_now
+    from holdfast.model.event import Options
+
+    tell(told_now(where, what, Options()), as_json=as_json)
+    return 0
+
+
+def _steps(where: Place) -> list[str]:
+    """The steps of the plan here, if there is one that can be read."""
+    if where.file is None:
+        return []
+    try:
+        return list(where.load().plan.steps)
+    except PlanError:
+        return []
+
+
+def _unknown(what: str, names: list[str]) -> UsageError:
+    by_fold = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(what.lower(), by_fold, n=1)
+    hint = f"did you mean 'holdfast explain {by_fold[near[0]]}'?" if near else "holdfast explain"
+    return UsageError(f"'{what}' is neither a code nor a step of a plan here", hint=hint)
+
+
+def _json(entry: Entry) -> dict[str, Json]:
+    return {
+        "code": entry.code,
+        "group": entry.group,
+        "title": entry.title,
+        "means": entry.means,
+        "why": entry.why,
+        "do": entry.do,
+        "example": entry.example,
+        "exit_code": entry.exit_code,
+    }
+
+
+def _print(entry: Entry) -> None:
+    out(f"{entry.code} · {entry.group}: {entry.title}")
+    out()
+    for label, text in (("means", entry.means), ("because", entry.why), ("to do", entry.do)):
+        if text:
+            _row(label, text)
+    for place_, line in enumerate(entry.example.splitlines()):
+        if place_ == 0:
+            out()
+        out(f"  {'example' if place_ == 0 else '':<{_MARGIN - 2}}{line}")
+    if entry.exit_code is not None and entry.group != "exit codes":
+        out()
+        out(f"  exit code {entry.exit_code}")
+
+
+def _row(label: str, text: str) -> None:
+    width = view().width
+    head = f"  {label:<{_MARGIN - 2}}"
+    if not width:
+        out(head + text)
+        return
+    for line in textwrap.wrap(
+        text, width, initial_indent=head, subsequent_indent=" " * _MARGIN, break_on_hyphens=False
+    ):
+        out(line)
+
+
+def _list(known: dict[str, Entry], *, as_json: bool) -> None:
+    if as_json:
+        out_json(
+            {"schema": "holdfast.codes/1", "codes": [_json(entry) for entry in known.values()]}
+        )
+        return
+    width = view().width
+    group = ""
+    for entry in known.values():
+        if entry.group != group:
+            out(("\n" if group else "") + entry.group)
+            group = entry.group
+        line = f"  {entry.code:<22} {entry.title}"
+        out(line if not width or len(line) <= width else line[: width - 1] + "…")
+    out()
+    out("next: holdfast explain CODE")

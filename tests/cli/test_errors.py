@@ -1,0 +1,187 @@
+"""Errors: one clear message, one object for programs, one exit code, never a traceback unasked."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from holdfast.cli.catalogue import error_kinds
+from holdfast.cli.report import wants_json
+from holdfast.errors import HoldfastError, Where
+from tests.cli.project import COMMAND, Project
+
+KEYS = {"code", "message", "where", "hint", "next", "retryable"}
+PLACE = {"file", "line", "col", "step", "attempt"}
+
+
+def error_of(project: Project, code: int, *words: str) -> dict[str, Any]:
+    """The error of a command as a program reads it: one object and nothing else on stdout."""
+    answer = project.call(*words)
+    assert answer.code == code, (answer.out, answer.err)
+    assert "Traceback" not in answer.err
+    data = answer.json
+    assert set(data) == {"error"}
+    error: dict[str, Any] = data["error"]
+    assert set(error) >= KEYS
+    assert set(error["where"]) == PLACE
+    assert isinstance(error["retryable"], bool)
+    assert answer.err.startswith("error[")
+    return error
+
+
+def test_every_error_is_one_object_for_programs(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+    unknown = error_of(project, 2, "why", "biuld", "--json")
+    assert set(unknown) == KEYS
+    assert (unknown["code"], unknown["hint"]) == ("usage", "did you mean 'build'?")
+    assert unknown["where"] == dict.fromkeys(PLACE)
+    none_yet = error_of(project, 2, "--output", "json", "status")
+    assert none_yet["message"]
+    command = error_of(project, 2, "--output=json", "rum")
+    assert (command["message"], command["next"]) == ("there is no command 'rum'", ["holdfast run"])
+    option = error_of(project, 2, "why", "build", "--jsn", "--json")
+    assert option["message"] == "'holdfast why' has no option '--jsn'"
+    assert option["hint"] == "did you mean '--json'?"
+    assert error_of(project, 2, "why", "--json")["message"] == "missing argument 'STEP'"
+    project.write("plan.yaml", "steps:\n  a: {run: [make], rum: 1}\n  b: {needs: [x]}\n")
+    plan = error_of(project, 2, "run", "--json")
+    assert (plan["code"], plan["where"]["file"], plan["where"]["line"]) == ("plan", "plan.yaml", 2)
+    assert len(plan["problems"]) > 1
+    assert all(set(problem["where"]) == PLACE for problem in plan["problems"])
+    assert "holdfast check" in plan["next"]
+
+
+def test_what_cannot_be_stored_can_be_tried_again(project: Project) -> None:
+    project.plan({"build": {"shell": "true"}})
+    (project.folder / "file").write_text("")
+    error = error_of(project, 74, "run", "--json", "--store", str(project.folder / "file" / "x"))
+    assert (error["code"], error["retryable"]) == ("store", True)
+
+
+def test_words_for_people_name_the_code_and_what_to_do(project: Project) -> None:
+    assert project.refused(2, "rum") == (
+        "error[usage]: there is no command 'rum'\nhint: did you mean 'holdfast run'?\n"
+    )
+    assert project.refused(2, "status", "--wat").startswith(
+        "error[usage]: 'holdfast status' has no option '--wat'\nhint: "
+    )
+    assert "Commands" not in project.refused(2, "why")
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (["run", "--json"], True),
+        (["--output", "json", "run"], True),
+        (["run", "--output=jsonl"], True),
+        (["--output", "plain", "run"], False),
+        (["run", "--", "--json"], False),
+        ([], False),
+    ],
+)
+def test_a_program_is_recognised_by_its_options(arguments: list[str], expected: bool) -> None:
+    assert wants_json(arguments) is expected
+
+
+def test_every_error_says_whose_fault_it_is() -> None:
+    codes = [kind.code for kind in error_kinds()]
+    assert len(codes) == len(set(codes))
+    assert all(kind.__doc__ for kind in error_kinds())
+    place = Where("plan.yaml", 3, 7, step="build", attempt=2)
+    assert place.text() == "plan.yaml:3:7, step 'build', attempt 2"
+    error = HoldfastError("it broke", where=place)
+    assert (error.where, Where().text()) == (place, "")
+
+
+# --- bugs -----------------------------------------------------------------------------------------------
+
+BROKEN = """
+import sys, types, click
+from holdfast.cli import main
+
+@click.command()
+@click.option("--json", is_flag=True)
+def broken(json):
+    token = "hunter2-and-more"
+    raise {error}
+
+sys.modules["broken_command"] = types.SimpleNamespace(broken=broken)
+main.COMMANDS["broken"] = "broken_command:broken"
+main.main()
+"""
+
+
+def break_it(project: Project, error: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """The real entry, with one more command that has a bug."""
+    extra = {"API_TOKEN": "hunter2-and-more", "TMPDIR": str(project.folder)}
+    return subprocess.run(
+        [sys.executable, "-c", BROKEN.replace("{error}", error), *words],
+        env=project.environment(extra),
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_bug_ends_in_one_line_and_a_report_without_secrets(project: Project) -> None:
+    done = break_it(project, "ValueError('bad ' + token)", "broken", "--json")
+    assert done.returncode == 70
+    assert "Traceback" not in done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == "bug"
+    assert error["message"] == "ValueError: bad [API_TOKEN] [this is a bug]"
+    (report,) = project.folder.glob("holdfast-report-*.txt")
+    assert str(report) in error["hint"]
+    assert str(report) in done.stderr
+    story = report.read_text()
+    assert "Traceback" in story
+    assert "command: broken" in story
+    assert "hunter2" not in story + done.stdout + done.stderr
+    assert oct(report.stat().st_mode & 0o777) == "0o600"
+
+
+def test_what_is_impossible_is_reported_too_and_debug_shows_it(project: Project) -> None:
+    impossible = "__import__('holdfast.errors').errors.BugError('it cannot be')"
+    done = break_it(project, impossible, "broken")
+    assert done.returncode == 70
+    assert "error[bug]: it cannot be [this is a bug]" in done.stderr
+    assert len(list(project.folder.glob("holdfast-report-*.txt"))) == 1
+    shown = break_it(project, impossible, "--debug", "broken")
+    assert "Traceback" in shown.stderr
+
+
+# --- nobody listens -------------------------------------------------------------------------------------
+
+
+def test_a_reader_that_leaves_and_a_closed_stderr_are_no_error(project: Project) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    for words in (["explain"], ["explain", "nothing-like-this", "--json"]):
+        done = subprocess.run(
+            [*COMMAND, *words],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            env=project.environment(),
+            cwd=project.root,
+            timeout=120,
+            check=False,
+        )
+        assert b"Traceback" not in done.stderr
+        assert b"BrokenPipe" not in done.stderr
+        assert done.returncode == 141
+    os.close(write)
+    line = f'exec "{sys.executable}" -m holdfast rum 2>&-'
+    quiet = subprocess.run(
+        ["/bin/sh", "-c", line],
+        env=project.environment(),
+        cwd=project.root,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (2, b"", b"")

@@ -1,0 +1,228 @@
+"""Every reason of the closed list, brought about through the front door where that is possible."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.core.changes import differences
+from holdfast.core.reasons import CODES, sentence
+from holdfast.model.event import Reason
+from tests.cli.project import Project, finish, kill, until
+from tests.cli.test_stop import heard
+
+
+def _codes(value: Any) -> set[str]:
+    """Every code that stands anywhere in what a command printed."""
+    if isinstance(value, dict):
+        own = {value["code"]} if isinstance(value.get("code"), str) else set()
+        return own.union(*(_codes(item) for item in value.values()))
+    if isinstance(value, list):
+        return set().union(*(_codes(item) for item in value))
+    return set()
+
+
+def _told(project: Project) -> set[str]:
+    """The codes of the journal of the last run."""
+    return _codes(project.events())
+
+
+def edits(project: Project) -> set[str]:
+    """One step for each kind of edit; all edited at once."""
+    project.write("in.txt", "1\n")
+    project.write("work.py", "def make():\n    return 'made'\n")
+    (project.folder / "version").write_text("tool 1\n")
+    shell = {"shell": "echo $HOLDFAST_STEP"}
+    tool = {"tool": ["cat", str(project.folder / "version")]}
+    steps: dict[str, dict[str, Any]] = {
+        "prompt": {**shell, "prompt": "do it"},
+        "model": {**shell, "model": "small"},
+        "with": {**shell, "with": {"size": 1}},
+        "kid": {"shell": "cat $HOLDFAST_INPUTS/with", "needs": ["with"]},
+        "guard": {**shell, "guards": [{"regex": {"pattern": "g"}}]},
+        "uses": {**shell},
+        "command": {**shell},
+        "contract": {**shell},
+        "spec": {**shell},
+        "needy": {**shell},
+        "tools": {**shell, "tool_versions": tool},
+        "env": {**shell, "env": ["COLOUR"]},
+        "input": {"shell": "cat in.txt", "inputs": ["in.txt"]},
+        "below": {"shell": "cat $HOLDFAST_INPUTS/input", "needs": ["input"]},
+        "same": {**shell},
+        "out": {"shell": "echo made > out.txt", "produces": "out.txt"},
+        "fresh": {**shell, "fresh_for": "0.001s"},
+        "mine": {**shell},
+    }
+    project.plan(steps)
+    first = project.run(env={"COLOUR": "red"})
+    assert first.code == 0, first.err
+    project.write("in.txt", "2\n")
+    project.write("out.txt", "by hand\n")
+    (project.folder / "version").write_text("tool 2\n")
+    project.ok("amend", "mine", "-", stdin=b"my own\n")
+    steps["prompt"]["prompt"] = "do it well"
+    steps["model"]["model"] = "large"
+    steps["with"]["with"] = {"size": 2}
+    steps["guard"]["guards"] = [{"regex": {"pattern": "u"}}]
+    steps["uses"] = {"uses": "python", "run": "work:make"}
+    steps["command"]["shell"] += "; true"
+    steps["contract"]["contract"] = "a word"
+    steps["spec"]["specification"] = "a word"
+    steps["needy"]["needs"] = ["same"]
+    steps["new"] = {**shell}
+    project.plan(steps)
+    blue = {"COLOUR": "blue"}
+    plan = project.call("plan", "--json", "--force-node", "same", env=blue).json
+    later = project.run("--cutoff", env=blue)
+    assert later.code == 0, later.err
+    return _codes(plan["steps"]) | _codes(later.data)
+
+
+def failures(project: Project) -> set[str]:
+    """Everything that can end a step badly, and what that means for those below it."""
+    shell = {"shell": "echo $HOLDFAST_STEP"}
+    project.plan(
+        {
+            "rejected": {**shell, "guards": [{"regex": {"pattern": "never"}}]},
+            "fatal": {**shell, "guards": [{"command": ["sh", "-c", "exit 9"], "fatal_on": [9]}]},
+            "broken": {**shell, "guards": [{"command": ["no-such-program"]}]},
+            "failed": {"shell": "exit 1"},
+            "slow": {"shell": "sleep 60", "timeout": "0.2s"},
+            "killed": {"shell": "kill -9 $$"},
+            "below": {**shell, "needs": ["failed"]},
+            "lower": {**shell, "needs": ["below"]},
+        }
+    )
+    project.run()
+    seen = _told(project) | _codes(project.status().data)
+    return seen | _codes(project.call("plan", "--json").json["steps"])
+
+
+def selections(project: Project) -> set[str]:
+    """A run of some steps only, and one that a limit ends."""
+    steps = {name: {"shell": "echo $HOLDFAST_STEP"} for name in "abc"}
+    project.plan(steps)
+    seen = _codes(project.run("-s", "a").data)
+    project.plan(steps, limits={"attempts": 1})
+    project.run("-j", "1")
+    project.plan(steps)
+    return seen | _told(project) | _codes(project.call("plan", "--json").json["steps"])
+
+
+def interruptions(project: Project) -> set[str]:
+    """An engine that dies with an effect begun; and one that is asked to stop."""
+    gate = project.gate("go")
+    project.plan(
+        {
+            "slow": {"shell": project.sh(f"{gate}; echo slow")},
+            "effect": {"shell": project.sh(f"{gate}; echo sent"), "effects": "external"},
+        }
+    )
+    engine = project.begun_by("run", "--yes", "-j", "2", step="slow")
+    until(lambda: "effect" in project.begun(), "the effect begins")
+    kill(engine)
+    project.open("go")
+    project.resume("--yes")
+    seen = _told(project)
+    project.retry("effect", "--yes")
+    seen |= _told(project)
+    project.plan(
+        {
+            "one": {"shell": project.sh(f"{project.gate('later')}; echo one")},
+            "two": {"shell": "cat $HOLDFAST_INPUTS/one", "needs": ["one"]},
+        }
+    )
+    engine = project.begun_by("run", step="one")
+    project.ok("stop")
+    heard(engine, b"asked to stop")
+    project.open("later")
+    finish(engine)
+    return seen | _told(project)
+
+
+SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
+    edits: {
+        "never_ran",
+        "input_changed",
+        "upstream_changed",
+        "prompt_changed",
+        "model_changed",
+        "parameters_changed",
+        "guard_changed",
+        "generator_changed",
+        "command_changed",
+        "contract_changed",
+        "specification_changed",
+        "dependencies_changed",
+        "tools_changed",
+        "environment_changed",
+        "output_modified",
+        "expired",
+        "forced",
+        "unchanged",
+        "unchanged_content",
+        "amended",
+        "reguarded",
+    },
+    failures: {
+        "guard_rejected",
+        "guard_fatal",
+        "guard_broken",
+        "command_failed",
+        "timed_out",
+        "lost",
+        "dependency_failed",
+        "dependency_skipped",
+        "previous_failed",
+    },
+    selections: {"not_selected", "limit_reached", "previous_incomplete"},
+    interruptions: {
+        "previous_interrupted",
+        "effect_unconfirmed",
+        "awaiting_person",
+        "retried",
+        "stopped",
+    },
+}
+
+
+def _key_version() -> str:
+    (change,) = differences({"ext": {"v": 0}}, {"ext": {"v": 1}}, None, {})
+    return change.code
+
+
+# What no command of this version brings about: the sentence, and the decision where there is one.
+BELOW: dict[str, Callable[[], str]] = {
+    "key_version": _key_version,
+    "output_missing": lambda: "output_missing",
+    "evidence_contested": lambda: "evidence_contested",
+    "resampled": lambda: "resampled",
+    "accepted_by_person": lambda: "accepted_by_person",
+    "awaiting_approval": lambda: "awaiting_approval",
+    "rejected_by_person": lambda: "rejected_by_person",
+}
+
+
+@pytest.mark.req("R170")
+def test_every_reason_has_a_test_that_brings_it_about() -> None:
+    reached = set().union(*SCENARIOS.values())
+    assert reached.isdisjoint(BELOW)
+    assert reached | set(BELOW) == CODES
+
+
+@pytest.mark.req("R170", "R56")
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda found: found.__name__)
+def test_a_reason_is_met_through_the_front_door(
+    project: Project, scenario: Callable[[Project], set[str]]
+) -> None:
+    seen = scenario(project)
+    assert SCENARIOS[scenario] - seen == set()
+    assert seen <= CODES
+
+
+@pytest.mark.req("R170")
+@pytest.mark.parametrize("code", BELOW)
+def test_a_reason_of_a_deeper_floor_has_its_sentence(code: str) -> None:
+    assert BELOW[code]() == code
+    assert sentence(Reason(code, ("x",)))
