@@ -157,18 +157,15 @@ def import_(
 
 
 def _import(where: Place, path: str, max_bytes: int, *, yes: bool, quiet: bool) -> dict[str, Json]:
-    archive = Archive.open(path, max_bytes)
-    try:
+    with Archive.open(path, max_bytes) as archive:
         for row in archive.runs(imported=True):
             if problem := run_problem(archive, row):
                 raise UsageError(f"'{path}' is refused: {problem}")
         answer = _describe(archive, path)
         add = _restore if archive.kind == "store" else _add
         changed = add(where, archive, yes=yes)
-    finally:
-        archive.close()
-    if not quiet:
-        _say(archive, path, changed=changed)
+        if not quiet:
+            _say(archive, path, changed=changed)
     return {**answer, "changed": changed}
 
 

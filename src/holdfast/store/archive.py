@@ -183,6 +183,12 @@ class Archive:
         """Close the file."""
         self._file.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _check(self, max_bytes: int) -> None:
         try:
             self._check_names(max_bytes)
