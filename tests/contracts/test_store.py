@@ -7,21 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
+from holdfast.errors import (
+    ConflictError,
+    FencedError,
+    IntegrityError,
+    PurgedError,
+    UsageError,
+)
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
+    ContentPurged,
     PlanVersioned,
     Reason,
     Recorded,
+    RunCollected,
     RunEnded,
     RunResumed,
     StopRequested,
 )
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, RunRow, Stat, Store
+from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.memory import MemoryStore
 from holdfast.store.sqlite import SqliteStore
 
@@ -631,3 +640,114 @@ class TestCheck:
         assert ref("one") in problems[0]
         assert "step 'build'" in problems[0]
         assert "run 'r-1'" in problems[0]
+
+
+class TestMaintenance:
+    def test_the_end_of_a_journal_is_its_number_and_its_chain(self, store: Store) -> None:
+        nothing, empty = store.end("line:main")
+        assert (nothing, empty) == (0, ref("line:main"))
+        stop = StopRequested(RUN, now=True, by="ann")
+        store.commit(Batch(appends=[Append("line:main", 0, [(1, stop), (2, stop)])]))
+        chain = first_hash("line:main")
+        for seq, at in ((1, 1), (2, 2)):
+            chain = next_hash(chain, seq, at, *encode(stop))
+        assert store.end("line:main") == (2, chain.hex())
+
+    @pytest.mark.req("R187")
+    def test_a_run_is_removed_with_all_that_is_its_own(self, store: Store) -> None:
+        started(store)
+        started(store, RunId("r-2"))
+        keep(store, artifact(), artifact("test", run="r-2"))
+        gone = RunCollected(RUN, 1, *store.end("run:r-1"), by="ann")
+        store.remove_run(RUN, Batch(appends=[Append("line:main", 0, [(5, gone)])]))
+        assert [row.run for row in store.runs()] == ["r-2"]
+        assert sorted(store.journals()) == ["line:main", "run:r-2"]
+        assert [row.step for row in store.artifacts()] == ["test"]
+        assert [item.event for item in store.read("line:main")] == [gone]
+        assert store.newest("shop", "main", StepId("build")) is None
+        assert list(store.read("run:r-1")) == []
+        started(store, RunId("r-3"))
+        assert [row.number for row in store.runs()] == [2, 3]
+
+    def test_a_run_that_cannot_be_removed_stays_whole(self, store: Store) -> None:
+        started(store)
+        keep(store, artifact())
+        before = state_of(store)
+        wrong = Batch(appends=[Append("line:main", 9, [(5, RunResumed("e"))])])
+        with pytest.raises(ConflictError):
+            store.remove_run(RUN, wrong)
+        with pytest.raises(UsageError, match="no run 'r-9'"):
+            store.remove_run(RunId("r-9"), Batch())
+        assert state_of(store) == before
+
+    def test_whole_runs_are_added_with_their_numbers(self, store: Store) -> None:
+        row = RunRow(RUN, "shop", "main", 7, 3)
+        whole = Append("run:r-1", 0, [(1, RunResumed("e")), (2, RunEnded("completed"))], 3)
+        store.add_runs([row], Batch(appends=[whole]))
+        assert list(store.runs()) == [row]
+        assert store.last("run:r-1") == 2
+        started(store, RunId("r-2"))
+        assert [found.number for found in store.runs()] == [7, 8]
+        before = state_of(store)
+        with pytest.raises(ConflictError, match="'r-1'"):
+            store.add_runs([replace(row, run=RunId("r-5"), number=0), row], Batch())
+        assert state_of(store) == before
+
+    def test_imported_runs_are_history_only(self, store: Store) -> None:
+        row = RunRow(RUN, "shop", "main", 0, 1, imported=True)
+        first = Append("run:r-1", 0, [(1, RunResumed("e"))], 1)
+        history = replace(artifact(), source="imported")
+        store.add_runs([row], Batch(appends=[first], artifacts=[history]))
+        assert list(store.runs()) == []
+        assert list(store.runs("main", imported=True)) == [replace(row, number=1)]
+        with pytest.raises(UsageError, match="was imported"):
+            store.take_run(RUN)
+        assert store.find("shop", "main", StepId("build"), ref("key")) is None
+        key = ref("input of key")
+        assert store.find("shop", "main", StepId("build"), key, content=True) is None
+        assert store.newest("shop", "main", StepId("build")) is None
+        assert not store.newest_of_all("shop", "main")
+        assert list(store.artifacts(source="imported")) == [replace(history, number=1)]
+
+    @pytest.mark.parametrize("content", [b"secret", LARGE], ids=["small", "large"])
+    def test_purged_content_is_gone_and_says_so(self, store: Store, content: bytes) -> None:
+        digest, because = store.put(content), store.put(b"it was secret")
+        keep(store, replace(artifact(), digest=digest), artifact("other"))
+        store.put(b"one")
+        purged = ContentPurged((digest,), "ann", because)
+        store.purge([digest], [1], Batch(appends=[Append("line:main", 0, [(1, purged)])]))
+        assert not store.has(digest)
+        with pytest.raises(
+            PurgedError, match=r"was purged on 1970-01-01 .* by 'ann': it was secret"
+        ):
+            store.get(digest)
+        assert store.find("shop", "main", StepId("build"), ref("key")) is None
+        assert store.find("shop", "main", StepId("other"), ref("key")) is not None
+        assert list(store.check()) == []
+        assert store.put(content) == digest
+        assert store.get(digest) == content
+
+    def test_content_that_is_missing_without_a_purge_is_a_problem(self, store: Store) -> None:
+        digest = store.put(b"kept")
+        keep(store, replace(artifact(), digest=digest))
+        store.forget([digest], before=1 << 50)
+        assert len(list(store.check())) == 1
+
+    @pytest.mark.req("R187")
+    def test_only_what_is_old_is_forgotten(self, store: Store) -> None:
+        digests = [store.put(b"small"), store.put(LARGE)]
+        assert {(item.digest, item.size) for item in store.stored()} == {
+            (digests[0], 5),
+            (digests[1], len(LARGE)),
+        }
+        youngest = max(item.at for item in store.stored())
+        store.forget(digests, before=youngest - 60_000)
+        assert all(store.has(digest) for digest in digests)
+        store.forget(digests, before=youngest + 60_000)
+        assert not any(store.has(digest) for digest in digests)
+
+    def test_all_holders_of_all_lines_are_told(self, store: Store) -> None:
+        store.enter("shop", "main", owner("e1"))
+        store.enter("bank", "docs", owner("e2"))
+        found = sorted((project, line, held.owner.engine) for project, line, held in store.held())
+        assert found == [("bank", "docs", "e2"), ("shop", "main", "e1")]

@@ -114,7 +114,7 @@ def _looked(where: Place, store: Store, bounds: Bounds, *, dry: bool) -> Done:
     sweep = look(store, bounds, {(project, line) for project, line, _ in busy})
     if busy:  # what an engine is about to name cannot be told from what nobody names
         sweep = replace(sweep, contents=())
-    return Done(sweep, tuple(_leftovers(where, store, busy)), busy, dry)
+    return Done(sweep, tuple(leftovers(where, store, busy)), busy, dry)
 
 
 def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
@@ -135,7 +135,7 @@ def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
             free = [digest for digest in unnamed(store, before) if digest in contents]
             store.forget(free, before)
             contents = {digest: contents[digest] for digest in free}
-        left = tuple(_leftovers(where, store, busy))
+        left = tuple(leftovers(where, store, busy))
         for path in left:
             shutil.rmtree(path, ignore_errors=True)
         lost = tuple(item for item in sweep.lost if item.run in {t.row.run for t in goes})
@@ -145,18 +145,22 @@ def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
         store.leave(owner.engine)
 
 
-def _leftovers(where: Place, store: Store, busy: _Busy) -> Iterable[str]:
+def leftovers(where: Place, store: Store, busy: _Busy) -> Iterable[str]:
     """Private directories of runs that have ended or are not there, unless somebody works on them."""
-    driven = {holder.run for _, _, holder in busy}
-    ended = {t: _has_ended(store, t) for t in (row.run for row in store.runs(imported=True))}
+    driven = {str(holder.run) for _, _, holder in busy}
+    known = {str(row.run) for row in store.runs(imported=True)}
     for kind in ("scratch", "apply"):
         folder = os.path.join(where.location, kind)
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            known = next((run for run in ended if run == name), None)
-            stopped = known is None or ended[known]
-            kept = kind == "apply" and known is not None and _has_conflicts(folder, name)
-            if stopped and known not in driven and not kept and not (busy and known is None):
-                yield os.path.join(folder, name)
+            if name in driven or (busy and name not in known):
+                continue
+            empty = not os.listdir(os.path.join(folder, name))
+            if name not in known or (_has_ended(store, name) and not _is_kept(kind, folder, name)):
+                yield from () if empty else (os.path.join(folder, name),)
+
+
+def _is_kept(kind: str, folder: str, name: str) -> bool:
+    return kind == "apply" and _has_conflicts(folder, name)
 
 
 def _has_conflicts(folder: str, name: str) -> bool:
@@ -195,6 +199,8 @@ def _print(found: Done) -> None:
     total = sum(item.size for item in sweep.contents)
     contents = f"{count(len(sweep.contents), 'content')} ({size_words(total)})"
     out(f"removes {count(len(sweep.goes), 'run')}, {contents}{_litter(found)}")
+    if sweep.young and not found.busy:
+        out(f"  {count(sweep.young, 'content')} younger than an hour may go the next time")
     now = wire.now_ms()
     shown = sweep.goes if view().mode == "plain" else sweep.goes[:SHOWN]
     for told in shown:
@@ -209,12 +215,11 @@ def _print(found: Done) -> None:
 
 
 def _litter(found: Done) -> str:
+    """The last part of the sentence about what goes."""
     number = len(found.leftovers)
-    return (
-        f", {count(number, 'directory') if number == 1 else f'{number} directories'} of dead engines"
-        if number
-        else ""
-    )
+    if not number:
+        return ""
+    return ", 1 leftover directory" if number == 1 else f", {number} leftover directories"
 
 
 def _repaid(sweep: Sweep) -> str:

@@ -92,6 +92,7 @@ class Sweep:
     contents: tuple[Stored, ...]
     lost: tuple[Lost, ...]
     total: int  # bytes of all contents
+    young: int = 0  # contents that nothing names, but that may be about to be named
 
 
 def look(store: Store, bounds: Bounds, held: Iterable[_Line] = ()) -> Sweep:
@@ -112,13 +113,15 @@ def look(store: Store, bounds: Bounds, held: Iterable[_Line] = ()) -> Sweep:
         goes = _shrunk(told, goes, stays, makers, _Sizes(stored, names, roots, bounds.max_bytes))
     gone = {item.row.run for item in goes}
     left = roots.union(*(names.closure(t.names) for t in told if t.row.run not in gone))
-    young = bounds.now - YOUNG_MS
+    free = [item for item in stored if item.digest not in left]
+    old = tuple(item for item in free if item.at < bounds.now - YOUNG_MS)
     return Sweep(
         goes=tuple(goes),
         stays=tuple((t, _reason(t, stays, bounds)) for t in told if t.row.run not in gone),
-        contents=tuple(s for s in stored if s.digest not in left and s.at < young),
+        contents=old,
         lost=tuple(_lost(rows, goes, gone)),
         total=sum(item.size for item in stored),
+        young=len(free) - len(old),
     )
 
 

@@ -1,0 +1,318 @@
+"""export and import: a run as history elsewhere, a whole store as a back-up."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import click
+
+from holdfast import wire
+from holdfast.cli.ask import confirm, who
+from holdfast.cli.measure import Size, count, size_words
+from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
+from holdfast.cli.say import out, out_json, short
+from holdfast.engine.audit import rebuilt_index, run_problem
+from holdfast.engine.collect import Names, digests_in
+from holdfast.engine.hold import line_journal
+from holdfast.engine.probe import read_state
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.model.digest import Digest, Json
+from holdfast.model.event import ContentPurged, Event, RunImported
+from holdfast.ports import Append, Batch, Facts, RunRow, Store
+from holdfast.store.archive import MAX_BYTES, Archive, Selection, write_archive
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast export @ run.zip\n  holdfast export --all backup.zip"
+)
+@click.argument("words", nargs=-1, metavar="[RUN] FILE", required=True)
+@click.option("--all", "everything", is_flag=True, help="The whole store, as a back-up.")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@file_option
+@place_options
+@json_option
+def export(
+    words: tuple[str, ...],
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    everything: bool,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Write a run with everything it names, or with --all the whole store, into one file."""
+    if len(words) != (1 if everything else 2):
+        raise UsageError(
+            "a run and a file are needed, or --all and a file", hint="holdfast export @ run.zip"
+        )
+    path = words[-1]
+    if os.path.exists(path) and not force:
+        raise UsageError(f"'{path}' is there already", hint="name another file, or say --force")
+    where = place(plan, store, plan_id)
+    with_store = where.open(readonly=True)
+    try:
+        chosen = (
+            _whole(with_store)
+            if everything
+            else _one(with_store, find_run(with_store, words[0], where.line()))
+        )
+        size = write_archive(path, with_store, chosen, wire.now_ms())
+    finally:
+        with_store.close()
+    if as_json:
+        out_json(
+            {
+                "schema": "holdfast.exported/1",
+                "file": path,
+                "kind": chosen.kind,
+                "runs": [row.run for row in chosen.runs],
+                "contents": len(chosen.contents),
+                "bytes": size,
+            }
+        )
+    else:
+        runs = short(chosen.runs[0].run) if not everything else count(len(chosen.runs), "run")
+        out(f"{path}: {runs}, {count(len(chosen.contents), 'content')}, {size_words(size)}")
+        out(f"next: holdfast import {path}    (in another project)")
+    return 0
+
+
+def _named(store: Store, journals: list[str], more: set[Digest]) -> list[Digest]:
+    """The contents that journals name, with all that those name."""
+    names = Names(store, set(store.blobs()))
+    roots = set(more)
+    for journal in journals:
+        for recorded in store.read(journal):
+            roots.update(digests_in(recorded.event))
+    return sorted(names.closure(roots))
+
+
+def _one(store: Store, run: str) -> Selection:
+    row = next(row for row in store.runs(imported=True) if row.run == run)
+    rows = list(store.artifacts(run=row.run))
+    journals = [f"run:{row.run}"]
+    contents = _named(store, journals, {item.digest for item in rows})
+    absent = sorted({item.digest for item in rows} - {*contents})
+    return Selection("run", [row], journals, contents, absent)
+
+
+def _whole(store: Store) -> Selection:
+    rows = store.runs(imported=True)
+    if not rows:
+        raise UsageError("there is nothing to export yet", hint="holdfast run")
+    more = {digest for item in store.artifacts() for digest in (item.digest, item.own_ref)}
+    journals = list(store.journals())
+    return Selection("store", rows, journals, _named(store, journals, more))
+
+
+# --- import -----------------------------------------------------------------------------------
+
+
+@click.command(
+    "import",
+    epilog="\b\nExample:\n  holdfast import run.zip\n  holdfast import backup.zip --store new/.holdfast",
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option(
+    "--max-size", type=Size(), default=MAX_BYTES, help="Refuse files that unpack to more (20GB)."
+)
+@click.option("--yes", is_flag=True, help="Do not ask before a back-up with unfinished runs.")
+@file_option
+@place_options
+@json_option
+def import_(
+    files: tuple[str, ...],
+    max_size: int,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Add an exported run as history, or restore a back-up into an empty store.
+
+    Nothing of the file is executed, and nothing is written if anything in it is wrong. Artifacts of an
+    imported run are reused only through 'holdfast accept STEP --from RUN'.
+    """
+    where = place(plan, store, plan_id)
+    answers: list[Json] = []
+    refused = 0
+    for path in files:
+        try:
+            answer = _import(where, path, max_size, yes=yes, quiet=as_json)
+        except HoldfastError as error:
+            if not as_json and len(files) == 1:
+                raise
+            refused += 1
+            answer = {"file": path, "result": "refused", "errors": [error.message], "warnings": []}
+            if not as_json:
+                out(f"{path}: {error.message}")
+        answers.append(answer)
+    if as_json:
+        out_json({"schema": "holdfast.import/1", "files": answers})
+    return 2 if refused else 0
+
+
+def _import(where: Place, path: str, max_bytes: int, *, yes: bool, quiet: bool) -> dict[str, Json]:
+    with Archive.open(path, max_bytes) as archive:
+        for row in archive.runs(imported=True):
+            if problem := run_problem(archive, row):
+                raise UsageError(f"'{path}' is refused: {problem}")
+        answer = _describe(archive, path)
+        add = _restore if archive.kind == "store" else _add
+        changed = add(where, archive, yes=yes)
+        if not quiet:
+            _say(archive, path, changed=changed)
+    return {**answer, "changed": changed}
+
+
+def _describe(archive: Archive, path: str) -> dict[str, Json]:
+    last = archive.runs(imported=True)[-1]
+    state = read_state(archive, last.run)
+    assert state is not None
+    return {
+        "file": path,
+        "format": "holdfast.export/1",
+        "result": "loaded",
+        "kind": archive.kind,
+        "plan": {"line": last.line, "digest": state.plan_digest, "steps": list(state.plan.steps)},
+        "runs": [row.run for row in archive.runs(imported=True)],
+        "errors": [],
+        "warnings": [],
+    }
+
+
+def _say(archive: Archive, path: str, *, changed: bool) -> None:
+    rows = archive.runs(imported=True)
+    if not changed:
+        out(f"{path}: everything in it is here already; nothing changed")
+    elif archive.kind == "store":
+        out(
+            f"restored {count(len(rows), 'run')} and {count(len(list(archive.contents())), 'content')}"
+        )
+        out("next: holdfast verify    holdfast history --all")
+        return
+    else:
+        out(f"added {short(rows[0].run)} to the history of line '{rows[0].line}'")
+        out("its artifacts are not reused by themselves: holdfast accept STEP --from RUN takes one")
+    out(f"next: holdfast history    holdfast status {short(rows[-1].run)}")
+
+
+def _same(one: Facts, two: Facts, journal: str) -> bool:
+    """Whether the journal of the first begins with all that the second has."""
+    theirs = two.read(journal)
+    for mine in one.read(journal):
+        other = next(theirs, None)
+        if other is None:
+            return True
+        if other != mine:
+            return False
+    return next(theirs, None) is None
+
+
+def _add(where: Place, archive: Archive, *, yes: bool) -> bool:
+    """Add one run as history of its line."""
+    del yes
+    (given,) = archive.runs(imported=True)
+    store = where.open(create=True)
+    try:
+        if any(row.run == given.run for row in store.runs(imported=True)):
+            if _same(store, archive, f"run:{given.run}"):
+                return False
+            raise UsageError(f"run '{given.run}' is here already, with another history")
+        row = replace(given, number=0, fence=1, imported=True)
+        history = _History(archive, row)
+        rows = rebuilt_index(history)
+        last, chain = archive.last(f"run:{given.run}")
+        said = RunImported(given.run, last, chain, who(), archive.absent)
+        _check_present(archive, [item.digest for item in rows])
+        _put_contents(store, archive)
+        line = line_journal(given.project, given.line)
+        events = _events(archive, f"run:{given.run}")
+        appends = [
+            Append(line, store.last(line), [(wire.now_ms(), said)]),
+            Append(f"run:{given.run}", 0, events, 1),
+        ]
+        store.add_runs([row], Batch(appends, rows))
+        return True
+    finally:
+        store.close()
+
+
+class _History:
+    """An export of one run, seen as the history that it becomes."""
+
+    def __init__(self, archive: Archive, row: RunRow) -> None:
+        self.read, self.get, self.journals = archive.read, archive.get, archive.journals
+        self._row = row
+
+    def runs(self, line: str | None = None, *, imported: bool = False) -> list[RunRow]:
+        return [self._row] if imported and line in {None, self._row.line} else []
+
+
+def _restore(where: Place, archive: Archive, *, yes: bool) -> bool:
+    """Put a whole store where nothing is yet."""
+    if where.exists():
+        store = where.open(readonly=True)
+        try:
+            known = set(store.journals())
+            if known and all(_same(store, archive, name) for name in archive.journals()):
+                return False
+        finally:
+            store.close()
+        if known:
+            raise UsageError(
+                f"the store at '{where.location}' has a history of its own",
+                hint="restore into an empty one with --store DIR, or export single runs",
+            )
+    rows = archive.runs(imported=True)
+    index = rebuilt_index(archive)
+    _check_present(archive, [row.digest for row in index])
+    if unfinished := [row.run for row in rows if _is_open(archive, row)]:
+        names = ", ".join(short(run) for run in unfinished[:3])
+        confirm(
+            f"{names} did not finish: 'resume' would run the plan in this back-up. trust it?",
+            yes=yes,
+        )
+    store = where.open(create=True)
+    try:
+        _put_contents(store, archive)
+        fences = {f"run:{row.run}": row.fence for row in rows}
+        appends = [
+            Append(name, 0, _events(archive, name), fences.get(name)) for name in archive.journals()
+        ]
+        store.add_runs(rows, Batch(appends, index))
+    finally:
+        store.close()
+    return True
+
+
+def _is_open(archive: Archive, row: RunRow) -> bool:
+    state = read_state(archive, row.run)
+    return not row.imported and state is not None and not state.ended
+
+
+def _events(archive: Archive, journal: str) -> list[tuple[int, Event]]:
+    return [(recorded.at, recorded.event) for recorded in archive.read(journal)]
+
+
+def _check_present(archive: Archive, digests: list[Digest]) -> None:
+    """An artifact without its content would make the store contradict itself."""
+    present = {*archive.contents(), *archive.absent}
+    for journal in archive.journals():
+        for recorded in archive.read(journal) if journal.startswith("line:") else ():
+            event = recorded.event
+            present.update(event.digests if isinstance(event, ContentPurged) else ())
+            present.update(event.absent if isinstance(event, RunImported) else ())
+    for digest in digests:
+        if digest not in present:
+            raise UsageError(f"'{archive.path}' is refused: content '{digest}' is missing")
+
+
+def _put_contents(store: Store, archive: Archive) -> None:
+    for digest in archive.contents():
+        if store.put(archive.chunks(digest)) != digest:  # also makes young what is there
+            raise UsageError(f"'{archive.path}' changed while it was read")

@@ -1,0 +1,246 @@
+"""doctor: is this machine, this store and this plan fit, and if not, what mends it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+import click
+
+from holdfast import wire
+from holdfast.cli.measure import count, moment, size_words
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.say import out, out_json
+from holdfast.errors import HoldfastError, PlanError
+from holdfast.model.digest import Json
+from holdfast.ports import Store
+
+Grade = Literal["ok", "warn", "fix"]
+OLDEST_PYTHON = (3, 11)
+LITTLE, TOO_LITTLE = 2 * 10**9, 200 * 10**6  # bytes free
+_THIS_IS_PAST = 1_735_689_600_000  # 2025: a clock before that was never set
+_SLACK_MS = 300_000
+_PARTS = (
+    ("jsonschema", "guards of kind json-schema", "pip install 'holdfast[schema]'"),
+    ("re2", "guards of kind regex", "pip install 'holdfast[regex]'"),
+    ("watchfiles", "run --watch without polling", "pip install 'holdfast[watch]'"),
+    ("rich", "the live view", "pip install rich"),
+)
+
+
+class Check(NamedTuple):
+    """One thing that was looked at; `fix` is a command or what to do."""
+
+    name: str
+    grade: Grade
+    words: str
+    fix: str = ""
+
+
+@click.command(epilog="\b\nExample:\n  holdfast doctor\n  holdfast doctor --json")
+@file_option
+@place_options
+@json_option
+def doctor(plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool) -> int:
+    """Check this machine, the store and the plan; each line that is wrong says how to mend it.
+
+    Exit 1 if something must be fixed; warnings alone are 0.
+    """
+    where = place(plan, store, plan_id)
+    checks = [check for part in _PARTS_OF_IT for check in part(where)]
+    bad = sum(1 for check in checks if check.grade == "fix")
+    warned = sum(1 for check in checks if check.grade == "warn")
+    if as_json:
+        shown: list[Json] = [
+            {"name": c.name, "grade": c.grade, "words": c.words, "fix": c.fix or None}
+            for c in checks
+        ]
+        out_json({"schema": "holdfast.doctor/1", "ok": not bad, "checks": shown})
+        return 1 if bad else 0
+    for check in checks:
+        out(f"{check.grade:<4} {check.name}: {check.words}")
+        if check.fix and check.grade != "ok":
+            out(f"     fix: {check.fix}")
+    out(f"{count(len(checks), 'check')}: {bad} to fix, {count(warned, 'warning')}")
+    return 1 if bad else 0
+
+
+def _machine(where: Place) -> Iterator[Check]:
+    del where
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    fine = sys.version_info >= OLDEST_PYTHON
+    yield Check(
+        "python",
+        "ok" if fine else "fix",
+        version,
+        "install Python 3.11 or newer and holdfast in it",
+    )
+    yield _sqlite()
+    encoding = sys.getfilesystemencoding()
+    fine = encoding.lower().replace("-", "") == "utf8"
+    yield Check("encoding", "ok" if fine else "fix", encoding, "export LANG=C.UTF-8")
+    git = shutil.which("git")
+    yield Check(
+        "git",
+        "ok" if git else "warn",
+        git or "not found",
+        "install git; steps in worktrees need it",
+    )
+    now = wire.now_ms()
+    fine = now > _THIS_IS_PAST
+    yield Check("clock", "ok" if fine else "fix", moment(now), "set the clock of this machine")
+    yield _sandbox()
+    for name, what, fix in _PARTS:
+        found = importlib.util.find_spec(name) is not None
+        yield Check(
+            name,
+            "ok" if found else "warn",
+            f"for {what}" if found else f"not installed; for {what}",
+            fix,
+        )
+
+
+def _sqlite() -> Check:
+    import apsw
+
+    from holdfast.store.gate import check_sqlite
+
+    version = apsw.sqlite_lib_version()
+    try:
+        check_sqlite(version)
+    except HoldfastError as error:
+        return Check("sqlite", "fix", error.message, error.hint or "")
+    return Check("sqlite", "ok", version)
+
+
+def _sandbox() -> Check:
+    from holdfast.process.sandbox import probe
+
+    found = probe()
+    if found.pid_namespace:
+        return Check("sandbox", "ok", found.program)
+    fix = "install bubblewrap, and allow user namespaces"
+    return Check("sandbox", "warn", f"commands run unconfined: {found.reason}", fix)
+
+
+def _disk(where: Place) -> Iterator[Check]:
+    from holdfast.store.gate import check_file_system, file_system
+
+    folder = where.location
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        fix = f"move '{folder}' away, or use --store DIR"
+        yield Check("store directory", "fix", f"'{folder}' is not a directory", fix)
+        return
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    kind = file_system(folder)
+    try:
+        check_file_system(kind, where.location)
+        yield Check("file system", "ok", kind or "unknown")
+    except HoldfastError as error:
+        yield Check(
+            "file system", "fix", error.message, f"{error.hint}: --store DIR, HOLDFAST_STORE"
+        )
+    free = shutil.disk_usage(folder).free
+    grade: Grade = "ok" if free > LITTLE else "warn" if free > TOO_LITTLE else "fix"
+    yield Check("disk", grade, f"{size_words(free)} free", "holdfast gc, or free some space")
+    writable = os.access(folder, os.W_OK | os.X_OK)
+    yield Check(
+        "store directory",
+        "ok" if writable else "fix",
+        where.location if writable else f"'{folder}' cannot be written",
+        f"chmod u+rwx '{folder}', or use --store DIR",
+    )
+
+
+def _state(where: Place) -> Iterator[Check]:
+    if not where.exists():
+        yield Check("store", "ok", "none yet; the first run makes it")
+        return
+    database = os.path.join(where.location, "state.db")
+    if not os.access(database, os.R_OK | os.W_OK):
+        yield Check("store", "fix", f"'{database}' cannot be written", f"chmod u+rw '{database}'")
+        return
+    try:
+        store = where.open(readonly=True)
+    except HoldfastError as error:
+        yield Check("store", "fix", error.message, error.hint or "holdfast verify")
+        return
+    try:
+        from holdfast.store.migrate import VERSION
+
+        size = sum(item.size for item in store.stored())
+        words = (
+            f"format {VERSION}, {count(len(store.runs()), 'run')}, {size_words(size)} of contents"
+        )
+        yield Check("store", "ok", words)
+        yield _holders(store)
+        yield _times(store)
+        yield _litter(where, store)
+    except HoldfastError as error:
+        yield Check("store", "fix", error.message, error.hint or "holdfast verify")
+    finally:
+        store.close()
+
+
+def _holders(store: Store) -> Check:
+    from holdfast.store.host import gone
+
+    held = store.held()
+    dead = [(line, holder) for _, line, holder in held if gone(holder.owner)]
+    if dead:
+        line, holder = dead[0]
+        words = f"process {holder.owner.pid} of line '{line}' died without leaving"
+        return Check("engines", "warn", words, "holdfast resume")
+    names = ", ".join(f"process {h.owner.pid} on '{line}'" for _, line, h in held)
+    return Check("engines", "ok", names or "none is running")
+
+
+def _times(store: Store) -> Check:
+    latest = 0
+    for row in store.runs()[-20:]:
+        journal = f"run:{row.run}"
+        for recorded in store.read(journal, max(0, store.last(journal) - 1)):
+            latest = max(latest, recorded.at)
+    if latest > wire.now_ms() + _SLACK_MS:
+        words = f"the newest event is of {moment(latest)}, which is still to come"
+        return Check("clock and journal", "fix", words, "set the clock of this machine")
+    return Check("clock and journal", "ok", f"newest event {moment(latest)}" if latest else "empty")
+
+
+def _litter(where: Place, store: Store) -> Check:
+    from holdfast.cli.gc import leftovers
+
+    bad = os.path.join(where.location, "blobs", "quarantine")
+    damaged = len(os.listdir(bad)) if os.path.isdir(bad) else 0
+    if damaged:
+        words = f"{count(damaged, 'damaged content')} in quarantine"
+        return Check("leftovers", "warn", words, f"holdfast verify, then look into '{bad}'")
+    left = list(leftovers(where, store, store.held()))
+    if left:
+        words = f"private directories of {count(len(left), 'ended run')}"
+        return Check("leftovers", "warn", words, "holdfast gc --yes")
+    return Check("leftovers", "ok", "none")
+
+
+def _plan(where: Place) -> Iterator[Check]:
+    if where.file is None:
+        yield Check("plan", "ok", "no plan file here")
+        return
+    try:
+        loaded = where.load()
+    except PlanError as error:
+        words = f"{count(len(error.problems), 'problem')} in '{where.file}'"
+        yield Check("plan", "fix", words, f"holdfast check {where.file}")
+        return
+    except (HoldfastError, OSError) as error:
+        yield Check("plan", "fix", str(error).partition("\n")[0], f"holdfast check {where.file}")
+        return
+    yield Check("plan", "ok", f"'{where.file}', {count(len(loaded.plan.steps), 'step')}")
+
+
+_PARTS_OF_IT: tuple[Callable[[Place], Iterator[Check]], ...] = (_machine, _disk, _state, _plan)
