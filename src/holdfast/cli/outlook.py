@@ -297,7 +297,7 @@ def _root(ahead: Ahead, step_id: StepId) -> StepId:
 
 def _drawn(rows: Sequence[Row], how: View) -> list[str]:
     if how.mode == "a11y":
-        return [one_line(f"{row.name}: {_SPOKEN[row.sign]}: {row.why}") for row in rows]
+        return [one_line(_spoken(row)) for row in rows]
     rows = [row._replace(name=one_line(row.name), why=one_line(row.why)) for row in rows]
     names = max(len("STEP"), *(cells(row.name) for row in rows))
     times = max(cells(row.time) for row in rows)
@@ -313,6 +313,12 @@ def _drawn(rows: Sequence[Row], how: View) -> list[str]:
         lines += _line(row, (names, whys, times), how)
         lines += [f"     {text}" for text in row.below]
     return lines
+
+
+def _spoken(row: Row) -> str:
+    if row.sign == "=" and row.name.endswith(" reused"):
+        return f"{row.name}, {row.why}"
+    return f"{row.name}: {_SPOKEN[row.sign]}: {row.why}"
 
 
 def _line(row: Row, widths: tuple[int, int, int], how: View) -> list[str]:
@@ -360,12 +366,13 @@ def _totals(ahead: Ahead) -> list[str]:
     if sure or maybe:
         span = f"{sure}–{sure + maybe}" if maybe else str(sure)
         lines.append(" · ".join([f"Runs {span} of {total}", *_times(ahead), *_stops(ahead)]))
-    elif not ahead.is_work:
-        lines.append(
-            f"Nothing to do: {'the one step stands' if total == 1 else f'all {total} steps stand'}."
-        )
-    else:
+    elif ahead.is_work:
         lines.append(" · ".join(["Runs nothing", *_stops(ahead)]))
+    elif reused == total:
+        stand = "its one step stands" if total == 1 else f"all {total} steps stand"
+        lines.append(f"Nothing to do: {stand}.")
+    else:
+        lines.append(" · ".join(["Nothing to do", *_stops(ahead)]))
     if reused and (sure or maybe):
         saved = f", saves ~{rough(estimate.saved)}" if estimate.saved else ""
         lines.append(f"Reuses {reused} of {total} ({reused * 100 // total} %){saved}")
