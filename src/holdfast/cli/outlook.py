@@ -258,24 +258,18 @@ def _grouped(ahead: Ahead, shown: dict[StepId, Outlook]) -> list[Row]:
         if len(members) < FEWEST:
             rows += [_row(ahead, step_id, shown[step_id], 0) for step_id in members]
         else:
-            rows.append(_group(ahead, mark, code, cause, members))
+            rows.append(_group(mark, code, cause, members))
     return rows
 
 
-def _group(ahead: Ahead, mark: str, code: str, cause: str, members: Sequence[StepId]) -> Row:
+def _group(mark: str, code: str, cause: str, members: Sequence[StepId]) -> Row:
     if mark == "?" and cause:
         words = f"only if {cause} changes"
     elif cause:
         words = f"below {cause}"
     else:
         words = sentence(Reason(code))
-    spent = sum(ahead.timings.get(s, NO_HISTORY).p50 for s in members) if mark in "+~?" else 0
-    return Row(
-        mark,
-        count(len(members), "step"),
-        f"{words}: {_paths(members)}",
-        rough(spent) if spent else "",
-    )
+    return Row(mark, count(len(members), "step"), f"{words}: {_paths(members)}")
 
 
 def _root(ahead: Ahead, step_id: StepId) -> StepId:

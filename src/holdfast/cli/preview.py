@@ -130,7 +130,8 @@ def _next(ahead: Ahead, given: list[str], asked: list[str]) -> list[str]:
         return [_command("status")]
     where = ["-f", *given] if given and not given[0].startswith("-") else given
     first = next((s for s, o in ahead.outlooks.items() if o.decision != "reuse"), None)
-    commands = [_command("run", *given, *asked)]
-    if first is not None:
-        commands.append(_command("why", first, *where))
-    return [*commands, _command("plan", *given, *asked, "-o", "review.plan.json")]
+    ask = [_command("why", first, *where)] if first is not None else []
+    if not any(o.is_work and o.decision != "wait" for o in ahead.outlooks.values()):
+        return ask
+    save = _command("plan", *given, *asked, "-o", "review.plan.json")
+    return [_command("run", *given, *asked), *ask, save]
