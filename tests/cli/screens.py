@@ -20,6 +20,9 @@ _VARYING: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b[0-9a-f]{64}\b"), lambda _: "0" * 64),
     (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12}\b"), lambda _: "0" * 12),
     (re.compile(r"\b\d+\.\d s\b"), lambda _: "0.0 s"),
+    (re.compile(r"~\d+(\.\ds|s|m \d\ds)(, high \d+(s|m \d\ds))?"), lambda _: "~0.0s"),
+    (re.compile(r"\b\d\.\ds\b"), lambda _: "0.0s"),
+    (re.compile(r"\bplan [0-9a-f]{12}\b"), lambda _: "plan 000000000000"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?\b"), lambda found: _zeros(found.group())),
     (re.compile(r"\b\d+ (s|min|h) ago"), lambda _: "0 s ago"),
 )

@@ -5,12 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.changes import Change, Choice, Probe
-from holdfast.core.preview import Outlook, preview
+from holdfast.core.changes import Change, Probe
+from holdfast.core.preview import (
+    Disk,
+    Outlook,
+    Own,
+    options_from,
+    options_json,
+    preview,
+    preview_digest,
+)
 from holdfast.core.refs import Refs, Upstream
 from holdfast.core.waves import graph_of
-from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Plan, Step, StepId
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Digest
+from holdfast.model.event import Options
+from holdfast.model.plan import Input, Limits, Plan, Step, StepId
 from tests.core.builders import artifact, graph, plan, ref, sid, step
 
 NONE = Options()
@@ -23,21 +33,37 @@ class Memory:
         self.stands = set(stands)
         self.changed = dict(changed or {})
         self.edited: set[str] = set()
+        self.missing: set[str] = set()
+        self.unconfirmed: set[str] = set()
+        self.again: set[str] = set()  # changed back to what it was some time ago
 
-    def look(self, of: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
-        assert upstream.keys() == set(of.data_needs), "probed although something above is open"
-        kept = artifact(of.id) if of.id in self.stands else None
-        found = kept if of.id not in self.changed else None
-        return Probe(of.id, self._refs(of), found=found, newest=kept, changes=self._changes(of))
+    def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
+        assert upstream.keys() == set(step.data_needs), "probed although something above is open"
+        kept = artifact(step.id) if step.id in self.stands else None
+        found = kept if step.id not in self.changed else None
+        return Probe(
+            step.id, self._refs(step), found=found, newest=kept, changes=self._changes(step)
+        )
 
-    def own(self, of: Step) -> Probe:
-        kept = artifact(of.id) if of.id in self.stands else None
-        return Probe(of.id, self._refs(of), newest=kept, changes=self._changes(of))
+    def own(self, step: Step) -> Own:
+        kept = artifact(step.id) if step.id in self.stands else None
+        probe = Probe(step.id, self._refs(step), newest=kept, changes=self._changes(step))
+        again = step.id in self.again or (kept is not None and step.id not in self.changed)
+        return Own(probe, made_before=again)
 
-    def disk(self, of: Step, choice: Choice) -> Choice:
-        if of.id in self.edited:
-            return Choice("run", Reason("output_modified", ("f",)))
-        return choice
+    def disk(self, step: Step, artifact: Artifact) -> Disk:
+        assert artifact.step == step.id
+        return Disk(
+            edited=("f",) if step.id in self.edited else (),
+            written=("f",) if step.id in self.missing else (),
+        )
+
+    def held(self, step: Step) -> bool:
+        return step.id in self.unconfirmed
+
+    def has_run_under(self, step: Step, ref: Digest) -> bool:
+        assert ref == self._refs(step).config_ref
+        return step.id in self.again
 
     def _refs(self, of: Step) -> Refs:
         return Refs(ref(f"c{of.id}"), ref(f"i{of.id}"), ref(f"o{of.id}"))
@@ -49,10 +75,11 @@ class Memory:
         part = "guards" if code == "guard_changed" else "with"
         return (Change(part, code, (), None, None),)
 
+    def outlooks(self, of: Plan, options: Options = NONE) -> dict[StepId, Outlook]:
+        return preview(graph_of(of), options, self, now=0)
+
     def shown(self, of: Plan, options: Options = NONE) -> dict[str, tuple[str, str]]:
-        found: dict[StepId, Outlook] = preview(
-            graph_of(of), options, self.look, self.disk, self.own, now=0
-        )
+        found = self.outlooks(of, options)
         return {name: (item.decision, item.reason.code) for name, item in found.items()}
 
 
@@ -88,7 +115,7 @@ def test_with_cutoff_what_is_below_a_change_is_only_maybe() -> None:
     }
     mixed = plan(step("z"), replace(step("m", "z"), reuse="content"), step("a", "m"))
     shown = Memory("zma", {"z": "parameters_changed"}).shown(mixed)
-    assert [shown[name][0] for name in "zma"] == ["run", "maybe", "maybe"]
+    assert [shown[name][0] for name in "zma"] == ["run", "maybe", "run"], "m gets a new ref anyway"
 
 
 def test_below_a_forced_step_whose_key_stays_it_is_maybe() -> None:
@@ -113,7 +140,10 @@ def test_what_is_certain_below_an_open_step_is_said() -> None:
 def test_changed_guards_are_maybe() -> None:
     shown = Memory("zma", {"z": "guard_changed"}).shown(CHAIN)
     assert shown["z"] == ("maybe", "guard_changed")
-    assert shown["m"] == ("maybe", "upstream_changed")
+    assert shown["m"] == ("run", "upstream_changed"), "z gets a new ref, whatever the guards say"
+    below = Memory("zma", {"m": "guard_changed"}).shown(CHAIN, Options(force_steps=(sid("z"),)))
+    assert below["m"] == ("maybe", "guard_changed")
+    assert below["a"] == ("run", "upstream_changed")
 
 
 def test_a_need_of_order_carries_no_change() -> None:
@@ -121,10 +151,109 @@ def test_a_need_of_order_carries_no_change() -> None:
     assert shown["a"] == ("reuse", "unchanged")
 
 
-def test_an_output_that_a_person_changed_is_shown() -> None:
+FILES = plan(replace(step("z"), produces=("f",)), step("a", "z"))
+
+
+def test_an_output_that_a_person_changed_is_adopted_and_what_reads_it_runs() -> None:
     memory = Memory("za")
     memory.edited = {"z"}
-    of = plan(replace(step("z"), produces=("f",)), step("a", "z"))
-    shown = memory.shown(of)
-    assert shown["z"] == ("run", "output_modified")
-    assert shown["a"][0] in {"run", "maybe"}
+    for options in (NONE, Options(cutoff=True)):
+        assert memory.shown(FILES, options) == {
+            "z": ("run", "output_modified"),
+            "a": ("run", "upstream_changed"),
+        }
+    assert memory.outlooks(FILES)[sid("z")].means == "adopt"
+    again = memory.outlooks(FILES, Options(on_drift="regenerate"))
+    assert (again[sid("z")].decision, again[sid("z")].means) == ("run", "make")
+    assert again[sid("a")].decision == "maybe", "the same bytes may come out"
+
+
+def test_an_edit_in_the_way_of_a_step_that_runs_is_named() -> None:
+    memory = Memory("za", {"z": "prompt_changed"})
+    memory.edited = {"z"}
+    found = memory.outlooks(FILES)[sid("z")]
+    assert (found.decision, found.reason.code, found.edited) == ("run", "prompt_changed", ("f",))
+    forced = memory.outlooks(FILES, Options(force=True))[sid("z")]
+    assert (forced.reason.code, forced.edited) == ("forced", ("f",))
+
+
+def test_an_edit_that_may_not_be_touched_stops_the_step_and_what_is_below() -> None:
+    memory = Memory("za", {"z": "prompt_changed"})
+    memory.edited = {"z"}
+    for changed in ({}, {"z": "prompt_changed"}):
+        memory.changed = changed
+        found = memory.outlooks(FILES, Options(on_drift="fail"))
+        assert [(o.decision, o.reason.code, o.is_stuck) for o in found.values()] == [
+            ("wait", "output_modified", True),
+            ("wait", "dependency_failed", True),
+        ]
+
+
+def test_files_that_would_be_written_are_named_and_are_work() -> None:
+    memory = Memory("za")
+    memory.missing = {"z"}
+    found = memory.outlooks(FILES)
+    assert (found[sid("z")].decision, found[sid("z")].written) == ("reuse", ("f",))
+    assert found[sid("z")].is_work
+    assert not found[sid("a")].is_work
+
+
+def test_who_reads_files_that_are_still_to_be_written_is_only_maybe() -> None:
+    reader = replace(step("a", "~z"), inputs=(Input("f"),))
+    of = plan(replace(step("z"), produces=("f",)), reader)
+    memory = Memory("za", {"z": "prompt_changed"})
+    assert memory.shown(of)["a"] == ("maybe", "upstream_changed")
+    memory.changed = {"z": "prompt_changed", "a": "input_changed"}
+    assert memory.shown(of)["a"][0] == "maybe", "the change may be undone by z"
+
+
+def test_a_step_that_waits_for_a_person_holds_up_what_needs_it() -> None:
+    memory = Memory("za", {"z": "prompt_changed"})
+    memory.unconfirmed = {"z"}
+    found = memory.outlooks(graph("z>a"))
+    assert [(o.decision, o.reason.code, o.is_stuck) for o in found.values()] == [
+        ("wait", "effect_unconfirmed", False),
+        ("wait", "awaiting_person", False),
+    ]
+    memory.changed = {"z": "guard_changed"}
+    assert memory.shown(graph("z>a"))["z"][0] == "wait", "guarding again is an attempt too"
+
+
+def test_a_step_that_is_again_what_it_once_was_promises_nothing() -> None:
+    memory = Memory("zma", {"m": "prompt_changed"})
+    memory.again = {"m"}
+    forced = memory.shown(CHAIN, Options(force_steps=(sid("z"),)))
+    assert forced["m"] == ("maybe", "upstream_changed")
+    memory = Memory("zma", {"z": "prompt_changed"})
+    memory.again = {"z"}  # what it made then may not be reused, but what is below it may
+    assert memory.shown(CHAIN)["m"] == ("maybe", "upstream_changed")
+
+
+def digest(memory: Memory, of: Plan = FILES, options: Options = NONE) -> Digest:
+    return preview_digest(of, options, memory.outlooks(of, options), {})
+
+
+@pytest.mark.req("R98")
+def test_a_preview_has_another_digest_if_anything_about_it_changed() -> None:
+    first = digest(Memory("za"))
+    assert digest(Memory("za")) == first
+    edited, missing = Memory("za"), Memory("za")
+    edited.edited, missing.missing = {"z"}, {"z"}
+    others = [
+        digest(Memory("z")),
+        digest(Memory("za", {"z": "prompt_changed"})),
+        digest(Memory("za", {"z": "model_changed"})),
+        digest(edited),
+        digest(missing),
+        digest(Memory("za"), options=Options(cutoff=True)),
+        digest(Memory("za"), replace(FILES, limits=Limits(attempts=3))),
+        digest(Memory("za"), replace(FILES, description="other")),
+    ]
+    assert len({first, *others}) == len(others) + 1
+    assert digest(Memory("za"), options=Options(fail_fast=True)) == first, "how, not what"
+
+
+def test_options_are_read_back_as_they_were_written() -> None:
+    options = Options(force_steps=(sid("z"),), cutoff=True, on_drift="fail")
+    assert options_from(options_json(options)) == options
+    assert options_from({}) == Options()

@@ -4,151 +4,134 @@ from __future__ import annotations
 
 import click
 
-from holdfast import wire
-from holdfast.cli.place import Place, json_option, known_step, place, place_options
-from holdfast.cli.say import out, out_json
-from holdfast.core.preview import Outlook
-from holdfast.core.reasons import sentence
-from holdfast.core.refs import w_ref
-from holdfast.core.views import reason_json
-from holdfast.engine.foresee import Foreseen, foresee
-from holdfast.engine.survey import Survey
-from holdfast.formats.planfile import Loaded
-from holdfast.model.digest import Json
+from holdfast.cli.ahead import Ahead, gather, look_ahead, preview_json, survey_of
+from holdfast.cli.outlook import print_lines, table
+from holdfast.cli.place import json_option, known_step, place, place_options
+from holdfast.cli.say import named, out_json
+from holdfast.cli.selection import select_options, selected_steps
+from holdfast.cli.view import view
 from holdfast.model.event import Drift, Options
-from holdfast.model.plan import Plan, plan_digest
-from holdfast.ports import Store
 
-SIGNS = {"run": "~", "reuse": "=", "maybe": "?", "wait": "⏸"}
+__all__ = ["look_ahead", "plan", "survey_of"]
 
 
 @click.command(
-    "plan", epilog="\b\nExample:\n  holdfast plan\n  holdfast plan --json --detailed-exitcode"
+    "plan",
+    epilog="\b\nExample:\n  holdfast plan\n  holdfast plan -o review.plan.json\n"
+    "  holdfast plan --against main --json --detailed-exitcode",
 )
 @click.argument("plan_file", metavar="[PLAN]", required=False)
 @place_options
 @json_option
+@select_options
 @click.option("--force", is_flag=True, help="As if every step were forced.")
 @click.option(
     "--force-node", "forced", multiple=True, metavar="STEP", help="As if this step were forced."
 )
 @click.option("--cutoff", is_flag=True, help="As with run --cutoff.")
-@click.option("--on-drift", type=click.Choice(["adopt", "regenerate", "fail"]), default="adopt")
-@click.option("-v", "verbose", is_flag=True, help="Also list what is reused.")
+@click.option(
+    "--on-drift",
+    type=click.Choice(["adopt", "regenerate", "fail"]),
+    default="adopt",
+    help="As with run --on-drift.",
+)
+@click.option(
+    "--against",
+    metavar="RUN|GITREF",
+    help="Compare the plan with that of a run, or of a git revision (default: the last run).",
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Steps at once, for the estimate (default: processors).",
+)
+@click.option(
+    "-o",
+    "--out",
+    "file",
+    metavar="FILE",
+    help="Save the preview; 'holdfast run FILE' does exactly that, or refuses.",
+)
+@click.option(
+    "-v", "verbose", count=True, help="List every step; twice also config refs and digests."
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 10 if there is work to do.")
 def plan(
     plan_file: str | None,
     store: str | None,
     plan_id: str | None,
+    selected: tuple[str, ...],
+    excluded: tuple[str, ...],
     *,
     as_json: bool,
     force: bool,
     forced: tuple[str, ...],
     cutoff: bool,
     on_drift: Drift,
-    verbose: bool,
+    against: str | None,
+    jobs: int | None,
+    file: str | None,
+    verbose: int,
     detailed_exitcode: bool,
 ) -> int:
     """Show what a run would do, and why; nothing is run, created or written."""
     where = place(plan_file, store, plan_id)
     loaded = where.load()
     steps = tuple(known_step(loaded.plan, name) for name in forced)
-    options = Options(force=force, force_steps=steps, cutoff=cutoff, on_drift=on_drift)
-    foreseen = look_ahead(where, loaded, options)
+    options = Options(
+        force=force,
+        force_steps=steps,
+        cutoff=cutoff,
+        on_drift=on_drift,
+        select=selected_steps(where, loaded, selected, excluded),
+    )
+    ahead = gather(where, loaded, options, against=against, parallel=jobs or 0)
+    if file is not None:
+        from holdfast.cli.saved import save
+
+        save(ahead, file)
     if as_json:
-        out_json(preview_json(where, loaded.plan, foreseen))
+        out_json(preview_json(ahead))
     else:
-        _print_preview(loaded.plan, foreseen, verbose=verbose)
-    work = any(outlook.decision != "reuse" for outlook in foreseen.outlooks.values())
-    return 10 if detailed_exitcode and work else 0
+        given = [*([plan_file] if plan_file else []), *_words("--store", store)]
+        given += _words("--plan-id", plan_id)
+        asked = [*(w for name in selected for w in ("-s", name)), *_asked(options)]
+        asked += [word for name in excluded for word in ("-x", name)]
+        commands = [_saved(file)] if file else _next(ahead, given, asked)
+        print_lines(table(ahead, view(), verbose=verbose, commands=commands))
+    return 10 if detailed_exitcode and ahead.is_work else 0
 
 
-def look_ahead(where: Place, loaded: Loaded, options: Options) -> Foreseen:
-    """A preview against the store, or against nothing if there is none yet."""
-    store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
-    try:
-        survey = survey_of(where, loaded.plan, store)
-        return foresee(
-            loaded.plan, loaded.plan.name, where.root, store, survey, options, wire.now_ms
-        )
-    finally:
-        store.close()
+def _words(flag: str, value: str | None) -> list[str]:
+    return [flag, value] if value else []
 
 
-def survey_of(where: Place, plan: Plan, store: Store) -> Survey:
-    """The project as it is now, tools asked for their versions."""
-    survey = Survey(where.root, store, wire.identities(), plan, wire.ignore_rules)
-    if any(step.tool_versions for step in plan.steps.values()):
-        import asyncio
-
-        from holdfast.engine.tools import tool_versions
-
-        survey.know(asyncio.run(tool_versions(plan, where.root)))
-    return survey
+def _asked(options: Options) -> list[str]:
+    """The options as a person would type them again."""
+    words = ["--force"] if options.force else []
+    words += [word for step in options.force_steps for word in ("--force-node", step)]
+    words += ["--cutoff"] if options.cutoff else []
+    return words + (["--on-drift", options.on_drift] if options.on_drift != "adopt" else [])
 
 
-def preview_json(where: Place, plan: Plan, foreseen: Foreseen) -> dict[str, Json]:
-    """The preview as programs read it."""
-    outlooks = foreseen.outlooks
-    counts = {word: sum(o.decision == word for o in outlooks.values()) for word in SIGNS}
-    none: dict[str, Json] = {"p50": 0.0, "p90": 0.0, "basis": "none"}
-    return {
-        "schema": "holdfast.preview/1",
-        "plan": {
-            "line": plan.name,
-            "ref": w_ref(plan),
-            "digest": plan_digest(plan),
-            "file": where.file,
-        },
-        "waves": [list(wave) for wave in foreseen.graph.waves()],
-        "steps": {
-            step_id: {
-                "decision": outlook.decision,
-                "reason": reason_json(outlook.reason),
-                "cost_usd": dict(none),
-                "duration_ms": {"p50": 0, "p90": 0},
-            }
-            for step_id, outlook in outlooks.items()
-        },
-        "totals": {"steps": len(outlooks), **counts, "cost_usd": 0.0},
-        "changes": {
-            "added": [],
-            "removed": [],
-            "contract_changed": [],
-            "deps_changed": [],
-            "output_modified": [],
-        },
-    }
+def _saved(file: str) -> str:
+    return _command("run", file)
 
 
-def _print_preview(plan: Plan, foreseen: Foreseen, *, verbose: bool) -> None:
-    compared = f" · compared with {foreseen.previous}" if foreseen.previous else ""
-    out(f"{plan.name} · {len(plan.steps)} steps · plan {plan_digest(plan)[:12]}{compared}")
-    width = max((len(s) for s in plan.steps), default=0)
-    reused = 0
-    for step_id, outlook in foreseen.outlooks.items():
-        if outlook.decision == "reuse" and not verbose:
-            reused += 1
-            continue
-        out(f" {_sign(outlook)} {step_id:<{width}}  {_words(outlook)}")
-    if reused:
-        out(f" = {reused} reused" + " " * max(2, width - 6) + "(list: -v)")
-    decisions = [outlook.decision for outlook in foreseen.outlooks.values()]
-    sure, maybe = decisions.count("run"), decisions.count("maybe")
-    span = f"{sure}–{sure + maybe}" if maybe else str(sure)
-    out(f"runs {span} of {len(decisions)}" if sure or maybe else "nothing to do")
-    out("next: holdfast run" if sure or maybe else "next: holdfast status")
+def _command(*words: str) -> str:
+    return " ".join(["holdfast", *(named(word) for word in words)])
 
 
-def _sign(outlook: Outlook) -> str:
-    if outlook.decision == "run" and outlook.reason.code == "never_ran":
-        return "+"
-    return SIGNS[outlook.decision]
-
-
-def _words(outlook: Outlook) -> str:
-    if outlook.decision == "maybe" and outlook.reason.code == "upstream_changed":
-        return f"only if {', '.join(outlook.reason.because)} changes"
-    if outlook.decision == "maybe" and outlook.reason.code == "guard_changed":
-        return "only its guards changed: the kept artifact is guarded again"
-    return sentence(outlook.reason)
+def _next(ahead: Ahead, given: list[str], asked: list[str]) -> list[str]:
+    """The commands that follow from what was shown."""
+    if not ahead.is_work:
+        return [_command("status")]
+    where = ["-f", *given] if given and not given[0].startswith("-") else given
+    first = next((s for s, o in ahead.outlooks.items() if o.decision != "reuse"), None)
+    ask = [_command("why", first, *where)] if first is not None else []
+    if not any(o.is_work and o.decision != "wait" for o in ahead.outlooks.values()):
+        return ask
+    save = _command("plan", *given, *asked, "-o", "review.plan.json")
+    return [_command("run", *given, *asked), *ask, save]

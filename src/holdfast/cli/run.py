@@ -24,8 +24,10 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.resume import resume_lines
+from holdfast.cli.saved import Asked, agree, find_saved
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.cli.selection import select_options, selected_steps
+from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
 from holdfast.core.state import State
@@ -82,7 +84,8 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 @click.command(
-    epilog="\b\nExample:\n  holdfast run -j 4\n  holdfast run plan.yaml --force-node build --json"
+    epilog="\b\nExample:\n  holdfast run -j 4\n  holdfast run plan.yaml --force-node build --json\n"
+    "  holdfast plan -o review.plan.json, then holdfast run review.plan.json"
 )
 @click.argument("plan", required=False)
 @place_options
@@ -116,6 +119,14 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option("--watch", "watching", is_flag=True, help="Run again whenever an input changes.")
 @click.option("--detach", is_flag=True, help="Go on in the background; see attach, status, stop.")
 @click.option("--key", default="", metavar="TEXT", help="Begin at most one run under this key.")
+@removed_option
+@click.option(
+    "--show-plan", "--dry-run", is_flag=True, help="Show the preview first; on a terminal, ask."
+)
+@click.option("--diff-plan", is_flag=True, help="Only show how the plan differs from the last one.")
+@click.option(
+    "--preview", metavar="DIGEST", help="Run only if this is still what 'holdfast plan' foresees."
+)
 def run(
     plan: str | None,
     store: str | None,
@@ -134,17 +145,28 @@ def run(
     watching: bool,
     detach: bool,
     key: str,
+    removed: str,
+    show_plan: bool,
+    diff_plan: bool,
+    preview: str | None,
     **manner: object,
 ) -> int:
-    """Run a plan: reuse what stands, run what changed, and say why."""
+    """Run a plan: reuse what stands, run what changed, and say why.
+
+    PLAN may be a preview that 'holdfast plan -o' saved: then exactly that is run, or nothing.
+    """
     if fail_fast and keep_going:
         raise UsageError("--fail-fast and --keep-going contradict each other")
     if force and incremental:
         raise UsageError("--force and --incremental contradict each other")
     if watching and (detach or key or manner["as_json"]):
         raise UsageError("--watch goes with none of --detach, --key and --json")
-    where = place(plan, store, plan_id)
-    loaded = where.load()
+    saved = find_saved(plan)
+    asked = Asked(saved, preview, show_plan=show_plan, diff_plan=diff_plan)
+    if (watching and asked != Asked()) or (detach and (show_plan or diff_plan)):
+        raise UsageError("a preview holds for one run that somebody waits for")
+    where = place(saved.file, store, saved.line) if saved else place(plan, store, plan_id)
+    loaded = where.load(saved.params if saved else None)
     options = Options(
         force=force,
         force_steps=_steps(loaded.plan, forced),
@@ -154,26 +176,35 @@ def run(
         fail_fast=fail_fast,
         select=selected_steps(where, loaded, selected, excluded),
     )
+    agreed = agree(where, loaded, options, asked, manner)
+    if agreed is None:
+        return 0
+    manner["yes"] = True
     if detach:
         _check_first(loaded.plan, _manner(manner))
         return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
     if not watching:
-        return _start(where, loaded.plan, options, manner, key)
-    later = replace(options, force=False, force_steps=())
+        return _start(where, loaded.plan, agreed, manner, key, removed)
+    later = replace(agreed, force=False, force_steps=())
     begun: list[int] = []
 
     def again() -> int:
         begun.append(1)
-        chosen = options if len(begun) == 1 else later
-        return _start(where, where.load().plan, chosen, manner, "")
+        chosen = agreed if len(begun) == 1 else later
+        return _start(where, where.load().plan, chosen, manner, "", removed)
 
     return watch(where, later, again)
 
 
-def _start(where: Place, plan: Plan, options: Options, manner: dict[str, object], key: str) -> int:
-    return _drive(
+def _start(
+    where: Place, plan: Plan, options: Options, manner: dict[str, object], key: str, removed: str
+) -> int:
+    code = _drive(
         where, plan, manner, lambda world: start_run(world, plan, plan.name, options, key)
     )
+    if code == 0:
+        tidy(where, plan, removed)
+    return code
 
 
 @click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")

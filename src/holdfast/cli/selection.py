@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import click
 
+from holdfast.cli.ahead import look_ahead
 from holdfast.cli.place import Place
-from holdfast.cli.preview import look_ahead
 from holdfast.core.select import select
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.probe import read_state

@@ -1,96 +1,347 @@
-"""What a run would do, before it does anything: reuse, run, or only if something above changes."""
+"""What a run would do, before it does anything: reuse, run, only if something above changes, or wait.
+
+A preview promises: a step that says `reuse` is reused, one that says `run` gets an attempt, as long as
+nothing fails on the way. Where the refs of a step cannot be known before the steps above it have run,
+only what is certain whatever they bring is said; the rest is `maybe`.
+
+Certain is, without early cutoff, what stands below a step whose ref no accepted artifact has: its own
+ref is as new. Certain is also a step whose own parts no accepted artifact was made with. Not certain is
+a step that reads files which a step above it may write: its own parts are not known yet either.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Literal, NamedTuple, Protocol
 
-from holdfast.core.changes import Choice, Probe, choose
+from holdfast.core.changes import Probe, choose
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
 from holdfast.errors import EditError
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Step, StepId
+from holdfast.model.plan import Plan, Step, StepId, plan_digest, plan_json
 
 Decision = Literal["run", "reuse", "maybe", "wait"]
+Means = Literal["make", "guard", "adopt", ""]
+LEFT_OUT = frozenset({"not_selected", "dependency_skipped"})
+STUCK = frozenset({"command_failed", "output_modified", "dependency_failed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What would happen to one step. Its refs are known only if nothing above it will run."""
+    """What would happen to one step. Its refs are known only if nothing above it will run.
+
+    `means` is how an attempt would come by its content: make it, guard the kept artifact again, or
+    adopt what a person wrote. `edited` are files a person changed, `written` files that would be
+    written from the store. `is_new` says that no accepted artifact has the ref it would run under.
+    `failed_before` says that the line's previous run failed there, `also` what else changed then or since.
+    """
 
     decision: Decision
     reason: Reason
     probe: Probe | None = None
+    artifact: Artifact | None = None
+    means: Means = ""
+    edited: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    is_new: bool = False
+    failed_before: bool = False
+    also: Reason | None = None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the step cannot go on at all, as opposed to waiting for a person's word."""
+        return self.decision == "wait" and self.reason.code in STUCK
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it would have to run and may not, because of what was selected."""
+        return self.decision == "wait" and self.reason.code in LEFT_OUT
+
+    @property
+    def is_work(self) -> bool:
+        """Whether a run would do something for it."""
+        return bool(self.written) or (self.decision != "reuse" and not self.is_left_out)
 
 
-Look = Callable[[Step, Mapping[StepId, Upstream]], Probe]
-Disk = Callable[[Step, Choice], Choice]
+class Own(NamedTuple):
+    """What is known of a step by itself: `made_before` says that an accepted artifact has these own parts."""
+
+    probe: Probe
+    made_before: bool
 
 
-def preview(
-    graph: Graph,
-    options: Options,
-    look: Look,
-    disk: Disk,
-    own: Callable[[Step], Probe],
-    *,
-    now: int,
-) -> dict[StepId, Outlook]:
-    """Decide every step in order.
+class Disk(NamedTuple):
+    """How the files on disk stand to an artifact: files a person changed, files that would be written."""
 
-    `look` probes a step whose needs are all reused, `own` compares only the own parts of a step whose
-    needs are not known yet, `disk` checks outputs that would be reused.
-    """
-    outlooks: dict[StepId, Outlook] = {}
-    known: dict[StepId, Upstream] = {}
+    edited: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+
+
+class Sight(Protocol):
+    """What a preview asks of the world. Each may raise EditError: then a run could not go on there."""
+
+    def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
+        """Probe a step whose data needs are all known."""
+
+    def own(self, step: Step) -> Own:
+        """Look only at the own parts of a step whose needs are not known yet."""
+
+    def disk(self, step: Step, artifact: Artifact) -> Disk:
+        """Compare the step's files with an artifact."""
+
+    def held(self, step: Step) -> bool:
+        """Whether a person must look before the step may be tried."""
+
+    def has_run_under(self, step: Step, ref: Digest) -> bool:
+        """Whether any accepted artifact, reusable or not, has this config ref."""
+
+
+def preview(graph: Graph, options: Options, sight: Sight, *, now: int) -> dict[StepId, Outlook]:
+    """Decide every step in order."""
+    foresight = _Foresight(options, sight, now)
     for step_id in graph.order:
-        step = graph.steps[step_id]
-        open_needs = [need for need in step.data_needs if need not in known]
-        if open_needs:
-            outlooks[step_id] = _below(step, own(step), options, open_needs, outlooks)
-            continue
+        foresight.decide(graph.steps[step_id])
+    return foresight.outlooks
+
+
+class _Foresight:
+    """The decisions so far: what is known of each step, and which files may still change."""
+
+    def __init__(self, options: Options, sight: Sight, now: int) -> None:
+        self.outlooks: dict[StepId, Outlook] = {}
+        self._options = options
+        self._sight = sight
+        self._now = now
+        self._known: dict[StepId, Upstream] = {}
+        self._writes: dict[StepId, StepId] = {}  # step -> one above or itself that may write files
+
+    def decide(self, step: Step) -> None:
+        """Add the outlook of a step whose needs are decided."""
         try:
-            probe = look(step, {need: known[need] for need in step.data_needs})
-            choice = choose(step, probe, options, now=now)
-            if choice.action == "reuse" and step.produces:
-                choice = disk(step, choice)
+            outlook = self._stuck_above(step) or self._outlook(step)
         except EditError as error:
-            outlooks[step_id] = Outlook("run", Reason("command_failed", (error.message,)))
-            continue
-        if choice.action == "run" or choice.artifact is None:
-            outlooks[step_id] = Outlook("run", choice.reason, probe)
-            continue
-        decision: Decision = "maybe" if choice.action == "reguard" else "reuse"
-        outlooks[step_id] = Outlook(decision, choice.reason, probe)
+            outlook = Outlook("wait", Reason("command_failed", (error.message,)))
+        if outlook.decision == "run" and self._sight.held(step):
+            outlook = replace(outlook, decision="wait", reason=Reason("effect_unconfirmed"))
+        self.outlooks[step.id] = outlook
+        if outlook.decision == "reuse" and outlook.artifact and outlook.probe:
+            ref = outlook.probe.refs.config_ref
+            self._known[step.id] = Upstream(ref, outlook.artifact.digest)
+        touches = step.produces or step.effects == "workspace"
+        if touches and outlook.is_work and outlook.decision != "wait":
+            self._writes[step.id] = step.id
+        elif above := next((n.step for n in step.needs if n.step in self._writes), None):
+            self._writes[step.id] = self._writes[above]
+
+    def _stuck_above(self, step: Step) -> Outlook | None:
+        waits = [n.step for n in step.needs if self.outlooks[n.step].decision == "wait"]
+        if not waits:
+            return None
+        stuck = [need for need in waits if self.outlooks[need].is_stuck]
+        left_out = [need for need in waits if self.outlooks[need].is_left_out]
+        code = "awaiting_person"
+        if stuck:
+            code = "dependency_failed"
+        elif left_out:
+            code = "dependency_skipped" if self._is_selected(step) else "not_selected"
+        return Outlook("wait", Reason(code, tuple(sorted(stuck or left_out or waits))))
+
+    def _is_selected(self, step: Step) -> bool:
+        return not self._options.select or step.id in self._options.select
+
+    def _outlook(self, step: Step) -> Outlook:
+        open_needs = tuple(sorted(n for n in step.data_needs if n not in self._known))
+        writer = self._writer_above(step)
+        if not open_needs and writer is None:
+            return self._ready(step)
+        outlook = self._below(step, open_needs, writer)
+        if outlook.decision == "run" and not self._is_selected(step):
+            return Outlook("wait", Reason("not_selected"), outlook.probe)
+        return self._made(step, outlook)
+
+    def _writer_above(self, step: Step) -> StepId | None:
+        """A step above that may write the files this one declares as its inputs."""
+        if not step.inputs:
+            return None
+        return next((self._writes[n.step] for n in step.needs if n.step in self._writes), None)
+
+    # --- everything above is known --------------------------------------------------------------------
+
+    def _ready(self, step: Step) -> Outlook:
+        """The same questions in the same order as an engine asks them."""
+        probe = self._sight.look(step, {need: self._known[need] for need in step.data_needs})
+        selected = self._is_selected(step)
+        choice = choose(step, probe, self._options, now=self._now, selected=selected)
+        if choice.action == "skip":
+            return Outlook("wait", choice.reason, probe)
+        fresh = self._is_new(step, probe)
+        if choice.artifact is None:
+            return self._made(
+                step, Outlook("run", choice.reason, probe, None, "make", is_new=fresh)
+            )
+        disk = self._sight.disk(step, choice.artifact) if step.produces else Disk()
+        if disk.edited and not selected:
+            return Outlook("wait", Reason("not_selected"), probe)
+        if disk.edited:
+            return replace(self._edited(probe, disk.edited), is_new=fresh)
         if choice.action == "reuse":
-            known[step_id] = Upstream(probe.refs.config_ref, choice.artifact.digest)
-    return outlooks
+            return Outlook("reuse", choice.reason, probe, choice.artifact, written=disk.written)
+        if self._sight.held(step):
+            return Outlook("wait", Reason("effect_unconfirmed"), probe)
+        return Outlook(
+            "maybe", choice.reason, probe, choice.artifact, "guard", (), disk.written, is_new=fresh
+        )
+
+    def _is_new(self, step: Step, probe: Probe) -> bool:
+        if probe.found is not None:
+            return False
+        if probe.newest is None:
+            return True
+        return not self._sight.has_run_under(step, probe.refs.config_ref)
+
+    def _made(self, step: Step, outlook: Outlook) -> Outlook:
+        """A step that runs replaces its files; what a person wrote there is stored first, or in the way."""
+        newest = outlook.probe.newest if outlook.probe else None
+        if not step.produces or newest is None:
+            return outlook
+        edited = self._sight.disk(step, newest).edited
+        if edited and self._options.on_drift == "fail":
+            return Outlook("wait", Reason("output_modified", edited), outlook.probe)
+        return replace(outlook, edited=edited)
+
+    def _edited(self, probe: Probe, edited: tuple[str, ...]) -> Outlook:
+        reason = Reason("output_modified", edited)
+        if self._options.on_drift == "fail":
+            return Outlook("wait", reason, probe)
+        means: Means = "adopt" if self._options.on_drift == "adopt" else "make"
+        return Outlook("run", reason, probe, None, means, edited)
+
+    # --- something above is open ----------------------------------------------------------------------
+
+    def _below(self, step: Step, open_needs: tuple[StepId, ...], writer: StepId | None) -> Outlook:
+        """Only what is certain is said, whatever the steps above will bring."""
+        try:
+            own = self._sight.own(step)
+        except EditError:
+            if writer is None:
+                raise
+            return self._maybe(None, open_needs, writer)
+        probe, settled = own.probe, writer is None
+        new_above = any(self._gives_new_ref(need) for need in open_needs)
+        is_new = new_above or (settled and not own.made_before)
+        run = Outlook("run", Reason("forced"), probe, None, "make", is_new=is_new)
+        if self._options.force or step.id in self._options.force_steps:
+            return run
+        if probe.unsure:
+            names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
+            return replace(run, reason=Reason("command_changed", names))
+        if probe.newest is None and not own.made_before:
+            code = "previous_incomplete" if probe.previous == "incomplete" else "never_ran"
+            return replace(run, reason=Reason(code), is_new=True)
+        first = _first(probe, stable_only=not settled)
+        if certain := self._certain(step, open_needs):
+            return replace(run, reason=first or Reason("upstream_changed", certain))
+        if own.made_before or not settled:
+            return replace(self._maybe(probe, open_needs, writer), is_new=is_new)
+        if step.reuse != "strict" and [c.part for c in probe.changes] == ["guards"]:
+            return Outlook("maybe", Reason("guard_changed"), probe, None, "guard", is_new=is_new)
+        return replace(run, reason=first or Reason("upstream_changed", open_needs))
+
+    def _maybe(
+        self, probe: Probe | None, open_needs: tuple[StepId, ...], writer: StepId | None
+    ) -> Outlook:
+        names = open_needs or ((writer,) if writer else ())
+        return Outlook("maybe", Reason("upstream_changed", names), probe, None, "make")
+
+    def _certain(self, step: Step, open_needs: tuple[StepId, ...]) -> tuple[StepId, ...]:
+        """The needs that make this step run whatever comes. With early cutoff only new content does."""
+        cutoff = self._options.cutoff or step.reuse == "content"
+        sure = self._gives_new_content if cutoff else self._gives_new_ref
+        return tuple(need for need in open_needs if sure(need))
+
+    def _gives_new_ref(self, need: StepId) -> bool:
+        return self.outlooks[need].is_new or self._gives_new_content(need)
+
+    def _gives_new_content(self, need: StepId) -> bool:
+        """A person's version is content that was never there before."""
+        return self.outlooks[need].means == "adopt"
 
 
-def _below(
-    step: Step,
-    probe: Probe,
+def _first(probe: Probe, *, stable_only: bool) -> Reason | None:
+    """The first cause among the own parts, without those that a step above may still change."""
+    changes = [c for c in probe.changes if not stable_only or c.part not in {"inputs", "files"}]
+    if not changes:
+        return None
+    code = changes[0].code
+    return Reason(code, tuple(name for c in changes if c.code == code for name in c.names))
+
+
+# --- the digest of a preview -------------------------------------------------------------------------
+
+_MANNER = frozenset({"joined", "fail_fast"})  # how a run is driven, not what it decides
+
+
+def options_json(options: Options) -> dict[str, Json]:
+    """The options that decide what a run does."""
+    named = ((item.name, getattr(options, item.name)) for item in fields(Options))
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in named
+        if name not in _MANNER
+    }
+
+
+def options_from(data: Mapping[str, Json]) -> Options:
+    """Read back what `options_json` wrote; unknown names are left out."""
+    known = {item.name: item.default for item in fields(Options) if item.name not in _MANNER}
+    given: dict[str, object] = {}
+    for name, default in known.items():
+        value = data.get(name, default)
+        given[name] = tuple(value) if isinstance(value, list) else value
+    return Options(**given)  # type: ignore[arg-type]  # names are fields, values were written by us
+
+
+def outlook_refs(outlook: Outlook) -> dict[str, Json]:
+    """What a decision stands on: the refs as far as they are known, and the artifact."""
+    refs = outlook.probe.refs if outlook.probe else None
+    return {
+        "config_ref": (refs.config_ref or None) if refs else None,
+        "own_ref": (refs.own_ref or None) if refs else None,
+        "artifact": outlook.artifact.digest if outlook.artifact else None,
+    }
+
+
+def preview_digest(
+    plan: Plan,
     options: Options,
-    open_needs: list[StepId],
     outlooks: Mapping[StepId, Outlook],
-) -> Outlook:
-    """A step below one that runs or may run. Its ref cannot be known, so only what is certain is said."""
-    if options.force or step.id in options.force_steps:
-        return Outlook("run", Reason("forced"))
-    if probe.newest is None:
-        return Outlook("run", Reason("never_ran"), probe)
-    if probe.changes:
-        first = probe.changes[0]
-        return Outlook("run", Reason(first.code, first.names), probe)
-    certain = tuple(sorted(need for need in open_needs if _will_change(outlooks[need])))
-    cutoff = options.cutoff or step.reuse == "content"
-    if certain and not cutoff:
-        return Outlook("run", Reason("upstream_changed", certain), probe)
-    return Outlook("maybe", Reason("upstream_changed", tuple(sorted(open_needs))), probe)
+    edits: Mapping[StepId, Iterable[str]],
+) -> Digest:
+    """What a saved preview names: plan, options, limits, every decision with its refs.
 
-
-def _will_change(above: Outlook) -> bool:
-    """A step that runs under a ref that no accepted artifact has gives its dependents a new ref."""
-    return above.decision == "run" and (above.probe is None or above.probe.found is None)
+    `edits` are the digests of what a person wrote in the place of outputs.
+    """
+    decisions: dict[str, Json] = {
+        step_id: {
+            **outlook_refs(outlook),
+            "decision": outlook.decision,
+            "code": outlook.reason.code,
+            "because": list(outlook.reason.because),
+            "edited": list(outlook.edited),
+            "edits": list(edits.get(step_id, ())),
+            "written": list(outlook.written),
+        }
+        for step_id, outlook in outlooks.items()
+    }
+    return digest_json(
+        {
+            "plan": plan_digest(plan),
+            "options": options_json(options),
+            "limits": plan_json(plan)["limits"],
+            "steps": decisions,
+        }
+    )

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
-from holdfast.core.changes import Choice, Probe
-from holdfast.core.preview import Outlook, preview
-from holdfast.core.refs import Refs, Upstream
+from holdfast.core.changes import Change, Probe, differences
+from holdfast.core.history import Timing, durations, timing
+from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
+from holdfast.core.refs import Refs, Upstream, encode_own
+from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Prober
 from holdfast.engine.survey import Survey
-from holdfast.model.digest import Digest
-from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.errors import EditError, IntegrityError
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
+from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest, plan_from_json
 from holdfast.ports import Store
 
-_UNKNOWN = Refs(Digest(""), Digest(""), Digest(""))
+MOST_RUNS = 20
+MOST_EVENTS = 20_000
+ENOUGH = 10  # attempts of a step that are looked at
 
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """The outlook of every step, and the run it was compared with."""
+    """The outlook of every step, the run it was compared with, and the digest of all of it."""
 
     graph: Graph
     outlooks: Mapping[StepId, Outlook]
     previous: RunId | None
+    digest: Digest = Digest("")
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An earlier version of the plan: that of a run, and when that began."""
+
+    plan: Plan
+    run: RunId | None = None
+    at: int = 0
 
 
 def foresee(
@@ -40,40 +58,202 @@ def foresee(
 ) -> Foreseen:
     """What a run of this plan would do now. The survey must know the versions of tools already."""
     graph = graph_of(plan)
-    prober = Prober(store, survey, plan, plan.project, line)
-    outputs = Outputs(root, "", store)
     rows = [row for row in store.runs(line) if row.project == plan.project]
     previous = rows[-1].run if rows else None
+    sight = _Sight(plan, line, root, store, survey, options, previous)
+    outlooks = preview(graph, options, sight, now=clock())
+    outlooks = {step_id: sight.named(outlook, step_id) for step_id, outlook in outlooks.items()}
+    edits = {
+        step_id: sight.edits(plan.steps[step_id])
+        for step_id, outlook in outlooks.items()
+        if outlook.edited
+    }
+    return Foreseen(graph, outlooks, previous, preview_digest(plan, options, outlooks, edits))
 
-    def look(step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
-        return prober.probe(step, upstream, options, previous=previous).probe
 
-    def own(step: Step) -> Probe:
-        newest = store.newest(plan.project, line, step.id)
-        changes = () if newest is None else prober.own_changes(step, newest)
-        return Probe(step.id, _UNKNOWN, newest=newest, changes=changes)
+class _Sight:
+    """Looks at one line of a store and at the project directory."""
 
-    def disk(step: Step, choice: Choice) -> Choice:
-        if choice.artifact is None:
-            return choice
-        drift = outputs.drift(
-            step,
-            choice.artifact,
-            lambda: store.artifacts(project=plan.project, line=line, step=step.id),
+    def __init__(
+        self,
+        plan: Plan,
+        line: str,
+        root: str,
+        store: Store,
+        survey: Survey,
+        options: Options,
+        previous: RunId | None,
+    ) -> None:
+        self._plan = plan
+        self._line = line
+        self._store = store
+        self._survey = survey
+        self._options = options
+        self._previous = previous
+        self._prober = Prober(store, survey, plan, plan.project, line)
+        self._outputs = Outputs(root, "", store)
+        self._newest = store.newest_of_all(plan.project, line)
+        self._tried: Mapping[StepId, Digest] | None = None
+        self._cut_off: frozenset[StepId] | None = None
+
+    def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
+        """Probe a step whose data needs are all known."""
+        return self._prober.probe(step, upstream, self._options, previous=self._previous).probe
+
+    def own(self, step: Step) -> Own:
+        """Look only at the own parts of a step."""
+        seen = self._survey.observe(step)
+        own = encode_own(step, seen.parts)
+        refs = Refs(Digest(""), Digest(""), digest_bytes(own))
+        newest = self._newest.get(step.id)
+        probe = Probe(
+            step.id,
+            refs,
+            newest=newest,
+            changes=() if newest is None else self._prober.own_changes(step, newest),
+            unsure=seen.unsure,
+            previous=self._prober.before(step.id, refs, self._previous),
         )
-        if drift.state == "edited":
-            return Choice("run", Reason("output_modified", drift.paths))
-        return choice
+        if newest is not None and newest.own_ref == refs.own_ref:
+            return Own(probe, made_before=True)
+        if newest is None and not step.share:
+            return Own(probe, made_before=False)
+        line = None if step.share else self._line
+        rows = self._store.artifacts(
+            project=self._plan.project, line=line, step=step.id, status="accepted"
+        )
+        return Own(probe, made_before=any(row.own_ref == refs.own_ref for row in rows))
 
-    outlooks = preview(graph, options, look, disk, own, now=clock())
-    for step_id, outlook in outlooks.items():
-        asked = step_id in options.force_steps
-        if (
-            outlook.decision == "run"
-            and not asked
-            and prober.is_held(plan.steps[step_id], previous)
-        ):
-            outlooks[step_id] = replace(
-                outlook, decision="wait", reason=Reason("effect_unconfirmed")
-            )
-    return Foreseen(graph, outlooks, previous)
+    def disk(self, step: Step, artifact: Artifact) -> Disk:
+        """Compare the step's files with an artifact."""
+        if self._is_cut_off(step.id):  # a run first puts back what its dead attempt left there
+            return Disk()
+        found = self._outputs.drift(step, artifact, lambda: self._all(step.id))
+        if found.state == "edited":
+            return Disk(edited=found.paths)
+        return Disk(written=found.paths)
+
+    def _all(self, step: StepId) -> Iterator[Artifact]:
+        return self._store.artifacts(project=self._plan.project, line=self._line, step=step)
+
+    def _is_cut_off(self, step: StepId) -> bool:
+        if self._cut_off is None:
+            self._cut_off = self._running_still()
+        return step in self._cut_off
+
+    def _running_still(self) -> frozenset[StepId]:
+        """The steps that the previous run began and never ended."""
+        if self._previous is None:
+            return frozenset()
+        journal = f"run:{self._previous}"
+        last = self._store.last(journal)
+        for recorded in self._store.read(journal, max(0, last - 1)):
+            if isinstance(recorded.event, RunEnded | RunRested):
+                return frozenset()
+        past = self._prober.past(self._previous)
+        return frozenset() if past is None else frozenset(past.running)
+
+    def held(self, step: Step) -> bool:
+        """Whether an unconfirmed effect of an earlier run is in the way, and nobody asked to repeat it."""
+        asked = step.id in self._options.force_steps
+        return not asked and self._prober.is_held(step, self._previous)
+
+    def has_run_under(self, step: Step, ref: Digest) -> bool:
+        """Whether any accepted artifact of the line, reusable or not, has this config ref."""
+        rows = self._store.artifacts(
+            project=self._plan.project, line=self._line, step=step.id, status="accepted"
+        )
+        return any(row.config_ref == ref for row in rows)
+
+    def edits(self, step: Step) -> tuple[str, ...]:
+        """The digests of what lies at a step's output paths."""
+        try:
+            return tuple(entry.digest for entry in self._outputs.read(step))
+        except EditError:
+            return ()
+
+    # --- a failure before, and what changed since -------------------------------------------------------
+
+    def named(self, outlook: Outlook, step_id: StepId) -> Outlook:
+        """Name the failure before and the change beside each other, where one would hide the other."""
+        probe = outlook.probe
+        if outlook.decision != "run" or probe is None or outlook.reason.code == "forced":
+            return outlook
+        if outlook.reason.code == "previous_failed":
+            return replace(outlook, failed_before=True, also=_first(probe.changes))
+        if not self._failed_before(step_id):
+            return outlook
+        since = self._since_failure(self._plan.steps[step_id])
+        return replace(outlook, failed_before=True, also=since)
+
+    def _failed_before(self, step: StepId) -> bool:
+        past = None if self._previous is None else self._prober.past(self._previous)
+        then = None if past is None else past.steps.get(step)
+        return then is not None and then.phase == "failed" and then.attempts > 0
+
+    def _since_failure(self, step: Step) -> Reason | None:
+        """What is other than it was in the attempt that failed, as far as the step itself can tell."""
+        own = self._last_tried().get(step.id)
+        if own is None:
+            return None
+        try:
+            before = cast("Mapping[str, Json]", json.loads(self._store.get(own)))
+            now = encode_own(step, self._survey.observe(step).parts)
+        except (EditError, IntegrityError):
+            return None
+        return _first(differences(before, cast("Mapping[str, Json]", json.loads(now)), None, {}))
+
+    def _last_tried(self) -> Mapping[StepId, Digest]:
+        """The own parts under which the previous run last tried each step."""
+        if self._tried is None:
+            events = self._store.read(f"run:{self._previous}")
+            starts = (r.event for r in events if isinstance(r.event, AttemptStarted))
+            self._tried = {event.step: event.own_ref for event in starts}
+        return self._tried
+
+
+def _first(changes: tuple[Change, ...]) -> Reason | None:
+    return Reason(changes[0].code, changes[0].names) if changes else None
+
+
+# --- what earlier runs tell ------------------------------------------------------------------------------
+
+
+def earlier_plan(store: Store, run: RunId) -> Earlier | None:
+    """The plan that a run was begun with; None if it is gone."""
+    for recorded in store.read(f"run:{run}"):
+        if not isinstance(recorded.event, RunStarted):
+            break
+        try:
+            content = store.get(recorded.event.plan)
+        except IntegrityError:
+            break
+        data = cast("Mapping[str, Json]", json.loads(content))
+        return Earlier(plan_from_json(data), run, recorded.at)
+    return None
+
+
+def changes_since(before: Plan | None, plan: Plan, foreseen: Foreseen) -> ChangeReport:
+    """What changed since an earlier version, and what a person changed on disk."""
+    modified = tuple(s for s, outlook in foreseen.outlooks.items() if outlook.edited)
+    if before is not None and plan_digest(before) == plan_digest(plan):
+        return ChangeReport(output_modified=modified)
+    return compare(before, plan, output_modified=modified)
+
+
+def timings(store: Store, plan: Plan, line: str) -> dict[StepId, Timing]:
+    """How long the steps of a plan took, from the newest runs of the line; bounded, newest first."""
+    samples: dict[StepId, list[int]] = {}
+    left = MOST_EVENTS
+    rows = [row for row in store.runs(line) if row.project == plan.project]
+    for row in reversed(rows[-MOST_RUNS:]):
+        journal = f"run:{row.run}"
+        last = store.last(journal)
+        for step_id, taken in durations(store.read(journal, max(0, last - left))).items():
+            if step_id in plan.steps:
+                samples.setdefault(step_id, []).extend(taken)
+        left -= last
+        enough = len(samples) == len(plan.steps) and min(map(len, samples.values())) >= ENOUGH
+        if left <= 0 or enough:
+            break
+    return {step_id: timing(taken) for step_id, taken in samples.items()}

@@ -70,7 +70,7 @@ class Prober:
             newest=newest,
             changes=() if newest is None else self.changes(step, own, upstream, newest, moved),
             unsure=seen.unsure,
-            previous=self._before(step.id, refs, previous),
+            previous=self.before(step.id, refs, previous),
             gone=newest is not None and not newest.reusable and not self._is_whole(newest),
         )
         return Probed(probe, own, seen.parts)
@@ -172,7 +172,7 @@ class Prober:
                 names.append(need)
         return tuple(sorted(names))
 
-    def _before(
+    def before(
         self, step: StepId, refs: Refs, previous: RunId | None
     ) -> Literal["", "failed", "incomplete", "interrupted"]:
         """How the line's previous run left this step, if it tried it under the same ref."""

@@ -1,0 +1,256 @@
+"""A look ahead: the preview of a plan, what it is compared with, and how long it would take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from holdfast import wire
+from holdfast.cli.place import Place, find_run
+from holdfast.core.history import NO_HISTORY, Timing, makespan
+from holdfast.core.preview import Outlook, options_json, outlook_refs
+from holdfast.core.refs import w_ref
+from holdfast.core.versions import ChangeReport
+from holdfast.core.views import reason_json
+from holdfast.engine.foresee import (
+    Earlier,
+    Foreseen,
+    changes_since,
+    earlier_plan,
+    foresee,
+    timings,
+)
+from holdfast.engine.survey import Survey
+from holdfast.errors import UsageError
+from holdfast.formats.planfile import Asked, Loaded, load_text
+from holdfast.model.digest import Json
+from holdfast.model.event import Options
+from holdfast.model.plan import Plan, StepId, plan_digest
+from holdfast.ports import Store
+
+PREVIEW_SCHEMA = "holdfast.preview/1"
+DECISIONS = ("run", "reuse", "maybe", "wait")
+
+
+class Estimate(NamedTuple):
+    """How long it would take in milliseconds, what that is known from, and what reuse saves."""
+
+    typical: int
+    high: int
+    attempts: int
+    without_history: int
+    saved: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A preview with everything that is shown of it. `earlier` is the version it is compared with."""
+
+    where: Place
+    plan: Plan
+    options: Options
+    foreseen: Foreseen
+    earlier: Earlier | None
+    label: str
+    changes: ChangeReport
+    timings: Mapping[StepId, Timing]
+    estimate: Estimate
+
+    @property
+    def outlooks(self) -> Mapping[StepId, Outlook]:
+        """The outlook of every step, in the order of the plan."""
+        return self.foreseen.outlooks
+
+    def count(self, decision: str) -> int:
+        """How many steps have this outlook."""
+        return sum(outlook.decision == decision for outlook in self.outlooks.values())
+
+    @property
+    def is_work(self) -> bool:
+        """Whether a run would do anything."""
+        return any(outlook.is_work for outlook in self.outlooks.values())
+
+
+def look_ahead(where: Place, loaded: Loaded, options: Options) -> Foreseen:
+    """A preview against the store, or against nothing if there is none yet."""
+    with _reading(where) as store:
+        return _foresee(where, loaded.plan, store, options)
+
+
+def gather(
+    where: Place, loaded: Loaded, options: Options, *, against: str | None = None, parallel: int = 0
+) -> Ahead:
+    """A preview with its comparison and its estimates. `against` is a run or a git revision."""
+    plan = loaded.plan
+    with _reading(where) as store:
+        foreseen = _foresee(where, plan, store, options)
+        earlier, label = _earlier(where, plan, store, foreseen, against)
+        known = timings(store, plan, plan.name)
+    jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
+    return Ahead(
+        where=where,
+        plan=plan,
+        options=options,
+        foreseen=foreseen,
+        earlier=earlier,
+        label=label,
+        changes=changes_since(earlier.plan if earlier else None, plan, foreseen),
+        timings=known,
+        estimate=_estimate(foreseen, known, jobs),
+    )
+
+
+@contextmanager
+def _reading(where: Place) -> Iterator[Store]:
+    store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _foresee(where: Place, plan: Plan, store: Store, options: Options) -> Foreseen:
+    survey = survey_of(where, plan, store)
+    return foresee(plan, plan.name, where.root, store, survey, options, wire.now_ms)
+
+
+def survey_of(where: Place, plan: Plan, store: Store) -> Survey:
+    """The project as it is now, tools asked for their versions."""
+    survey = Survey(where.root, store, wire.identities(), plan, wire.ignore_rules)
+    if any(step.tool_versions for step in plan.steps.values()):
+        import asyncio
+
+        from holdfast.engine.tools import tool_versions
+
+        survey.know(asyncio.run(tool_versions(plan, where.root)))
+    return survey
+
+
+# --- the version to compare with -----------------------------------------------------------------------
+
+
+def _earlier(
+    where: Place, plan: Plan, store: Store, foreseen: Foreseen, against: str | None
+) -> tuple[Earlier | None, str]:
+    if against is None:
+        run = foreseen.previous
+        found = earlier_plan(store, run) if run else None
+        return found, run if found and run else ""
+    is_run = against.startswith(("@", "r-"))
+    if is_run or any(row.run.startswith(f"r-{against}") for row in store.runs()):
+        run = find_run(store, against, plan.name)
+        found = earlier_plan(store, run)
+        if found is None:
+            raise UsageError(f"the plan of run {run} is not kept any more")
+        return found, run
+    return Earlier(_plan_at(where, against)), f"git {against}"
+
+
+def _plan_at(where: Place, revision: str) -> Plan:
+    """The plan file as a git revision has it; the files it names are taken as they are now."""
+    import subprocess
+
+    assert where.file is not None  # a plan was loaded from it
+    name = os.path.basename(where.file)
+    if revision.startswith("-"):
+        raise UsageError(f"'{revision}' is neither a run nor a git revision")
+    argv = ["git", "cat-file", "blob", f"{revision}:./{name}"]
+    try:
+        done = subprocess.run(  # noqa: S603 - git, with one checked word
+            argv, cwd=where.root, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+    except OSError as error:
+        raise UsageError(f"git cannot be asked for '{revision}': {error.strerror}") from error
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise UsageError(
+            f"'{revision}' is neither a run nor a git revision that has '{name}'"
+            + (f": {said[-1].removeprefix('fatal: ')}" if said else ""),
+            hint="holdfast status, or git log",
+        )
+    asked = Asked(where.plan_id, where.params, wire.project_files)
+    return load_text(done.stdout, f"{revision}:{name}", where.root, asked).plan
+
+
+# --- how long -------------------------------------------------------------------------------------------
+
+
+def _estimate(foreseen: Foreseen, known: Mapping[StepId, Timing], jobs: int) -> Estimate:
+    outlooks = foreseen.outlooks
+    running = {s for s, o in outlooks.items() if o.decision in {"run", "maybe"}}
+    making = {s for s in running if outlooks[s].means == "make"}
+    taking = {s: known.get(s, NO_HISTORY) for s in making}
+    return Estimate(
+        typical=makespan(foreseen.graph, running, {s: t.p50 for s, t in taking.items()}, jobs),
+        high=makespan(foreseen.graph, running, {s: t.p90 for s, t in taking.items()}, jobs),
+        attempts=sum(t.attempts for t in taking.values()),
+        without_history=sum(not t.attempts for t in taking.values()),
+        saved=sum(
+            known.get(s, NO_HISTORY).p50 for s, o in outlooks.items() if o.decision == "reuse"
+        ),
+    )
+
+
+# --- for programs ------------------------------------------------------------------------------------------
+
+
+def preview_json(ahead: Ahead) -> dict[str, Json]:
+    """The preview as programs read it; saved, it is what `run` holds itself to."""
+    plan, changes, estimate = ahead.plan, ahead.changes, ahead.estimate
+    counts: dict[str, Json] = {word: ahead.count(word) for word in DECISIONS}
+    spans: dict[str, Json] = {"p50": estimate.typical, "p90": estimate.high}
+    return {
+        "schema": PREVIEW_SCHEMA,
+        "digest": ahead.foreseen.digest,
+        "plan": {
+            "line": plan.name,
+            "ref": w_ref(plan),
+            "digest": plan_digest(plan),
+            "file": ahead.where.file,
+        },
+        "options": options_json(ahead.options),
+        "against": ahead.label or None,
+        "waves": [list(wave) for wave in ahead.foreseen.graph.waves()],
+        "steps": {s: _step_json(ahead, s, o) for s, o in ahead.outlooks.items()},
+        "details": {s: _details(o) for s, o in ahead.outlooks.items()},
+        "totals": {
+            "steps": len(ahead.outlooks),
+            **counts,
+            "cost_usd": 0.0,
+            "duration_ms": spans,
+            "saved_ms": estimate.saved,
+            "without_history": estimate.without_history,
+        },
+        "changes": {
+            "added": list(changes.added),
+            "removed": list(changes.removed),
+            "contract_changed": list(changes.contract_changed),
+            "deps_changed": list(changes.deps_changed),
+            "output_modified": list(changes.output_modified),
+        },
+    }
+
+
+def _step_json(ahead: Ahead, step_id: StepId, outlook: Outlook) -> dict[str, Json]:
+    took = ahead.timings.get(step_id, NO_HISTORY)
+    return {
+        "decision": outlook.decision,
+        "reason": reason_json(outlook.reason),
+        "cost_usd": {"p50": 0.0, "p90": 0.0, "basis": "none"},
+        "duration_ms": {"p50": took.p50, "p90": took.p90},
+    }
+
+
+def _details(outlook: Outlook) -> dict[str, Json]:
+    """What a decision stands on, and what it does to files."""
+    return {
+        **outlook_refs(outlook),
+        "means": outlook.means or None,
+        "edited": list(outlook.edited),
+        "writes": list(outlook.written),
+        "failed_before": outlook.failed_before,
+        "also": reason_json(outlook.also),
+    }

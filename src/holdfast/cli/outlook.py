@@ -1,0 +1,419 @@
+"""The preview as people read it: a table of what would happen to each step, and why.
+
+Everything here gives lines of text; they are made safe and coloured when they are printed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from holdfast.cli.ahead import Ahead
+from holdfast.cli.measure import age_words, count
+from holdfast.cli.say import short, shown
+from holdfast.cli.view import View, view
+from holdfast.core.history import NO_HISTORY
+from holdfast.core.preview import Outlook
+from holdfast.core.reasons import sentence
+from holdfast.model.event import Reason
+from holdfast.model.plan import StepId, plan_digest
+from holdfast.model.text import cells, cut, one_line, wrap
+from holdfast.wire import now_ms
+
+MOST_ROWS = 30
+NAMED = 3  # steps that a group names
+FEWEST = 3  # steps that are worth a group
+_PASSING = {"upstream_changed", "dependency_failed", "dependency_skipped", "awaiting_person"}
+_HINT = "(list: -v)"
+_PLAIN = 72  # where the last column begins at most, if lines are never cut
+_COLOURS = {"+": "32", "~": "33", "?": "36", "-": "31", "!": "31"}  # the others are signs of states
+_SIGN = re.compile(r"^ ([+~?!-])(?= )")
+_SPOKEN = {
+    "+": "runs for the first time",
+    "~": "runs again",
+    "?": "may run",
+    "=": "is reused",
+    "⏸": "waits",
+    "-": "left the plan",
+    "!": "cannot run",
+    "–": "is left out",
+}
+
+
+class Row(NamedTuple):
+    """One line of the table; `below` are further lines that belong to it."""
+
+    sign: str
+    name: str
+    why: str
+    time: str = ""
+    below: tuple[str, ...] = ()
+
+
+def table(ahead: Ahead, how: View, *, verbose: int = 0, commands: Sequence[str] = ()) -> list[str]:
+    """The whole screen."""
+    rows = [*_rows(ahead, verbose), *_removed(ahead)]
+    lines = [_head(ahead), ""]
+    if verbose:
+        lines += [*_lists(ahead), ""]
+    lines += _totals(ahead)
+    folded = [piece for line in lines for piece in wrap(one_line(line), how.width)]
+    drawn = [*_drawn(rows, how), ""] if rows else []
+    head = folded.index("") + 1
+    last = ["", _next(commands, how)] if commands else []
+    return [*folded[:head], *drawn, *folded[head:], *last]
+
+
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
+    """Print lines, made safe first and coloured then."""
+    stream = sys.stderr if err else sys.stdout
+    if stream is None:
+        return
+    for line in lines:
+        text = shown(line, stream)
+        stream.write((_SIGN.sub(_painted, text) if view().colour else text) + "\n")
+    stream.flush()
+
+
+def _painted(found: re.Match[str]) -> str:
+    return f" \x1b[{_COLOURS[found[1]]}m{found[1]}\x1b[0m"
+
+
+def rough(milliseconds: int) -> str:
+    """A duration as an estimate deserves: 0.4s, 20s, 1m 08s, 2h 05m."""
+    seconds = milliseconds / 1000
+    if seconds < 9.95:  # noqa: PLR2004 - below ten a tenth still says something
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004 - a minute
+        return f"{whole}s"
+    minutes, left = divmod(whole, 60)
+    if minutes < 60:  # noqa: PLR2004 - an hour
+        return f"{minutes}m {left:02}s"
+    return f"{minutes // 60}h {minutes % 60:02}m"
+
+
+def compared(ahead: Ahead, now: int) -> str:
+    """What the plan is compared with, in words."""
+    earlier = ahead.earlier
+    if earlier is None:
+        return "no earlier run"
+    if earlier.run is None:
+        return f"compared with {ahead.label}"
+    return f"compared with {short(earlier.run)} ({age_words(now - earlier.at)})"
+
+
+def _head(ahead: Ahead) -> str:
+    steps = count(len(ahead.plan.steps), "step")
+    head = f"{ahead.plan.name} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
+    return f"{head} · {compared(ahead, now_ms())}"
+
+
+# --- rows --------------------------------------------------------------------------------------------------
+
+
+def _rows(ahead: Ahead, verbose: int) -> list[Row]:
+    listed = {
+        s: o for s, o in ahead.outlooks.items() if verbose or o.is_work or o.decision != "reuse"
+    }
+    if verbose or len(listed) <= MOST_ROWS:
+        rows = [_row(ahead, step_id, outlook, verbose) for step_id, outlook in listed.items()]
+    else:
+        rows = _grouped(ahead, listed)
+    if hidden := len(ahead.outlooks) - len(listed):
+        rows.append(Row("=", f"{hidden} reused", f"{_saves(ahead)} {_HINT}".strip()))
+    return rows
+
+
+def _saves(ahead: Ahead) -> str:
+    return f"saves ~{rough(ahead.estimate.saved)}" if ahead.estimate.saved else ""
+
+
+def _row(ahead: Ahead, step_id: StepId, outlook: Outlook, verbose: int) -> Row:
+    took = ahead.timings.get(step_id, NO_HISTORY)
+    makes = outlook.means == "make" and outlook.decision in {"run", "maybe"}
+    time = rough(took.p50) if makes and took.attempts else ""
+    return Row(
+        sign(outlook),
+        step_id,
+        why(ahead, step_id, outlook),
+        time,
+        _digests(outlook) if verbose > 1 else (),
+    )
+
+
+def _digests(outlook: Outlook) -> tuple[str, ...]:
+    refs = outlook.probe.refs if outlook.probe else None
+    lines = []
+    if refs and refs.config_ref:
+        lines.append(f"config ref {refs.config_ref}")
+    if outlook.artifact:
+        lines.append(f"artifact   {outlook.artifact.digest}")
+    return tuple(lines)
+
+
+def sign(outlook: Outlook) -> str:
+    """The sign before a step: first time, again, maybe, reused, waiting, stuck."""
+    if outlook.decision == "run":
+        is_first = outlook.probe is None or outlook.probe.newest is None
+        return "+" if is_first and not outlook.failed_before else "~"
+    if outlook.decision == "wait":
+        return "!" if outlook.is_stuck else "–" if outlook.is_left_out else "⏸"
+    return "?" if outlook.decision == "maybe" else "="
+
+
+def _removed(ahead: Ahead) -> list[Row]:
+    if ahead.earlier is None:
+        return []
+    rows = []
+    for step_id in ahead.changes.removed:
+        paths = ", ".join(ahead.earlier.plan.steps[step_id].produces)
+        kept = f"; {paths} is kept (delete: holdfast run --removed prune)" if paths else ""
+        rows.append(Row("-", step_id, f"left the plan{kept}"))
+    return rows
+
+
+# --- words -------------------------------------------------------------------------------------------------
+
+
+def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
+    """Why, and what happens to the files of the step."""
+    words = _cause(outlook)
+    if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
+        words += f"; your edit of {_paths(outlook.edited)} is stored, then replaced"
+    if outlook.written:
+        words += f"; writes {_paths(outlook.written)} from the store"
+    if outlook.decision in {"run", "maybe"} and ahead.plan.steps[step_id].effects == "external":
+        words += " · external effect"
+    return words
+
+
+def _cause(outlook: Outlook) -> str:
+    match outlook.decision:
+        case "run":
+            return _running(outlook)
+        case "maybe":
+            if outlook.means == "guard":
+                return "its guards changed: the kept artifact is guarded again"
+            return f"only if {' or '.join(outlook.reason.because)} changes"
+        case "wait":
+            return _waiting(outlook)
+        case "reuse":
+            return _standing(outlook)
+
+
+def _running(outlook: Outlook) -> str:
+    if outlook.means == "adopt":
+        return f"your edit of {_paths(outlook.edited)} is guarded and kept"
+    if not outlook.failed_before:
+        return sentence(outlook.reason)
+    failed = sentence(Reason("previous_failed"))
+    if outlook.reason.code == "previous_failed":
+        return f"{failed}, after {sentence(outlook.also)}" if outlook.also else failed
+    return f"{failed}; since then {sentence(outlook.also or outlook.reason)}"
+
+
+def _waiting(outlook: Outlook) -> str:
+    reason = outlook.reason
+    if reason.code == "awaiting_person" and reason.because:
+        return f"after {' and '.join(reason.because)}, which waits for a person"
+    if reason.code == "not_selected":
+        return "not selected"
+    if reason.code == "dependency_skipped":
+        return f"needs {' and '.join(reason.because)}, which is not selected"
+    if reason.code == "dependency_failed":
+        return f"needs {' and '.join(reason.because)}, which cannot run"
+    if reason.code == "output_modified":
+        return f"{sentence(reason)}; --on-drift fail stops here"
+    return sentence(reason)
+
+
+def _standing(outlook: Outlook) -> str:
+    if outlook.reason.code == "unchanged":
+        artifact = outlook.artifact
+        return f"unchanged ({artifact.digest[:12]})" if artifact else "unchanged"
+    return sentence(outlook.reason)
+
+
+def _paths(paths: Sequence[str]) -> str:
+    more = len(paths) - NAMED
+    shown = ", ".join(paths[:NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+# --- groups ------------------------------------------------------------------------------------------------
+
+
+def _grouped(ahead: Ahead, shown: dict[StepId, Outlook]) -> list[Row]:
+    """Steps with the same sign and reason below the same cause share a row, where the first of them is."""
+    groups: dict[tuple[str, str, str], list[StepId]] = {}
+    for step_id, outlook in shown.items():
+        root = _root(ahead, step_id)
+        cause = "" if root == step_id else root
+        groups.setdefault((sign(outlook), outlook.reason.code, cause), []).append(step_id)
+    rows = []
+    for (mark, code, cause), members in groups.items():
+        if len(members) < FEWEST:
+            rows += [_row(ahead, step_id, shown[step_id], 0) for step_id in members]
+        else:
+            rows.append(_group(mark, code, cause, members))
+    return rows
+
+
+def _group(mark: str, code: str, cause: str, members: Sequence[StepId]) -> Row:
+    if mark == "?" and cause:
+        words = f"only if {cause} changes"
+    elif cause:
+        words = f"below {cause}"
+    else:
+        words = sentence(Reason(code))
+    return Row(mark, count(len(members), "step"), f"{words}: {_paths(members)}")
+
+
+def _root(ahead: Ahead, step_id: StepId) -> StepId:
+    """The step at the beginning of the chain of causes."""
+    seen = set()
+    while step_id not in seen:
+        seen.add(step_id)
+        reason = ahead.outlooks[step_id].reason
+        if reason.code not in _PASSING:
+            break
+        if not reason.because or reason.because[0] not in ahead.outlooks:
+            break
+        step_id = StepId(reason.because[0])
+    return step_id
+
+
+# --- drawing -----------------------------------------------------------------------------------------------
+
+
+def _drawn(rows: Sequence[Row], how: View) -> list[str]:
+    if how.mode == "a11y":
+        return [one_line(_spoken(row)) for row in rows]
+    rows = [row._replace(name=one_line(row.name), why=one_line(row.why)) for row in rows]
+    names = max(len("STEP"), *(cells(row.name) for row in rows))
+    times = max(cells(row.time) for row in rows)
+    whys = max(len("WHY"), *(cells(row.why) for row in rows))
+    times = max(times, len("TIME")) if times else 0
+    if how.width:
+        names = min(names, max(12, how.width * 2 // 5))
+        whys = max(12, min(whys, how.width - names - times - 7))
+    else:
+        whys = min(whys, _PLAIN)
+    lines = _line(Row(" ", "STEP", "WHY", "TIME" if times else ""), (names, whys, times), how)
+    for row in rows:
+        lines += _line(row, (names, whys, times), how)
+        lines += [f"     {text}" for text in row.below]
+    return lines
+
+
+def _spoken(row: Row) -> str:
+    if row.sign == "=" and row.name.endswith(" reused"):
+        return f"{row.name}, {row.why}"
+    return f"{row.name}: {_SPOKEN[row.sign]}: {row.why}"
+
+
+def _line(row: Row, widths: tuple[int, int, int], how: View) -> list[str]:
+    names, whys, times = widths
+    name = cut(row.name, names) if how.width else row.name
+    first, *rest = wrap(row.why, whys, indent=2) if how.width else [row.why]
+    line = (
+        f" {row.sign} {_padded(name, names)}  {_padded(first, whys)}  {row.time:>{times}}".rstrip()
+    )
+    return [line, *(f"   {'':<{names}}  {piece}" for piece in rest)]
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * max(0, width - cells(text))
+
+
+def _next(commands: Sequence[str], how: View) -> str:
+    """As many of the commands as fit, the first in any case."""
+    while len(commands) > 1 and how.width and cells(_commands(commands)) > how.width:
+        commands = commands[:-1]
+    return _commands(commands)
+
+
+def _commands(commands: Sequence[str]) -> str:
+    return "next: " + "    ".join(commands)
+
+
+# --- sums --------------------------------------------------------------------------------------------------
+
+
+def _lists(ahead: Ahead) -> list[str]:
+    """What is skipped and what is built, by name."""
+    lines = []
+    for word, decision in (("Skip", "reuse"), ("Build", "run"), ("Maybe", "maybe")):
+        names = [s for s, o in ahead.outlooks.items() if o.decision == decision]
+        if names:
+            lines.append(f"{word} ({len(names)}): {', '.join(names)}")
+    return lines
+
+
+def _totals(ahead: Ahead) -> list[str]:
+    sure, maybe, total = ahead.count("run"), ahead.count("maybe"), len(ahead.outlooks)
+    reused, estimate = ahead.count("reuse"), ahead.estimate
+    lines = []
+    if sure or maybe:
+        span = f"{sure}–{sure + maybe}" if maybe else str(sure)
+        lines.append(" · ".join([f"Runs {span} of {total}", *_times(ahead), *_stops(ahead)]))
+    elif ahead.is_work:
+        lines.append(" · ".join(["Runs nothing", *_stops(ahead)]))
+    elif reused == total:
+        stand = "its one step stands" if total == 1 else f"all {total} steps stand"
+        lines.append(f"Nothing to do: {stand}.")
+    else:
+        lines.append(" · ".join(["Nothing to do", *_stops(ahead)]))
+    if reused and (sure or maybe):
+        saved = f", saves ~{rough(estimate.saved)}" if estimate.saved else ""
+        lines.append(f"Reuses {reused} of {total} ({reused * 100 // total} %){saved}")
+    lines += [*_written(ahead), *_since(ahead)]
+    if estimate.attempts:
+        lines.append(
+            f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
+            f"{count(estimate.without_history, 'step')} without history."
+        )
+    elif estimate.without_history:
+        lines.append(f"No estimates: {count(estimate.without_history, 'step')} without history.")
+    return lines
+
+
+def _times(ahead: Ahead) -> list[str]:
+    typical, high = ahead.estimate.typical, ahead.estimate.high
+    if not ahead.estimate.attempts:
+        return []
+    far = high >= 10_000 and high * 4 >= typical * 5  # noqa: PLR2004 - worth a second number
+    return [f"~{rough(typical)}" + (f", high {rough(high)}" if far else "")]
+
+
+def _stops(ahead: Ahead) -> list[str]:
+    stuck = sum(outlook.is_stuck for outlook in ahead.outlooks.values())
+    left_out = sum(outlook.is_left_out for outlook in ahead.outlooks.values())
+    waits = ahead.count("wait") - stuck - left_out
+    return [
+        *([f"{waits} wait{'s' if waits == 1 else ''} for a person"] if waits else []),
+        *([f"{stuck} cannot run"] if stuck else []),
+        *([f"{left_out} not selected"] if left_out else []),
+    ]
+
+
+def _written(ahead: Ahead) -> Iterable[str]:
+    paths = [path for outlook in ahead.outlooks.values() for path in outlook.written]
+    if paths:
+        yield f"Writes {count(len(paths), 'file')} from the store: {_paths(paths)}"
+
+
+def _since(ahead: Ahead) -> Iterable[str]:
+    changes = ahead.changes
+    parts = (
+        (changes.added, "added"),
+        (changes.removed, "removed"),
+        (changes.contract_changed, "contract changed"),
+        (changes.deps_changed, "dependencies changed"),
+    )
+    told = [f"{word}: {_paths(names)}" for names, word in parts if names]
+    if told:
+        yield "The plan itself: " + "; ".join(told)

@@ -1,0 +1,306 @@
+"""Previews that a run is held to: saved by `plan`, named by their digest, or shown before it begins."""
+
+from __future__ import annotations
+
+import json
+import os
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+import click
+
+from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, preview_json
+from holdfast.cli.outlook import compared, print_lines, table
+from holdfast.cli.place import Place
+from holdfast.cli.say import out_json
+from holdfast.cli.view import view
+from holdfast.core.preview import options_from
+from holdfast.errors import StaleError, UsageError
+from holdfast.formats.planfile import Loaded
+from holdfast.model.digest import Json
+from holdfast.model.event import Options
+from holdfast.model.plan import Step, plan_digest
+
+SHORTEST = 12
+MOST_BYTES = 256 * 2**20
+TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A preview as it was saved: the plan it is of, how it was asked for, what it said."""
+
+    name: str
+    file: str
+    line: str
+    params: Mapping[str, Json]
+    options: Options
+    data: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run was asked to show or to be held to before it begins."""
+
+    saved: Saved | None = None
+    preview: str | None = None
+    show_plan: bool = False
+    diff_plan: bool = False
+
+
+def save(ahead: Ahead, file: str) -> None:
+    """Write a preview to a file, whole or not at all; only an older preview is written over."""
+    assert ahead.where.file is not None  # a plan was loaded from it
+    if os.path.lexists(file) and _read(file) is None:
+        raise UsageError(
+            f"'{file}' is there already and is no saved preview", hint="name another file"
+        )
+    beside = os.path.relpath(ahead.where.file, os.path.dirname(os.path.abspath(file)))
+    data: dict[str, Json] = {**preview_json(ahead), "params": ahead.plan.params, "file": beside}
+    text = json.dumps(data, ensure_ascii=False, indent=2)
+    draft = f"{file}.{os.getpid()}.tmp"
+    try:
+        with open(draft, "x", encoding="utf-8") as opened:
+            opened.write(text + "\n")
+        os.replace(draft, file)
+    except OSError as error:
+        raise UsageError(f"cannot write '{file}': {error.strerror}") from error
+
+
+def find_saved(given: str | None) -> Saved | None:
+    """The saved preview that was given in the place of a plan; None if it is none."""
+    if given is None or not os.path.isfile(given):
+        return None
+    data = _read(given)
+    if data is None:
+        return None
+    plan, options, file = data.get("plan"), data.get("options"), data.get("file")
+    whole = isinstance(plan, Mapping) and isinstance(options, Mapping) and isinstance(file, str)
+    if not whole or not isinstance(data.get("digest"), str):
+        raise UsageError(
+            f"'{given}' is a preview, but not one that was saved whole",
+            hint=f"holdfast plan -o {given}",
+        )
+    head = cast("Mapping[str, Json]", plan)
+    return Saved(
+        name=given,
+        file=os.path.join(os.path.dirname(given), str(file)),
+        line=str(head.get("line")),
+        params=_mapping(data.get("params")),
+        options=options_from(cast("Mapping[str, Json]", options)),
+        data=data,
+    )
+
+
+def _read(file: str) -> Mapping[str, Json] | None:
+    """A preview from a file; None if it holds something else."""
+    try:
+        with open(file, "rb") as opened:
+            start = opened.read(256)
+            if not start.lstrip().startswith(b"{") or PREVIEW_SCHEMA.encode() not in start:
+                return None
+            content = start + opened.read(MOST_BYTES)
+        data = json.loads(content)
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) and data.get("schema") == PREVIEW_SCHEMA else None
+
+
+# --- holding a run to it -----------------------------------------------------------------------------------
+
+
+def hold_to(where: Place, loaded: Loaded, options: Options, saved: Saved) -> None:
+    """Refuse to run what is not what was saved."""
+    ahead = gather(where, loaded, options)
+    if ahead.foreseen.digest == saved.data["digest"]:
+        return
+    told = _differences(saved.data, preview_json(ahead))
+    more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
+    raise StaleError(
+        f"'{saved.name}' is stale: {'; '.join(told[:TOLD])}{more}",
+        hint=f"holdfast plan {saved.file} -o {saved.name}",
+    )
+
+
+def hold_to_digest(where: Place, loaded: Loaded, options: Options, given: str) -> None:
+    """Refuse to run what is not what was previewed under this digest, or a beginning of it."""
+    wanted = given.lower()
+    if len(wanted) < SHORTEST or not {*wanted} <= {*string.hexdigits}:
+        raise UsageError(
+            f"'{given}' is no digest of a preview; {SHORTEST} digits of it are enough",
+            hint="holdfast plan --json",
+        )
+    digest = gather(where, loaded, options).foreseen.digest
+    if not digest.startswith(wanted):
+        raise StaleError(
+            f"the preview is {digest[:SHORTEST]} now, not {wanted[:SHORTEST]}", hint="holdfast plan"
+        )
+
+
+def _differences(then: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
+    """What a preview says otherwise than before, step by step."""
+    told = []
+    if _at(then, "plan", "digest") != _at(now, "plan", "digest"):
+        told.append("the plan changed")
+    before, after = _mapping(then.get("steps")), _mapping(now.get("steps"))
+    told += [f"'{name}' left the plan" for name in before if name not in after]
+    for name in after:
+        was, is_now = _mapping(before.get(name)), _mapping(after[name])
+        words = str(_mapping(is_now.get("reason")).get("text"))
+        if name not in before:
+            told.append(f"'{name}' is new")
+        elif was.get("decision") != is_now.get("decision"):
+            told.append(
+                f"'{name}' was '{was.get('decision')}', is '{is_now.get('decision')}': {words}"
+            )
+        elif was.get("reason") != is_now.get("reason"):
+            told.append(f"'{name}' has another reason: {words}")
+        elif _at(then, "details", name) != _at(now, "details", name):
+            told.append(f"'{name}' stands on something else than before")
+    return told or ["something it was made from changed"]
+
+
+def _at(data: Mapping[str, Json], part: str, name: str) -> Json:
+    return _mapping(data.get(part)).get(name)
+
+
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+# --- shown before a run ------------------------------------------------------------------------------------
+
+
+def show_first(
+    where: Place, loaded: Loaded, options: Options, *, as_json: bool, parallel: int
+) -> bool:
+    """Show the preview and, if somebody is there, ask whether to go on. Nothing is written."""
+    ahead = gather(where, loaded, options, parallel=parallel)
+    if as_json:
+        out_json(preview_json(ahead))
+        return False
+    print_lines(table(ahead, view()))
+    if not view().asks:
+        return False
+    if not click.confirm("Execute?", default=True, err=True):
+        return False
+    _still(where, loaded, options, ahead)
+    return True
+
+
+def consent(where: Place, loaded: Loaded, options: Options, *, parallel: int) -> None:
+    """Ask before a run touches the outside world, after showing what it would do.
+
+    Without somebody to answer, a run needs --yes or a saved preview.
+    """
+    outside = [s for s, step in loaded.plan.steps.items() if step.effects == "external"]
+    if not outside:
+        return
+    if not view().asks:
+        raise UsageError(
+            f"these steps touch the outside world: {', '.join(outside[:5])}",
+            hint="look at 'holdfast plan', then say --yes",
+        )
+    ahead = gather(where, loaded, options, parallel=parallel)
+    touched = [step for step in outside if ahead.outlooks[step].decision in {"run", "maybe"}]
+    if not touched:
+        return
+    print_lines(table(ahead, view()), err=True)
+    click.confirm("Proceed?", default=True, abort=True, err=True)
+    _still(where, loaded, options, ahead)
+
+
+def _still(where: Place, loaded: Loaded, options: Options, shown: Ahead) -> None:
+    """The answer was to what was shown: while a person thought, the world may have changed."""
+    if plan_digest(where.load(shown.plan.params).plan) != plan_digest(shown.plan):
+        raise StaleError("the plan changed while you were asked", hint="holdfast plan")
+    now = gather(where, loaded, options)
+    if now.foreseen.digest != shown.foreseen.digest:
+        told = _differences(preview_json(shown), preview_json(now))
+        raise StaleError(
+            f"this changed while you were asked: {'; '.join(told[:TOLD])}", hint="holdfast plan"
+        )
+
+
+# --- two plans --------------------------------------------------------------------------------
+
+
+def show_changes(where: Place, loaded: Loaded, options: Options, *, as_json: bool) -> None:
+    """How the plan differs from that of the last run."""
+    ahead = gather(where, loaded, options)
+    if as_json:
+        changes = ahead.changes
+        out_json(
+            {
+                "schema": "holdfast.plan-diff/1",
+                "before": plan_digest(ahead.earlier.plan) if ahead.earlier else None,
+                "after": plan_digest(ahead.plan),
+                "run": ahead.earlier.run if ahead.earlier else None,
+                "added": list(changes.added),
+                "removed": list(changes.removed),
+                "changed": {step: list(keys) for step, keys in changes.edited.items()},
+            }
+        )
+        return
+    print_lines(_changed(ahead))
+
+
+def _changed(ahead: Ahead) -> list[str]:
+    from holdfast.wire import now_ms
+
+    if ahead.earlier is None:
+        return ["No previous plan to compare", "next: holdfast plan"]
+    before, after, changes = ahead.earlier.plan, ahead.plan, ahead.changes
+    head = f"{after.name} · {compared(ahead, now_ms())}"
+    same = len(after.steps) - len(changes.added) - len(changes.edited)
+    if plan_digest(before) == plan_digest(after):
+        return [f"{head} · plan {plan_digest(after)[:12]}", "The plans are equal"]
+    lines = [f"{head} · plan {plan_digest(before)[:12]} → {plan_digest(after)[:12]}", ""]
+    lines += [f" + {step}: added" for step in changes.added]
+    lines += [f" - {step}: removed" for step in changes.removed]
+    for step, keys in changes.edited.items():
+        lines.append(f" ~ {step}: {_edit(before.steps[step], after.steps[step], keys)}")
+    counts = f"{len(changes.added)} added, {len(changes.removed)} removed"
+    lines += ["", f"{counts}, {len(changes.edited)} changed, {same} unchanged"]
+    return [*lines, "next: holdfast plan    holdfast run"]
+
+
+def _edit(before: Step, after: Step, keys: tuple[str, ...]) -> str:
+    """The keys that changed; of needs, which came and which left."""
+    old, new = {n.step for n in before.needs}, {n.step for n in after.needs}
+    moved = [f"+{name}" for name in sorted(new - old)] + [f"−{name}" for name in sorted(old - new)]
+    words = [f"needs ({' '.join(moved)})" if key == "needs" and moved else key for key in keys]
+    return f"{', '.join(words)} changed"
+
+
+def agree(
+    where: Place, loaded: Loaded, given: Options, asked: Asked, manner: Mapping[str, object]
+) -> Options | None:
+    """The options to run with once everything that was asked is answered; None to run nothing."""
+    as_json, parallel = bool(manner["as_json"]), int(str(manner["jobs"] or 0))
+    options = given if asked.saved is None else _held_options(asked.saved, given)
+    if asked.diff_plan:
+        show_changes(where, loaded, options, as_json=as_json)
+        return None
+    if asked.saved is not None:
+        hold_to(where, loaded, options, asked.saved)
+    if asked.preview is not None:
+        hold_to_digest(where, loaded, options, asked.preview)
+    if asked.show_plan:
+        shown = show_first(where, loaded, options, as_json=as_json, parallel=parallel)
+        return options if shown else None
+    if asked.saved is None and asked.preview is None and not manner["yes"]:
+        consent(where, loaded, options, parallel=parallel)
+    return options
+
+
+def _held_options(saved: Saved, given: Options) -> Options:
+    """The options of a saved preview, in the manner asked for now; deciding again is no use of it."""
+    if replace(given, joined=False, fail_fast=False) != Options():
+        raise UsageError(
+            f"'{saved.name}' says already how to run: no --force, --cutoff, --on-drift, -s",
+            hint=f"holdfast run {saved.name}",
+        )
+    return replace(saved.options, joined=given.joined, fail_fast=given.fail_fast)

@@ -1,0 +1,105 @@
+"""The files of steps that left the plan: found, and on request removed.
+
+Only what is certainly Holdfast's own is named: a file whose bytes are those of a stored artifact of a
+step that is no step any more, and which no step of the plan makes or reads. So nothing is lost with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple, NoReturn, cast
+
+from holdfast.edits.apply import FileChange, apply, forget, recover
+from holdfast.edits.tree import read_tree
+from holdfast.errors import EditError, IntegrityError
+from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.digest import Digest, Json
+from holdfast.model.glob import components, glob_regex, is_plain, parents
+from holdfast.model.plan import Plan, StepId
+from holdfast.ports import Store
+
+
+class Left(NamedTuple):
+    """A file that a step left behind, with the content it has."""
+
+    step: StepId
+    path: str
+    digest: Digest
+
+
+def left_behind(plan: Plan, line: str, store: Store, root: str) -> list[Left]:
+    """The files of steps that are not in the plan any more and that nobody changed or uses."""
+    found = []
+    for step_id in sorted(store.newest_of_all(plan.project, line).keys() - plan.steps.keys()):
+        known: dict[str, set[Digest]] = {}
+        for artifact in store.artifacts(project=plan.project, line=line, step=step_id):
+            for path, digest in _files(store, artifact):
+                known.setdefault(path, set()).add(digest)
+        free = [path for path in sorted(known) if not _is_used(plan, path)]
+        for path in free:
+            present = _on_disk(root, path)
+            if present is not None and present in known[path]:
+                found.append(Left(step_id, path, present))
+    return found
+
+
+def _files(store: Store, artifact: Artifact) -> Iterator[tuple[str, Digest]]:
+    """The files that an artifact means; where they belong is part of the key it was made under."""
+    try:
+        if artifact.form == "tree":
+            for entry in tree_entries(store.get(artifact.digest)):
+                yield entry.path, entry.digest
+            return
+        own = cast("Mapping[str, Mapping[str, Json]]", json.loads(store.get(artifact.own_ref)))
+    except IntegrityError:  # it was removed from the store: nothing can be compared with it
+        return
+    produces = own["ext"].get("produces")
+    if isinstance(produces, list) and produces:
+        yield str(produces[0]), artifact.digest
+
+
+def _on_disk(root: str, path: str) -> Digest | None:
+    try:
+        entries = read_tree(root, [path])
+    except EditError:  # a link, or something else that is no file of ours
+        return None
+    return Digest(entries[0].digest) if [e.path for e in entries] == [path] else None
+
+
+def _is_used(plan: Plan, path: str) -> bool:
+    places = {path, *parents(path)}
+    for step in plan.steps.values():
+        if places & {*step.produces} or _names(step.run, path):
+            return True
+        if any(_reads(item.glob, path, places) for item in step.inputs):
+            return True
+    return False
+
+
+def _names(words: Collection[str], path: str) -> bool:
+    return any("/".join(components(word)) == path for word in words)
+
+
+def _reads(glob: str, path: str, places: Collection[str]) -> bool:
+    if is_plain(glob):
+        return "/".join(components(glob)) in places
+    return glob_regex(glob).match(path) is not None
+
+
+def prune(root: str, home: str, left: Collection[Left]) -> None:
+    """Remove files, all or none; EditError if one of them changed meanwhile."""
+    if not left:
+        return
+    journal, key = os.path.join(home, "apply", "removed"), "prune"
+    os.makedirs(os.path.dirname(journal), exist_ok=True)
+    if os.path.isdir(journal):
+        recover(root, journal, committed=lambda _: True)
+    changes = [FileChange(item.path, item.digest, None) for item in left]
+    apply(root, changes, _nothing, journal_dir=journal, key=key)
+    forget(journal, key)
+
+
+def _nothing(digest: str) -> NoReturn:
+    raise IntegrityError(f"a removal asks for the content '{digest}'")
