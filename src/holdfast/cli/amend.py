@@ -11,11 +11,12 @@ import tempfile
 import click
 
 from holdfast import wire
+from holdfast.cli.people import latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
 from holdfast.cli.preview import look_ahead
 from holdfast.cli.say import out, out_json
 from holdfast.core.reasons import sentence
-from holdfast.core.views import amended_row
+from holdfast.core.views import person_row
 from holdfast.engine.furnish import copy_into, furnish, lay_out
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Outputs
@@ -25,7 +26,7 @@ from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form, tree_entries
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import Options, StepAmended
-from holdfast.model.plan import Plan, RunId, Step
+from holdfast.model.plan import Plan, Step
 from holdfast.ports import Candidate, File, Job, Outcome, Store
 
 
@@ -101,7 +102,7 @@ def _amend(
 
     def say() -> tuple[int, StepAmended, list[Artifact]]:
         at = wire.now_ms()
-        latest, seq = _latest(store, plan)
+        latest, seq = latest_run(store, plan.project, plan.name)
         event = StepAmended(
             step=step.id,
             config_ref=newest.config_ref,
@@ -116,7 +117,7 @@ def _amend(
             after_run=latest,
             after_seq=seq,
         )
-        return at, event, [amended_row(event, plan.project, plan.name, at)]
+        return at, event, [person_row(event, plan.project, plan.name, at)]
 
     said = tell_line(store, plan.project, plan.name, say)
     assert isinstance(said, StepAmended)  # what was said
@@ -137,12 +138,6 @@ def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifa
         )
     probe = outlook.probe
     return probe.found if probe is not None and probe.found is not None else newest
-
-
-def _latest(store: Store, plan: Plan) -> tuple[RunId, int]:
-    rows = [row for row in store.runs(plan.name) if row.project == plan.project]
-    run = rows[-1].run if rows else RunId("")
-    return run, store.last(f"run:{run}")
 
 
 def _content(

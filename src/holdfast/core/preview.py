@@ -80,7 +80,7 @@ def _below(
     if options.force or step.id in options.force_steps:
         return Outlook("run", Reason("forced"))
     if probe.newest is None:
-        return Outlook("run", Reason("never_ran"), probe)
+        return Outlook("run", Reason("undone" if probe.undone else "never_ran"), probe)
     if probe.changes:
         first = probe.changes[0]
         return Outlook("run", Reason(first.code, first.names), probe)
@@ -92,5 +92,7 @@ def _below(
 
 
 def _will_change(above: Outlook) -> bool:
-    """A step that runs under a ref that no accepted artifact has gives its dependents a new ref."""
-    return above.decision == "run" and (above.probe is None or above.probe.found is None)
+    """A step that runs under a ref that no accepted artifact ever had gives its dependents a new ref."""
+    if above.decision != "run" or above.probe is None:
+        return above.decision == "run"
+    return above.probe.found is None and not above.probe.undone

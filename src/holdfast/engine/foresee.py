@@ -51,7 +51,8 @@ def foresee(
     def own(step: Step) -> Probe:
         newest = store.newest(plan.project, line, step.id)
         changes = () if newest is None else prober.own_changes(step, newest)
-        return Probe(step.id, _UNKNOWN, newest=newest, changes=changes)
+        undone = prober.is_undone(step.id, _UNKNOWN.config_ref, newest)
+        return Probe(step.id, _UNKNOWN, newest=newest, changes=changes, undone=undone)
 
     def disk(step: Step, choice: Choice) -> Choice:
         if choice.artifact is None:
