@@ -42,7 +42,8 @@ class Batch:
     """One transaction: everything in it becomes true together, or nothing does.
 
     `blobs` are small contents that go into the database with the facts that name them; large ones are
-    put before by `put`. `held` are claims that must still be ours, `released` are given up.
+    put before by `put`. `withdrawn` are accepted rows that no longer count. `held` are claims that must
+    still be ours, `released` are given up.
     """
 
     appends: Sequence[Append] = ()
@@ -50,6 +51,7 @@ class Batch:
     blobs: Sequence[tuple[Digest, bytes]] = ()
     held: Sequence[tuple[ClaimKey, int]] = ()
     released: Sequence[tuple[ClaimKey, int]] = ()
+    withdrawn: Sequence[Artifact] = ()
 
 
 @dataclass(frozen=True, slots=True)

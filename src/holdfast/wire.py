@@ -171,6 +171,7 @@ class Wishes:
     on_events: Callable[[list[Recorded]], None] = lambda _: None
     on_output: Callable[[StepId, str, bytes], None] | None = None
     say: Callable[[str], None] = lambda _: None
+    remind: Callable[[str], None] = lambda _: None
     functions: Mapping[StepId, Function] = field(default_factory=dict)
 
 
@@ -200,6 +201,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         on_events=wishes.on_events,
         on_output=wishes.on_output,
         say=wishes.say,
+        remind=wishes.remind,
     )
 
 

@@ -1,12 +1,34 @@
-"""Output files that are not what the store says: edited, deleted, older, no longer executable."""
+"""Output files that are not what the store says: edited, deleted, older, no longer executable.
+
+What lies at an output path, what happens, and where a person's bytes are afterwards:
+
+    as wanted                             nothing
+    absent                                restored from the store
+    an older or a refused version         the wanted version is written; nobody's artifact is made
+    another mode                          the mode is restored
+    a person's, all else unchanged        adopt: guarded, stands      | a human artifact
+                                          adopt, refused by a guard   | on disk, untouched
+                                          regenerate                  | `show`, said twice
+                                          fail                        | on disk, untouched
+    a person's, the step runs anyway      made again                  | `show`, said twice
+    a person's, on the first run          made                        | `show`, said twice
+    a person's, while the step runs       shared: a part of what it made; scratch: replaced | `show`
+    a person's, while guards look at it   the judged version is put back                    | `show`
+    a person's, between two attempts      made again                  | `show`, said twice
+    a person's, after a kill              put back to what was before | `show`, said twice
+    a link, a device, a socket            the step fails              | untouched
+    a directory in the place of a file    adopted as files, or the step fails | kept or untouched
+"""
 
 import os
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.project import Project, Run
+from tests.cli.project import Project, Run, finish_run, kill, until
 
 
 def make(project: Project, text: str = "made", **more: Any) -> None:
@@ -25,6 +47,14 @@ def sources(project: Project, step: str = "a") -> list[str]:
         (step,),
     )
     return [str(row[0]) for row in rows]
+
+
+def kept(project: Project, said: str, path: str = "out.txt", times: int = 2) -> bytes:
+    """The bytes of a person that the messages name: when it happens, and again at the end."""
+    found = re.findall(rf"your '{path}' is kept \(.*\): holdfast show ([0-9a-f]+)", said)
+    assert len(found) == times, said
+    assert len(set(found)) == 1
+    return project.shown(found[0])
 
 
 @pytest.mark.req("R48", "R57", "R170", "E8")
@@ -59,12 +89,7 @@ def test_regenerate_makes_it_again_and_keeps_what_the_person_wrote(project: Proj
     assert project.ran() == ["a"], "the same bytes came out, so b stands"
     assert run.digests == first.digests
     assert project.read("out.txt") == "made\n"
-    started = next(event for event in project.events() if event["event"] == "attempt_started")
-    assert f"kept as {started['before'][:12]}" in run.err, "the message says where"
-    (line,) = project.shown(started["before"][:12]).decode().splitlines()
-    mode, digest, _, path = line.split()
-    assert (mode, path) == ("644", "out.txt")
-    assert project.shown(digest) == b"hours of work\n"
+    assert kept(project, run.err) == b"hours of work\n"
 
 
 @pytest.mark.req("R57")
@@ -96,11 +121,10 @@ def test_an_edit_in_the_way_of_a_step_that_must_run_is_kept_and_named(project: P
     run = project.run()
     assert project.ran() == ["a", "b"]
     assert project.read("out.txt") == "two\n"
-    kept = re.search(r"out\.txt is kept as ([0-9a-f]+)", run.err)
-    assert kept, run.err
-    assert project.shown(project.shown(kept.group(1)).split()[1].decode()) == b"mine\n"
+    assert kept(project, run.err) == b"mine\n"
+    assert "holdfast amend a" in run.err.splitlines()[-1], "and how to have it back, at the end"
     make(project, "three")
-    assert "kept as" not in project.run().err, "what Holdfast wrote itself is nobody's edit"
+    assert "is kept" not in project.run().err, "what Holdfast wrote itself is nobody's edit"
 
 
 @pytest.mark.req("R57")
@@ -225,3 +249,187 @@ def test_an_amendment_is_written_to_the_output_path(project: Project) -> None:
 def _never(project: Project) -> str:
     project.plan({"new": {"run": ["true"]}}, file="other.yaml", name="other")
     return project.refused(2, "amend", "new", "-", "-f", "other.yaml")
+
+
+@pytest.mark.req("R57")
+def test_a_file_that_was_there_before_the_first_run_is_kept(project: Project) -> None:
+    project.write("out.txt", "mine\n")
+    make(project)
+    run = project.run("--on-drift", "fail")
+    assert run.code == 0, "a step without a history has nothing to drift from"
+    assert kept(project, run.err) == b"mine\n"
+    assert project.read("out.txt") == "made\n"
+
+
+@pytest.mark.req("R57")
+def test_an_edit_below_a_changed_step_is_kept(project: Project) -> None:
+    def steps(text: str) -> None:
+        below = {"shell": project.sh("cat $HOLDFAST_INPUTS/a > low.txt"), "produces": "low.txt"}
+        project.plan({"a": {"shell": project.sh(f"echo {text}")}, "b": {**below, "needs": ["a"]}})
+
+    steps("one")
+    project.run()
+    project.write("low.txt", "mine\n")
+    steps("two")
+    run = project.run()
+    assert run.codes["b"] == "upstream_changed"
+    assert project.read("low.txt") == "two\n"
+    assert kept(project, run.err, "low.txt") == b"mine\n"
+
+
+@pytest.mark.req("R57")
+@pytest.mark.parametrize("workspace", ["shared", "scratch"])
+def test_an_edit_while_the_step_runs_is_not_lost(project: Project, workspace: str) -> None:
+    body = project.sh(f"echo made > out.txt; {project.gate('go')}")
+    project.plan({"a": {"shell": body, "produces": "out.txt", "workspace": workspace}})
+    engine = project.begun_by("run", "--json", step="a")
+    until(lambda: workspace == "scratch" or project.has("out.txt"), "it wrote")
+    project.write("out.txt", "mine\n")
+    project.open("go")
+    run = finish_run(engine)
+    assert run.code == 0
+    if workspace == "shared":
+        assert project.shown("a") == b"mine\n", "one directory: it is what the step left"
+        return
+    assert project.read("out.txt") == "made\n"
+    assert kept(project, run.err) == b"mine\n"
+    (accepted,) = [e for e in project.events() if e["event"] == "attempt_accepted"]
+    assert accepted["kept"], "the journal names it too"
+    assert project.call("rebuild", "--json").json["changed"] is False
+
+
+@pytest.mark.req("R57")
+def test_an_edit_while_the_guards_look_is_not_lost(project: Project) -> None:
+    project.write("check.sh", project.sh(project.gate("go")) + "\n")
+    make(project, guards=[{"command": ["/bin/sh", "check.sh"]}])
+    engine = project.start("run", "--json")
+    until(lambda: len(project.begun()) == 2, "the guard begins")
+    project.write("out.txt", "mine\n")
+    project.open("go")
+    run = finish_run(engine)
+    assert (run.code, project.read("out.txt"), project.shown("b")) == (0, "made\n", b"made\n")
+    assert kept(project, run.err) == b"mine\n"
+
+
+@pytest.mark.req("R57")
+def test_an_edit_between_two_attempts_is_not_lost(project: Project) -> None:
+    """In scratch nothing is put back, so what was written under way lies there before the next try."""
+    body = project.sh(f"{project.gate('go')}; echo $HOLDFAST_ATTEMPT > out.txt")
+    guards = [{"regex": {"pattern": "^3"}, "name": "third"}]
+    step = {"shell": body, "produces": "out.txt", "workspace": "scratch", "guards": guards}
+    project.plan({"a": {**step, "retries": 3}})
+    engine = project.begun_by("run", "--json", step="a")
+    project.write("out.txt", "mine\n")
+    project.open("go")
+    run = finish_run(engine)
+    assert (run.code, project.read("out.txt")) == (0, "3\n")
+    assert kept(project, run.err) == b"mine\n", "said once, though two attempts found it"
+
+
+@pytest.mark.req("R57", "R74")
+def test_an_edit_after_a_kill_is_put_aside_by_resume(project: Project) -> None:
+    make(project)
+    project.run()
+    body = project.sh(f"echo half > out.txt; {project.gate('go')}; echo whole > out.txt")
+    project.plan({"a": {"shell": body, "produces": "out.txt"}})
+    kill(project.begun_by("run", step="a"))
+    until(lambda: project.read("out.txt") == "half\n", "it wrote")
+    project.write("out.txt", "mine\n")
+    project.open("go")
+    run = project.resume()
+    assert (run.code, project.read("out.txt")) == (0, "whole\n")
+    found = re.findall(r"put back out\.txt; .* kept as [0-9a-f]+: holdfast show (\w+)", run.err)
+    assert (len(found), len(set(found))) == (2, 1), run.err
+    digest = project.shown(found[0]).split()[1].decode()
+    assert project.shown(digest) == b"mine\n"
+
+
+@pytest.mark.req("R57", "R74")
+def test_an_edit_while_resume_runs_is_not_lost(project: Project) -> None:
+    body = project.sh(f"{project.gate('go')}; echo made > out.txt")
+    project.plan({"a": {"shell": body, "produces": "out.txt", "workspace": "scratch"}})
+    kill(project.begun_by("run", step="a"))
+    engine = project.begun_by("resume", "--json", step="a")
+    project.write("out.txt", "mine\n")
+    project.open("go")
+    run = finish_run(engine)
+    assert (run.code, project.read("out.txt")) == (0, "made\n")
+    assert kept(project, run.err) == b"mine\n"
+
+
+@pytest.mark.req("R57")
+def test_a_link_in_the_place_of_an_output_stops_the_step(project: Project) -> None:
+    make(project)
+    project.run()
+    mine = project.folder / "mine"
+    mine.write_text("mine\n")
+    place = project.root / "out.txt"
+    place.unlink()
+    place.symlink_to(mine)
+    project.ran()
+    for policy in ("adopt", "regenerate"):
+        run = project.run("--on-drift", policy)
+        assert (run.code, run.states["a"]) == (1, "failed")
+        assert "symbolic link" in run.because("a")[0]
+    assert project.ran() == []
+    assert place.is_symlink()
+    assert mine.read_text() == "mine\n"
+
+
+@pytest.mark.req("R57")
+def test_a_directory_in_the_place_of_an_output_is_adopted_as_files(project: Project) -> None:
+    make(project)
+    project.run()
+    (project.root / "out.txt").unlink()
+    project.write("out.txt/inner", "mine\n")
+    made = project.run("--on-drift", "regenerate")
+    assert (made.code, made.states["a"]) == (1, "failed"), "its command cannot write there"
+    assert project.read("out.txt/inner") == "mine\n"
+    project.plan({"a": {"shell": project.sh("echo made > out.txt"), "produces": "out.txt"}})
+    run = project.run()
+    assert run.codes == {"a": "amended"}
+    assert "out.txt/inner" in project.ok("show", "a").out
+
+
+@pytest.mark.req("R57")
+def test_git_checkout_of_an_older_output_makes_no_human_artifact(project: Project) -> None:
+    def git(*words: str) -> None:
+        name = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        subprocess.run(["git", *name, *words], cwd=project.root, check=True, capture_output=True)
+
+    def commit(text: str) -> None:
+        make(project, text)
+        assert project.run().code == 0
+        git("add", "-A")
+        git("commit", "-qm", text)
+
+    git("init", "-q")
+    commit("A")
+    commit("B")
+    git("checkout", "-q", "HEAD~1", "--", "out.txt")
+    assert project.read("out.txt") == "A\n"
+    project.ran()
+    assert project.run().codes["a"] == "unchanged"
+    assert project.read("out.txt") == "B\n"
+    git("checkout", "-q", "HEAD~1", "--", ".")
+    assert project.run().codes["a"] == "unchanged"
+    assert project.read("out.txt") == "A\n"
+    assert project.ran() == []
+    assert set(sources(project)) == {"generated"}
+
+
+@pytest.mark.req("R57")
+def test_the_files_of_a_produced_directory_drift_one_by_one(project: Project) -> None:
+    body = "mkdir -p d; echo 1 > d/one; echo 2 > d/two"
+    project.plan({"a": {"shell": project.sh(body), "produces": "d"}})
+    project.run()
+    (project.root / "d/one").unlink()
+    project.write("d/two", "mine\n")
+    run = project.run("--on-drift", "regenerate")
+    assert run.because("a") == ["d/two"]
+    assert kept(project, run.err, "d/two") == b"mine\n"
+    assert (project.read("d/one"), project.read("d/two")) == ("1\n", "2\n")
+    project.write("d/extra", "mine too\n")
+    assert project.run().codes == {"a": "amended"}
+    assert "d/extra" in project.ok("show", "a").out
+    assert Path(project.root / "d/extra").read_text() == "mine too\n"

@@ -9,7 +9,7 @@ from typing import Literal
 
 from holdfast.core.reasons import CODES
 from holdfast.core.state import State
-from holdfast.core.views import amended_row
+from holdfast.core.views import person_row
 from holdfast.engine.audit import audit
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
@@ -94,7 +94,7 @@ class Bed:
             after_seq=store.last(f"run:{run}"),
         )
         at, journal = self.clock(), line_journal(plan.project, LINE)
-        row = amended_row(event, plan.project, LINE, at)
+        row = person_row(event, plan.project, LINE, at)
         store.commit(Batch([Append(journal, store.last(journal), [(at, event)])], [row]))
 
 

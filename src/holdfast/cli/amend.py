@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
-import os
 import sys
-import tempfile
 
 import click
 
 from holdfast import wire
+from holdfast.cli.judge import judge, stored_candidate
+from holdfast.cli.people import latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
 from holdfast.cli.preview import look_ahead
 from holdfast.cli.say import out, out_json
 from holdfast.core.reasons import sentence
-from holdfast.core.views import amended_row
-from holdfast.engine.furnish import copy_into, furnish, lay_out
+from holdfast.core.views import person_row
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.survey import Survey
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
-from holdfast.model.artifact import Artifact, Form, tree_entries
+from holdfast.model.artifact import Artifact, Form
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import Options, StepAmended
-from holdfast.model.plan import Plan, RunId, Step
-from holdfast.ports import Candidate, File, Job, Outcome, Store
+from holdfast.model.plan import Step
+from holdfast.ports import Candidate, Store
 
 
 class RefusedError(HoldfastError):
@@ -91,7 +88,7 @@ def _amend(
     plan = loaded.plan
     newest = _amendable(where, loaded, step, store)
     digest, form, candidate = _content(where, step, store, file, newest)
-    outcome = _judge(where, plan, step, candidate, on_disk=file is None)
+    (outcome,) = judge(where, plan, [step], candidate, on_disk=file is None)
     if outcome.ended != "accepted":
         guard = outcome.verdict.guard if outcome.verdict else outcome.code
         raise RefusedError(
@@ -101,7 +98,7 @@ def _amend(
 
     def say() -> tuple[int, StepAmended, list[Artifact]]:
         at = wire.now_ms()
-        latest, seq = _latest(store, plan)
+        latest, seq = latest_run(store, plan.project, plan.name)
         event = StepAmended(
             step=step.id,
             config_ref=newest.config_ref,
@@ -116,7 +113,7 @@ def _amend(
             after_run=latest,
             after_seq=seq,
         )
-        return at, event, [amended_row(event, plan.project, plan.name, at)]
+        return at, event, [person_row(event, plan.project, plan.name, at)]
 
     said = tell_line(store, plan.project, plan.name, say)
     assert isinstance(said, StepAmended)  # what was said
@@ -137,12 +134,6 @@ def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifa
         )
     probe = outlook.probe
     return probe.found if probe is not None and probe.found is not None else newest
-
-
-def _latest(store: Store, plan: Plan) -> tuple[RunId, int]:
-    rows = [row for row in store.runs(plan.name) if row.project == plan.project]
-    run = rows[-1].run if rows else RunId("")
-    return run, store.last(f"run:{run}")
 
 
 def _content(
@@ -169,9 +160,7 @@ def _content(
         return entry.digest, form, Candidate(form, store.get(entry.digest))
     if not kept.entries:
         raise UsageError(f"nothing lies at the output paths of '{step.id}'")
-    entries = tree_entries(store.get(kept.digest))
-    files = tuple(File(e.path, store.get(e.digest), e.executable) for e in entries)
-    return kept.digest, "tree", Candidate("tree", files=files)
+    return kept.digest, "tree", stored_candidate(store, kept.digest, "tree")
 
 
 def _read(file: str) -> bytes:
@@ -180,29 +169,3 @@ def _read(file: str) -> bytes:
             return opened.read()
     except OSError as error:
         raise UsageError(f"cannot read '{file}': {error.strerror}") from error
-
-
-def _judge(where: Place, plan: Plan, step: Step, candidate: Candidate, *, on_disk: bool) -> Outcome:
-    """Let the step's guards look at a version: in the project if it lies there, else in a copy."""
-    executor = wire.executor_for(plan)
-    env = {name: os.environ[name] for name in step.env if name in os.environ}
-
-    async def main(room: str) -> Outcome:
-        for name in ("home", "tmp", "work"):
-            os.makedirs(os.path.join(room, name))
-        folder = where.root
-        if step.produces and not on_disk:
-            folder = os.path.join(room, "work")
-            survey = Survey(where.root, wire.empty_store(), executor, plan, wire.ignore_rules)
-            furnish(folder, where.root, survey.observe(step).parts)
-            for path in (path for need in step.data_needs for path in plan.steps[need].produces):
-                copy_into(folder, where.root, path)
-            lay_out(folder, step, candidate)
-        job = Job(step, 0, folder, where.root, room, f"amend/{step.id}/0", env=env)
-        try:
-            return await executor.judge(job, candidate)
-        finally:
-            await executor.close()
-
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as room:
-        return asyncio.run(main(room))

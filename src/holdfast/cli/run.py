@@ -23,6 +23,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
+from holdfast.cli.reminders import Reminders
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, find_saved
 from holdfast.cli.say import out, out_json, short, talk
@@ -306,6 +307,7 @@ def _drive(
     store = where.open(create=True)
     try:
         with following(store, quiet=manner.quiet) as tell:
+            reminders = Reminders(tell.say)
             wishes = wire.Wishes(
                 parallel=manner.parallel or settings.parallel or 0,
                 beat_seconds=float(str(given["beat"])),
@@ -314,9 +316,11 @@ def _drive(
                 on_events=tell.events,
                 on_output=tell.output,
                 say=tell.say,
+                remind=reminders,
             )
             world = wire.world_for(plan, where.root, where.location, store, wishes)
             state = wire.drive(lambda: _begun(begin(world), tell), signals=True, world=world)
+        reminders.again()
         code = conclude(store, state, where.file, as_json=manner.as_json)
     finally:
         store.close()

@@ -10,6 +10,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.ending import last_words, print_lines
+from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import file_option, find_run, json_option, known_step, place, place_options
 from holdfast.cli.say import out, out_json, out_line
 from holdfast.cli.status import status_lines
@@ -59,6 +60,7 @@ def status(
         how, driven = view(), wire.is_driven(with_store, state)
         every, voice = how.verbose > 0, how.mode == "a11y"
         words = last_words(with_store, state)
+        words |= {step: word.words() for step, word in decided_in(with_store, state).items()}
         now = wire.now_ms()
         print_lines(status_lines(state, now, words, driven=driven, every=every, voice=voice))
     finally:
@@ -113,7 +115,9 @@ def show(
             _print_content(with_store, _find_content(with_store, ref), as_json=as_json)
             return 0
         if as_json:
-            out_json(artifact_json(artifact))
+            word = decided(with_store, artifact.project, artifact.line)
+            said = word.get((artifact.step, artifact.digest))
+            out_json({**artifact_json(artifact), "decided": said.json() if said else None})
             return 0
         _print_artifact(with_store, artifact)
     finally:

@@ -42,6 +42,8 @@ def _step(state: State, step_id: StepId, now: int, words: str, *, voice: bool) -
     """One step; `now` is 0 if nobody drives it any more."""
     step = state.steps[step_id]
     notes = [sentence(step.reason)] if step.reason else []
+    if words and step.phase != "failed":  # a person's decision
+        notes.append(first_line(words))
     if step.attempts > 1:
         most = 1 + state.plan.steps[step_id].retries
         running = step.phase == "running" and step.attempts == step.rejections + 1 <= most

@@ -9,6 +9,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.failure import failure_lines, failure_next
+from holdfast.cli.people import BY_PEOPLE, Decided, decided, decided_in
 from holdfast.cli.place import (
     Place,
     file_option,
@@ -82,8 +83,29 @@ def why(
     if is_not and told.decision != "reuse":
         said = sentence(told.reason) if told.reason else "nothing is kept of it"
         told = replace(told, head=f"{told.step.id} is not reused: {said}.")
-    tell(told, as_json=as_json)
+    tell(_with_word(where, told), as_json=as_json)
     return 0
+
+
+def _with_word(where: Place, told: Told) -> Told:
+    """Name the person whose word the decision rests on, if it rests on one."""
+    if told.reason is None or told.reason.code not in BY_PEOPLE:
+        return told
+    store = where.open(readonly=True)
+    try:
+        word = _word(where, store, told)
+    finally:
+        store.close()
+    return replace(told, rows=(*told.rows, ("decided", f"by {word.words()}"))) if word else told
+
+
+def _word(where: Place, store: Store, told: Told) -> Decided | None:
+    if told.run is not None:
+        return decided_in(store, load_state(store, told.run)).get(told.step.id)
+    plan = where.load().plan
+    undone = told.reason is not None and told.reason.code == "undone"
+    digest = told.kept.digest if told.kept and not undone else None
+    return decided(store, plan.project, plan.name).get((told.step.id, digest))
 
 
 def tell(told: Told, *, as_json: bool) -> None:

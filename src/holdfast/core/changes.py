@@ -48,6 +48,7 @@ class Probe:
     unsure: tuple[str, ...] = ()
     previous: Literal["", "failed", "incomplete", "interrupted"] = ""
     gone: bool = False
+    undone: bool = False  # a person withdrew the artifact under this ref, or the only one there was
 
 
 class Choice(NamedTuple):
@@ -94,7 +95,8 @@ def choose(
 
 
 def _stands(artifact: Artifact) -> Reason:
-    return Reason("amended" if artifact.source == "human" else "unchanged")
+    said = {"human": "amended", "accepted": "accepted_by_person"}
+    return Reason(said.get(artifact.source, "unchanged"))
 
 
 def _expired(step: Step, artifact: Artifact, now: int) -> Choice | None:
@@ -105,9 +107,10 @@ def _expired(step: Step, artifact: Artifact, now: int) -> Choice | None:
 
 def _only_guard(probe: Probe) -> Artifact | None:
     """The artifact that only the guards stand between, if it is so."""
-    if probe.gone:
+    kept = probe.newest
+    if kept is None or probe.gone or not kept.reusable:
         return None
-    return probe.newest if [change.part for change in probe.changes] == ["guards"] else None
+    return kept if [change.part for change in probe.changes] == ["guards"] else None
 
 
 def _why_run(probe: Probe) -> Reason:
@@ -115,6 +118,8 @@ def _why_run(probe: Probe) -> Reason:
         return Reason("previous_failed")
     if probe.previous == "interrupted":
         return Reason("previous_interrupted")
+    if probe.undone:
+        return Reason("undone")
     if probe.newest is None:
         return Reason("previous_incomplete" if probe.previous == "incomplete" else "never_ran")
     if (

@@ -114,6 +114,7 @@ class _Foresight:
     def __init__(self, options: Options, sight: Sight, now: int) -> None:
         self.outlooks: dict[StepId, Outlook] = {}
         self._options = options
+        self._selected = frozenset(options.select)
         self._sight = sight
         self._now = now
         self._known: dict[StepId, Upstream] = {}
@@ -151,7 +152,7 @@ class _Foresight:
         return Outlook("wait", Reason(code, tuple(sorted(stuck or left_out or waits))))
 
     def _is_selected(self, step: Step) -> bool:
-        return not self._options.select or step.id in self._options.select
+        return not self._selected or step.id in self._selected
 
     def _outlook(self, step: Step) -> Outlook:
         open_needs = tuple(sorted(n for n in step.data_needs if n not in self._known))
@@ -197,7 +198,7 @@ class _Foresight:
         )
 
     def _is_new(self, step: Step, probe: Probe) -> bool:
-        if probe.found is not None:
+        if probe.found is not None or probe.undone:
             return False
         if probe.newest is None:
             return True
@@ -241,7 +242,8 @@ class _Foresight:
             return replace(run, reason=Reason("command_changed", names))
         if probe.newest is None and not own.made_before:
             code = "previous_incomplete" if probe.previous == "incomplete" else "never_ran"
-            return replace(run, reason=Reason(code), is_new=True)
+            undone = "undone" if probe.undone else ""
+            return replace(run, reason=Reason(undone or code), is_new=new_above or not undone)
         first = _first(probe, stable_only=not settled)
         if certain := self._certain(step, open_needs):
             return replace(run, reason=first or Reason("upstream_changed", certain))

@@ -37,6 +37,7 @@ SENTENCES: Final[dict[str, str]] = {
     "forced": "it was asked for",
     "resampled": "another sample was asked for",
     "retried": "a person asked to try again",
+    "undone": "a person undid it",
     "key_version": "the way keys are made changed",
     # why an artifact stands
     "unchanged": "nothing that decides it changed",

@@ -18,6 +18,7 @@ from holdfast.model.event import (
     Recorded,
     Reused,
     RunStarted,
+    StepAccepted,
     StepAmended,
     StepsReused,
 )
@@ -149,8 +150,9 @@ def _row(
     )
 
 
-def amended_row(event: StepAmended, project: str, line: str, at: int) -> Artifact:
-    """The row of the artifact index for a person's version."""
+def person_row(event: StepAmended | StepAccepted, project: str, line: str, at: int) -> Artifact:
+    """The row of the artifact index for a person's version, or for one that a person accepted."""
+    amended = isinstance(event, StepAmended)
     return Artifact(
         project=project,
         line=line,
@@ -160,10 +162,10 @@ def amended_row(event: StepAmended, project: str, line: str, at: int) -> Artifac
         own_ref=event.own_ref,
         digest=event.digest,
         status="accepted",
-        source="human",
+        source="human" if amended else "accepted",
         run=RunId(""),
         attempt=0,
         form=event.form,
-        verified=event.verified,
+        verified=isinstance(event, StepAmended) and event.verified,
         at=at,
     )

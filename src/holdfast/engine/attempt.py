@@ -11,6 +11,7 @@ from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
 from holdfast.core.values import filled
 from holdfast.engine.furnish import furnish, lay_out, write_file
+from holdfast.engine.kept import tell_kept
 from holdfast.engine.outputs import SMALL, Kept, Outputs
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.tee import Tee, tee_path
@@ -269,17 +270,34 @@ class Bench:
         kept = self._outputs.keep(step)
         fresh = candidate.files or (File(step.produces[0], candidate.content),)
         key = f"{self._state.run}.{step.id}.{started.attempt}"
-        if not self._outputs.place(step, entries, key, fresh):
+        paths = self._outputs.place(step, entries, key, fresh)
+        if not paths:
             return
         result.blobs += kept.blobs
         result.applied.append(key)
-        if started.before not in {None, kept.digest} and self.in_scratch(step):
+        files = [
+            e for e in self._written_meanwhile(started, step, kept, entries) if e.path in paths
+        ]
+        if files:
             assert isinstance(result.ending, AttemptAccepted)  # only accepted content is placed
             result.ending = replace(result.ending, kept=kept.digest)
-            names = ", ".join(step.produces)
-            self._world.say(
-                f"{step.id}: what was written to {names} meanwhile is kept as {kept.digest[:12]}"
-            )
+            tell_kept(self._world, step, files, "it was changed while the step ran")
+
+    def _written_meanwhile(
+        self, started: AttemptStarted, step: Step, kept: Kept, made: Sequence[Entry]
+    ) -> list[Entry]:
+        """What lies at the output paths and is neither from before the attempt nor ours."""
+        state, store = self._state, self._world.store
+        drift = self._outputs.drift_of(
+            step,
+            kept.entries,
+            made,
+            lambda: store.artifacts(project=state.project, line=state.line, step=step.id),
+        )
+        if drift.state != "edited":
+            return []
+        before = set(tree_entries(store.get(started.before)) if started.before else ())
+        return [e for e in kept.entries if e.path in drift.paths and e not in before]
 
     def _content(
         self, step: Step, candidate: Candidate
@@ -363,13 +381,19 @@ class Bench:
         words = self._note(step, blobs, feedback.encode("utf-8", "replace"))
         log_digest = self._note(step, blobs, log)
         result = Result(AttemptLost(step.id, started.attempt, code, words, log_digest), now, blobs)
-        kept = self._put_back(started, step, result)
+        kept = self._put_back(started, step, result, tell=self._world.remind)
         result.ending = AttemptLost(step.id, started.attempt, code, words, log_digest, kept)
         if kept is not None:
             result.artifacts.append(self.row(started, kept, "tree", "interrupted", now))
         return result
 
-    def _put_back(self, started: AttemptStarted, step: Step, result: Result) -> Digest | None:
+    def _put_back(
+        self,
+        started: AttemptStarted,
+        step: Step,
+        result: Result,
+        tell: Callable[[str], None] | None = None,
+    ) -> Digest | None:
         """Restore the output paths of a shared attempt; gives the manifest of what was there instead."""
         if started.before is None or started.reguard is not None or self.in_scratch(step):
             return None
@@ -388,8 +412,10 @@ class Bench:
         paths = self._outputs.place(step, entries, key)
         result.applied.append(key)
         if paths:
-            self._world.say(
-                f"{step.id}: put back {', '.join(paths)}; what it left is kept as {kept.digest[:12]}"
+            name = kept.digest[:12]
+            (tell or self._world.say)(
+                f"{step.id}: put back {', '.join(paths)}; what it left is kept as {name}:"
+                f" holdfast show {name}"
             )
         return kept.digest
 

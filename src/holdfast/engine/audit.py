@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast.core.refs import Upstream, refs_of, w_ref
 from holdfast.core.state import State
-from holdfast.core.views import amended_row, artifacts_of
+from holdfast.core.views import artifacts_of, person_row
 from holdfast.engine.probe import read_state
 from holdfast.errors import HoldfastError
 from holdfast.model.artifact import Artifact, tree_entries
@@ -20,9 +20,12 @@ from holdfast.model.event import (
     RunCollected,
     RunImported,
     RunOpened,
+    StepAccepted,
     StepAmended,
+    StepUndone,
+    Withdrawn,
 )
-from holdfast.model.plan import RunId
+from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Facts, RunRow, Store
 
 CORRUPT, UNREADABLE = 1, 4
@@ -74,10 +77,14 @@ def run_problem(store: Facts, row: RunRow) -> str:
     return ""
 
 
+Spot = tuple[int, float]  # number of the run, place in it
+Gone = dict[tuple[str, str, StepId, Withdrawn], Spot]  # withdrawn rows, and when they were
+
+
 class Placed(NamedTuple):
     """A row of the index, and the event behind it."""
 
-    place: tuple[int, float]  # number of the run, place in it
+    place: Spot
     journal: str
     seq: int
     row: Artifact
@@ -97,19 +104,32 @@ def rebuilt_index(store: Facts) -> list[Artifact]:
         key = (found.row.project, found.row.line, found.row.step)
         among.setdefault(key, []).append(found)
 
-    for found in _amended(store, rows):
+    gone: Gone = {}
+    for found in _said(store, rows, gone):
         keep(found, known)
     for row in rows:
         journal, among = f"run:{row.run}", {} if row.imported else known
-        for seq, artifact in artifacts_of(store.read(journal), _origin(store, row, among)):
+        for seq, artifact in artifacts_of(store.read(journal), _origin(store, row, among, gone)):
             source = replace(artifact, source="imported") if row.imported else artifact
             keep(Placed((row.number, seq), journal, seq, source), among)
     placed.sort(key=lambda found: found.place)
-    return _without_purged(store, placed)
+    return [
+        replace(row, status="withdrawn") if _row_key(row) in gone else row
+        for row in _without_purged(store, placed)
+    ]
 
 
-def _amended(store: Facts, rows: Sequence[RunRow]) -> Iterator[Placed]:
-    """The versions of people, each after the event that was the latest when it was given."""
+def _row_key(row: Artifact) -> tuple[str, str, StepId, Withdrawn]:
+    return row.project, row.line, row.step, withdrawn(row)
+
+
+def withdrawn(row: Artifact) -> Withdrawn:
+    """How an event names a row that no longer counts."""
+    return Withdrawn(row.config_ref, row.digest, row.run, row.attempt, row.at)
+
+
+def _said(store: Facts, rows: Sequence[RunRow], gone: Gone) -> Iterator[Placed]:
+    """What people let stand, each after the event that was the latest then; `gone` gets what they undid."""
     owners = {row.run: (row.project, row.line) for row in rows}
     for journal in store.journals():
         events = list(store.read(journal)) if journal.startswith("line:") else []
@@ -118,9 +138,12 @@ def _amended(store: Facts, rows: Sequence[RunRow]) -> Iterator[Placed]:
         project, line = _owner(events, owners)
         for recorded in events:
             event = recorded.event
-            if isinstance(event, StepAmended):
+            if isinstance(event, StepAmended | StepAccepted | StepUndone):
                 place = (number.get(event.after_run, 0), event.after_seq + 0.5)
-                row = amended_row(event, project, line, recorded.at)
+                if isinstance(event, StepUndone):
+                    gone.update({(project, line, event.step, row): place for row in event.rows})
+                    continue
+                row = person_row(event, project, line, recorded.at)
                 yield Placed(place, journal, recorded.seq, row)
 
 
@@ -162,7 +185,10 @@ def holds(store: Facts, row: Artifact, digests: Collection[Digest]) -> bool:
 
 
 def _origin(
-    store: Facts, run: RunRow, known: Mapping[tuple[str, str, str], list[Placed]]
+    store: Facts,
+    run: RunRow,
+    known: Mapping[tuple[str, str, str], list[Placed]],
+    gone: Gone,
 ) -> Callable[[int, Reused], Artifact | None]:
     """Which row a reuse by content stood on.
 
@@ -184,7 +210,8 @@ def _origin(
         rows = known.get((run.project, run.line, item.step), [])
         for place, _, _, row in sorted(rows, key=lambda entry: entry.place, reverse=True):
             stands = row.status == "accepted" and row.reusable and row.digest == item.digest
-            if stands and place < (run.number, seq):
+            now = (run.number, float(seq))
+            if stands and place < now < gone.get(_row_key(row), (run.number + 1, 0.0)):
                 own = store.get(row.own_ref)
                 refs = refs_of(step, own, above)
                 if (refs.config_ref, refs.input_ref) == (item.config_ref, row.input_ref):

@@ -113,6 +113,7 @@ class _Sight:
             changes=() if newest is None else self._prober.own_changes(step, newest),
             unsure=seen.unsure,
             previous=self._prober.before(step.id, refs, self._previous),
+            undone=self._prober.is_undone(step.id, refs.config_ref, newest),
         )
         if newest is not None and newest.own_ref == refs.own_ref:
             return Own(probe, made_before=True)

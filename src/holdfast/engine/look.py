@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,12 +11,13 @@ from holdfast.core.refs import Upstream
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
+from holdfast.engine.kept import tell_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.survey import Survey
 from holdfast.engine.world import World
 from holdfast.errors import EditError
-from holdfast.model.artifact import Artifact, Form
+from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptStarted, OutputsPlaced, Reason
 from holdfast.model.plan import Step
@@ -44,6 +45,7 @@ class Looker:
         self._outputs = outputs
         self._bench = bench
         self._keeper = Keeper(world.root, world.store, survey.said)
+        self._told: set[tuple[str, Digest]] = set()
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
         self._prober.alone = not state.options.joined
 
@@ -58,12 +60,13 @@ class Looker:
     def look(self, step: Step) -> Look:
         """Decide about a step whose needs are complete; EditError if that cannot be done."""
         probed, choice = self._choose(step)
-        if choice.action == "skip":
+        if choice.action == "skip" or not step.produces:
             return Look(probed, choice)
-        if choice.artifact is None or not step.produces:
-            edited = self._edited(step, probed)
-            if edited and self._state.options.on_drift == "fail":
-                choice = Choice("run", Reason("output_modified", edited))
+        if choice.artifact is None:
+            history = probed.probe.newest is not None or probed.probe.undone
+            if history and self._state.options.on_drift == "fail":
+                edited = self._edited(step, probed, self._outputs.read(step))
+                choice = Choice("run", Reason("output_modified", edited)) if edited else choice
             return Look(probed, choice)
         drift = self._drift(step, choice.artifact)
         if drift.state == "edited":
@@ -74,12 +77,11 @@ class Looker:
             return Look(probed, choice)
         return self._restored(step, choice.artifact, Look(probed, choice))
 
-    def _edited(self, step: Step, probed: Probed) -> tuple[str, ...]:
-        """The outputs a person changed that the first attempt of this run would replace."""
+    def _edited(self, step: Step, probed: Probed, there: Sequence[Entry]) -> tuple[str, ...]:
+        """The outputs that a person wrote, among those that lie there and that an attempt would replace."""
         newest = probed.probe.newest
-        if newest is None or not step.produces or self._state.steps[step.id].attempts:
-            return ()
-        drift = self._drift(step, newest)
+        wanted = self._outputs.wanted(step, newest.digest, newest.form) if newest else ()
+        drift = self._outputs.drift_of(step, there, wanted, lambda: self._known(step))
         return drift.paths if drift.state == "edited" else ()
 
     def is_held(self, step: Step) -> bool:
@@ -118,17 +120,22 @@ class Looker:
         for need in step.data_needs:
             above = self._state.steps[need]
             code = above.reason.code if above.reason else ""
-            if above.phase == "done" or code in {"amended", "reguarded", "unchanged_content"}:
+            if above.phase == "done" or code in {
+                "amended",
+                "accepted_by_person",
+                "reguarded",
+                "unchanged_content",
+            }:
                 names.append(need)
         return tuple(sorted(names))
 
     def _drift(self, step: Step, artifact: Artifact) -> Drift:
-        state, store = self._state, self._world.store
+        return self._outputs.drift(step, artifact, lambda: self._known(step))
 
-        def known() -> Iterator[Artifact]:
-            return store.artifacts(project=state.project, line=state.line, step=step.id)
-
-        return self._outputs.drift(step, artifact, known)
+    def _known(self, step: Step) -> Iterator[Artifact]:
+        """Everything that was ever made for a step, refused and interrupted too."""
+        state = self._state
+        return self._world.store.artifacts(project=state.project, line=state.line, step=step.id)
 
     def _restored(self, step: Step, artifact: Artifact, look: Look) -> Look:
         entries = self._outputs.wanted(step, artifact.digest, artifact.form)
@@ -149,7 +156,8 @@ class Looker:
         blobs: Blobs = [(refs.own_ref, probed.own), *self._keeper.keep(probed.seen)]
         reguard = choice.artifact if choice.action == "reguard" else None
         before = None
-        if reguard is None and (kept := self._bench.keep_before(step)) is not None:
+        kept = self._bench.keep_before(step) if reguard is None else None
+        if kept is not None:
             before = kept.digest
             blobs += kept.blobs
         started = AttemptStarted(
@@ -168,10 +176,16 @@ class Looker:
         adopts = self._state.options.on_drift == "adopt"
         if choice.reason.code == "output_modified" and adopts:
             return self._adoption(step, started, blobs)
-        if before is not None and (edited := self._edited(step, probed)):
-            names = ", ".join(edited)
-            self._world.say(f"{step.id}: what was written to {names} is kept as {before[:12]}")
+        if kept is not None and kept.entries:
+            self._tell_replaced(step, probed, kept.entries)
         return started, blobs
+
+    def _tell_replaced(self, step: Step, probed: Probed, there: Sequence[Entry]) -> None:
+        """Say, once for each content, what a person wrote that this attempt will be put in the place of."""
+        edited = self._edited(step, probed, there)
+        files = [e for e in there if e.path in edited and (e.path, e.digest) not in self._told]
+        self._told.update((entry.path, entry.digest) for entry in files)
+        tell_kept(self._world, step, files, "it is made again")
 
     def _adoption(
         self, step: Step, started: AttemptStarted, blobs: Blobs

@@ -55,9 +55,13 @@ class Outputs:
 
     def read(self, step: Step) -> tuple[Entry, ...]:
         """What lies at the step's output paths now."""
+        return self.read_paths(step.produces)
+
+    def read_paths(self, paths: Sequence[str]) -> tuple[Entry, ...]:
+        """What lies at or beneath these paths now."""
         return tuple(
             Entry(item.path, Digest(item.digest), bool(item.mode & 0o100), item.size)
-            for item in read_tree(self._root, step.produces)
+            for item in read_tree(self._root, paths)
         )
 
     def keep(self, step: Step) -> Kept:
@@ -96,8 +100,24 @@ class Outputs:
         self, step: Step, artifact: Artifact, known: Callable[[], Iterator[Artifact]]
     ) -> Drift:
         """Compare the disk with the artifact. `known` are all artifacts of the step, of any status."""
-        wanted = {entry.path: entry for entry in self.wanted(step, artifact.digest, artifact.form)}
-        present = {entry.path: entry for entry in self.read(step)}
+        return self.drift_from(step, self.wanted(step, artifact.digest, artifact.form), known)
+
+    def drift_from(
+        self, step: Step, entries: Sequence[Entry], known: Callable[[], Iterator[Artifact]]
+    ) -> Drift:
+        """Compare the disk with the files that shall be there."""
+        return self.drift_of(step, self.read(step), entries, known)
+
+    def drift_of(
+        self,
+        step: Step,
+        there: Sequence[Entry],
+        entries: Sequence[Entry],
+        known: Callable[[], Iterator[Artifact]],
+    ) -> Drift:
+        """Compare the files that are there with those that shall be."""
+        wanted = {entry.path: entry for entry in entries}
+        present = {entry.path: entry for entry in there}
         wrong = {
             path
             for path in wanted.keys() | present.keys()
@@ -124,8 +144,13 @@ class Outputs:
 
         `fresh` are contents that are not in the store yet.
         """
+        return self.write(self.changes(step.produces, entries), key, fresh)
+
+    def write(
+        self, changes: Sequence[FileChange], key: str, fresh: Sequence[File] = ()
+    ) -> tuple[str, ...]:
+        """Make these changes, all or none; gives the paths that were written or removed."""
         contents = {digest_bytes(file.content): file.content for file in fresh}
-        changes = self._changes(step, entries)
         if not changes:
             return ()
 
@@ -137,9 +162,10 @@ class Outputs:
         apply(self._root, changes, content, journal_dir=self._journal, key=key)
         return tuple(change.path for change in changes)
 
-    def _changes(self, step: Step, entries: Sequence[Entry]) -> list[FileChange]:
+    def changes(self, paths: Sequence[str], entries: Sequence[Entry]) -> list[FileChange]:
+        """What has to change so that at and beneath these paths lie exactly these files."""
         wanted = {entry.path: entry for entry in entries}
-        present = {entry.path: entry for entry in self.read(step)}
+        present = {entry.path: entry for entry in self.read_paths(paths)}
         changes = []
         for path in sorted(wanted.keys() | present.keys()):
             want, have = wanted.get(path), present.get(path)

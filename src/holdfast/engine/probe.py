@@ -15,7 +15,7 @@ from holdfast.engine.survey import NoInputError, Survey
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Options, RunStarted
+from holdfast.model.event import Options, RunStarted, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
 from holdfast.ports import Facts, Store
 
@@ -40,6 +40,7 @@ class Prober:
         self._past: dict[RunId, State | None] = {}
         self._newest: Mapping[StepId, Artifact] | None = None
         self._read_to = -1
+        self._undone: dict[StepId, set[Digest]] | None = None
         self.alone = True  # no other engine adds artifacts to this line meanwhile
 
     def probe(
@@ -72,6 +73,7 @@ class Prober:
             unsure=seen.unsure,
             previous=self.before(step.id, refs, previous),
             gone=newest is not None and not newest.reusable and not self._is_whole(newest),
+            undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
         )
         return Probed(probe, own, seen.parts)
 
@@ -84,11 +86,22 @@ class Prober:
         entries = tree_entries(self._store.get(artifact.digest))
         return all(self._store.has(entry.digest) for entry in entries)
 
+    def is_undone(self, step: StepId, ref: Digest, newest: Artifact | None) -> bool:
+        """Whether a person withdrew what stood under this ref, or the only thing that ever stood."""
+        if self._undone is None:
+            self._undone = {}
+            for recorded in self._store.read(line_journal(self._project, self._line)):
+                if isinstance(recorded.event, StepUndone):
+                    refs = self._undone.setdefault(recorded.event.step, set())
+                    refs.update(row.config_ref for row in recorded.event.rows)
+        refs = self._undone.get(step, set())
+        return bool(refs) and (newest is None or ref in refs)
+
     def refresh(self) -> None:
         """Forget what was looked up if the line's journal grew: a person may have amended a step."""
         last = self._store.last(line_journal(self._project, self._line))
         if last != self._read_to:
-            self._read_to, self._newest = last, None
+            self._read_to, self._newest, self._undone = last, None, None
 
     def _newest_of(self, step: StepId) -> Artifact | None:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""

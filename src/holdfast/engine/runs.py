@@ -16,6 +16,7 @@ from holdfast.engine.loop import Engine
 from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.probe import read_state
 from holdfast.engine.survey import Survey
+from holdfast.engine.undo import settle_undone
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, IntegrityError, UsageError
 from holdfast.model.digest import Digest, canonical, digest_bytes
@@ -47,10 +48,11 @@ def start_run(
     hold = Hold(world, plan.project, line)
     hold.take(join=options.joined)
     try:
+        settle_undone(world, hold, plan.project, line)
         known = _run_of_key(world, plan.project, line, key) if key else None
         if known is not None:
             return hold, _continue(world, hold, known)
-        previous = _supersede(world, plan.project, line)
+        previous = supersede(world, plan.project, line)
         hold.run = RunId(f"r-{world.new_id()}")  # said before the run exists: nobody may end it
         world.store.beat(world.owner.engine, sharing=hold.sharing, run=hold.run)
         first, fence = _open(world, plan, line, options, hold.run, key, previous)
@@ -74,6 +76,7 @@ def resume_run(
     hold = Hold(world, state.project, state.line)
     hold.take(join=state.options.joined)
     try:
+        settle_undone(world, hold, state.project, state.line)
         return hold, _continue(world, hold, run, only=only, code=code)
     except BaseException:
         hold.release()
@@ -188,7 +191,7 @@ def _events(world: World, run: RunId) -> Iterable[Event]:
     return (recorded.event for recorded in world.store.read(f"run:{run}"))
 
 
-def _supersede(world: World, project: str, line: str) -> RunId | None:
+def supersede(world: World, project: str, line: str) -> RunId | None:
     """End earlier runs of the line that nobody drives any more; gives the latest run."""
     latest = None
     driven = {holder.run for holder in world.store.holders(project, line)}

@@ -38,6 +38,7 @@ class World:
     on_events: Callable[[list[Recorded]], None] = lambda _: None
     on_output: Callable[[StepId, str, bytes], None] | None = None
     say: Callable[[str], None] = lambda _: None
+    remind: Callable[[str], None] = lambda _: None  # said now, and again when all is over
 
     @property
     def scratch(self) -> str:

@@ -11,8 +11,8 @@ from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, Json, canonical
 from holdfast.model.plan import RunId, StepId
 
-Status = Literal["accepted", "rejected", "superseded", "interrupted"]
-Source = Literal["generated", "human", "imported"]
+Status = Literal["accepted", "rejected", "superseded", "interrupted", "withdrawn"]
+Source = Literal["generated", "human", "imported", "accepted"]
 Call = Literal["accept", "reject", "fatal"]
 Form = Literal["bytes", "program", "tree"]
 

@@ -288,6 +288,59 @@ class StepAmended:
 
 
 @dataclass(frozen=True, slots=True)
+class StepAccepted:
+    """A person let the artifact that a step had in an earlier run stand under the present refs.
+
+    No guard looked at it. `after_run` and `after_seq` as in an amendment.
+    """
+
+    step: StepId
+    config_ref: Digest
+    input_ref: Digest
+    own_ref: Digest
+    digest: Digest
+    form: Form
+    origin: RunId
+    by: str
+    because: Digest | None
+    replaces: Digest | None
+    after_run: RunId
+    after_seq: int
+
+
+class Withdrawn(NamedTuple):
+    """One row of the artifact index that no longer counts: enough to find exactly this one."""
+
+    config_ref: Digest
+    digest: Digest
+    run: RunId
+    attempt: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepUndone:
+    """A person undid a step: its artifact is withdrawn, its files are as they were before it.
+
+    `kept` is the manifest of what lay at the output paths until then; `paths` are the files that were
+    written or removed, `left` those a person had changed and that stay. `edit` is the key of the change of
+    files; several steps that are undone together share it.
+    """
+
+    step: StepId
+    rows: tuple[Withdrawn, ...]
+    by: str
+    because: Digest | None = None
+    run: RunId = RunId("")
+    kept: Digest | None = None
+    paths: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    edit: str = ""
+    after_run: RunId = RunId("")
+    after_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """A person asked the run to stop, after the running steps or at once."""
 
@@ -374,6 +427,8 @@ LineEvent = (
     PlanVersioned
     | RunOpened
     | StepAmended
+    | StepAccepted
+    | StepUndone
     | StopRequested
     | Pinned
     | Unpinned

@@ -77,6 +77,8 @@ class MemoryStore:
                 self._ages[digest] = _now()
             for row in batch.artifacts:
                 self._index(row)
+            for gone in batch.withdrawn:
+                self._withdraw(gone)
             for key, fence in batch.released:
                 if self._claims.get(key, ("", 0))[1] == fence:
                     del self._claims[key]
@@ -265,6 +267,13 @@ class MemoryStore:
         self._steps.setdefault((row.project, row.line, row.step), []).append(numbered)
         if _is_once(row):
             self._accepted.add((row.run, row.step, row.attempt))
+
+    def _withdraw(self, gone: Artifact) -> None:
+        for number, row in enumerate(self._artifacts):
+            if replace(row, number=gone.number) == gone:
+                now = self._artifacts[number] = replace(row, status="withdrawn")
+                kept = self._steps[row.project, row.line, row.step]
+                kept[kept.index(row)] = now
 
     # blobs
 

@@ -27,8 +27,9 @@ hashes are raw bytes, hex only at the edge; names that repeat in every row (line
     stat      digests of files that were hashed before; a cache
 
 Rejected: events keyed by (journal, seq) without row ids (a third more pages), status and superseded
-flags that are rewritten (rows are append-only; "newest" is the highest number), hex digests (twice
-the bytes in every index), a row per claim for ever.
+flags that are rewritten (rows are append-only, "newest" is the highest number; only the withdrawal by
+a person, which is rare, turns `accepted` into `withdrawn`), hex digests (twice the bytes in every
+index), a row per claim for ever.
 """
 
 from __future__ import annotations

@@ -27,6 +27,10 @@ FIND = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.config_ref = ?{_NEWEST}"
 FIND_CONTENT = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.input_ref = ?{_NEWEST}"
 FIND_ANY = f"{_SELECT}{_STEP}{_NEWEST}"
 NEWEST_OF_ALL = f"{_SELECT} WHERE a.line = ?{_STANDS} ORDER BY a.number"
+WITHDRAW = (
+    "UPDATE artifact SET status = 'withdrawn' WHERE line = ? AND step = ? AND status = 'accepted'"
+    " AND config_ref = ? AND digest = ? AND maker = ? AND attempt = ? AND at = ?"
+)
 PLACE = 1 << 40  # event.place = journal * PLACE + seq
 _PAGE = 500
 
@@ -65,6 +69,12 @@ def artifact_values(row: Artifact, line: int, maker: int) -> Row:
         row.reusable,
         row.at,
     )
+
+
+def withdrawn_values(row: Artifact, line: int, maker: int) -> Row:
+    """What `WITHDRAW` binds for a row."""
+    refs = (raw(row.config_ref), raw(row.digest))
+    return (line, row.step, *refs, maker, row.attempt, row.at)
 
 
 def artifact_from(row: Row) -> Artifact:

@@ -197,6 +197,10 @@ class SqliteStore:
             cursor.executemany(INSERT, small)
         if batch.artifacts:
             self._insert_artifacts(cursor, batch.artifacts)
+        for gone in batch.withdrawn:
+            line = self._names.line(cursor, gone.project, gone.line)
+            maker = self._names.maker(cursor, gone.run)
+            cursor.execute(rows.WITHDRAW, rows.withdrawn_values(gone, line, maker))
         for key, fence in batch.released:
             self._holds.release(cursor, key, fence)
 
