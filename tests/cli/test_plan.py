@@ -88,7 +88,7 @@ def test_an_edit_in_the_way_of_a_changed_step_is_announced_as_replaced(project: 
     failed = project.run("--on-drift", "fail")
     assert failed.states == {"a": "failed", "b": "skipped"}
     run = project.run()
-    assert "out.txt is kept as" in run.err
+    assert "your 'out.txt' is kept" in run.err
     assert project.read("out.txt") == "two\n"
 
 
