@@ -164,6 +164,23 @@ def test_a_reader_of_files_that_are_still_to_be_made_is_only_maybe(project: Proj
 
 
 @pytest.mark.req("R107")
+def test_below_a_result_that_may_not_be_reused_nothing_is_promised(project: Project) -> None:
+    seen = project.folder / "seen"  # outside: what the command names inside is part of its key
+    once = f"[ -e {seen} ] || {{ echo moved > in.txt; : > {seen}; }}; echo the same"
+    project.plan(
+        {
+            "a": {"shell": project.sh(once), "inputs": ["in.txt"]},
+            "b": {"shell": project.sh(), "needs": ["a"]},
+        }
+    )
+    project.write("in.txt", "first\n")
+    project.run()
+    project.write("in.txt", "first\n")
+    assert decisions(project) == {"a": "run", "b": "maybe"}
+    assert project.run().states == {"a": "done", "b": "reused"}
+
+
+@pytest.mark.req("R107")
 def test_steps_that_cannot_be_reached_are_said_to_wait(project: Project) -> None:
     project.plan(
         {

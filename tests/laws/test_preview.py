@@ -9,10 +9,11 @@ from holdfast.core.preview import Outlook
 from holdfast.core.state import State
 from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.survey import Survey
-from holdfast.model.event import AttemptStarted
+from holdfast.model.event import AttemptStarted, Options
 from holdfast.model.plan import StepId
 from holdfast.store.memory import MemoryStore
 from tests.laws.harness import LINE, Bed, Stage, perform
+from tests.laws.plans import chain, plan, step
 from tests.laws.scenarios import scenarios
 from tests.laws.script import scripted
 
@@ -77,9 +78,21 @@ def test_a_run_does_what_its_preview_says(root: str, stages: tuple[Stage, ...]) 
     perform_as_foreseen(Bed(MemoryStore(), root), stages)
 
 
+@pytest.mark.req("R107")
+def test_a_step_that_is_again_what_it_was_is_not_promised_to_run(root: str) -> None:
+    bed = Bed(MemoryStore(), root)
+    once, other = plan(*chain("z", "m")), plan(step("z"), step("m", "z", text=2))
+    perform_as_foreseen(bed, (Stage(once), Stage(other)))
+    again = Stage(once, Options(force_steps=(StepId("z"),)))
+    outlooks = ahead(bed, again).outlooks
+    assert [outlook.decision for outlook in outlooks.values()] == ["run", "maybe"]
+    state = perform(bed, again).state
+    assert [state.steps[name].phase for name in state.graph.order] == ["done", "reused"]
+
+
 @pytest.mark.soak
 @pytest.mark.req("R107")
-@settings(max_examples=5000, deadline=None, suppress_health_check=slow)
+@settings(max_examples=2000, deadline=None, suppress_health_check=slow)
 @given(stages=scenarios(12, 6))
 def test_many_runs_do_what_their_previews_say(root: str, stages: tuple[Stage, ...]) -> None:
     perform_as_foreseen(Bed(MemoryStore(), root), stages)

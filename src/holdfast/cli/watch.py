@@ -62,4 +62,4 @@ def _has_work(where: Place, options: Options) -> bool:
     except HoldfastError as error:
         talk(f"error: {error}")
         return False
-    return any(outlook.decision != "reuse" for outlook in found)
+    return any(outlook.is_work and outlook.decision != "wait" for outlook in found)

@@ -13,9 +13,11 @@ from typing import NamedTuple, NoReturn, cast
 
 from holdfast.edits.apply import FileChange, apply, forget, recover
 from holdfast.edits.tree import read_tree
+from holdfast.engine.lines import line_journal
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
+from holdfast.model.event import PlanVersioned
 from holdfast.model.glob import components, glob_regex, is_plain, parents
 from holdfast.model.plan import Plan, StepId
 from holdfast.ports import Store
@@ -31,6 +33,8 @@ class Left(NamedTuple):
 
 def left_behind(plan: Plan, line: str, store: Store, root: str) -> list[Left]:
     """The files of steps that are not in the plan any more and that nobody changed or uses."""
+    if not _ever_changed(plan, line, store):
+        return []
     found = []
     for step_id in sorted(store.newest_of_all(plan.project, line).keys() - plan.steps.keys()):
         known: dict[str, set[Digest]] = {}
@@ -43,6 +47,12 @@ def left_behind(plan: Plan, line: str, store: Store, root: str) -> list[Left]:
             if present is not None and present in known[path]:
                 found.append(Left(step_id, path, present))
     return found
+
+
+def _ever_changed(plan: Plan, line: str, store: Store) -> bool:
+    """Whether the line had more than one version of its plan: else no step can have left it."""
+    events = (recorded.event for recorded in store.read(line_journal(plan.project, line)))
+    return len({event.plan for event in events if isinstance(event, PlanVersioned)}) > 1
 
 
 def _files(store: Store, artifact: Artifact) -> Iterator[tuple[str, Digest]]:
