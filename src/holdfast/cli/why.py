@@ -184,7 +184,8 @@ def _may_stay(ahead: Ahead, need: StepId) -> bool:
     """Whether a need that runs first may still give what it gave before, under the same ref."""
     outlook = ahead.foreseen.outlooks[need]
     found = outlook.probe.found if outlook.probe is not None else None
-    return outlook.decision == "maybe" or found is not None
+    sure = outlook.is_new or outlook.means == "adopt"
+    return not sure and (outlook.decision == "maybe" or found is not None)
 
 
 def _standing(told: Told, key: Key) -> Told:

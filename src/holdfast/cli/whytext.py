@@ -413,8 +413,10 @@ def commands_for(told: Told, known: Iterable[str]) -> tuple[str, ...]:
     """What can be done now; only commands that this version has."""
     name = quote(told.step.id)
     run = short(told.kept.run) if told.kept is not None and told.kept.run else ""
-    if told.decision == "wait":
+    if told.decision == "wait" and told.reason and told.reason.code == "effect_unconfirmed":
         offers = [f"holdfast retry {name}    (does it again: look at its effect first)"]
+    elif told.decision == "wait":
+        offers = ["holdfast plan"]
     elif told.decision == "reuse":
         offers = [f"holdfast show {name}", f"holdfast run --force-node {name}"]
     elif told.decision in {"run", "maybe"}:
