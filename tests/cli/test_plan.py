@@ -115,6 +115,19 @@ def test_files_that_will_be_written_from_the_store_are_announced(project: Projec
     assert (calm.code, "Nothing to do: all 2 steps stand." in calm.out) == (0, True)
 
 
+@pytest.mark.req("R107")
+def test_what_lay_there_before_and_what_was_undone_is_announced(project: Project) -> None:
+    project.write("out.txt", "here first\n")
+    pair(project)
+    assert "first time; what lies at out.txt is stored, then replaced" in project.ok("plan").out
+    assert "your 'out.txt' is kept" in project.run().err
+    project.ok("undo", "a")
+    steps = project.ok("plan", "--json").json["steps"]
+    assert (steps["a"]["decision"], steps["a"]["reason"]["code"]) == ("run", "undone")
+    assert steps["b"]["decision"] == "maybe", "the same bytes come out again"
+    assert project.run().states == {"a": "done", "b": "reused"}
+
+
 @pytest.mark.req("R107", "R56")
 def test_a_failure_before_and_the_change_since_are_both_named(project: Project) -> None:
     project.write("in.txt", "1")

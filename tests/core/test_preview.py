@@ -51,8 +51,8 @@ class Memory:
         again = step.id in self.again or (kept is not None and step.id not in self.changed)
         return Own(probe, made_before=again)
 
-    def disk(self, step: Step, artifact: Artifact) -> Disk:
-        assert artifact.step == step.id
+    def disk(self, step: Step, artifact: Artifact | None) -> Disk:
+        assert artifact is None or artifact.step == step.id
         return Disk(
             edited=("f",) if step.id in self.edited else (),
             written=("f",) if step.id in self.missing else (),
@@ -175,6 +175,15 @@ def test_an_edit_in_the_way_of_a_step_that_runs_is_named() -> None:
     assert (found.decision, found.reason.code, found.edited) == ("run", "prompt_changed", ("f",))
     forced = memory.outlooks(FILES, Options(force=True))[sid("z")]
     assert (forced.reason.code, forced.edited) == ("forced", ("f",))
+
+
+def test_what_lies_there_before_the_first_time_is_named_and_in_nobodys_way() -> None:
+    memory = Memory()
+    memory.edited = {"z"}
+    for options in (NONE, Options(on_drift="fail")):
+        found = memory.outlooks(FILES, options)[sid("z")]
+        assert (found.decision, found.reason.code, found.edited) == ("run", "never_ran", ("f",))
+        assert not found.is_edited
 
 
 def test_an_edit_that_may_not_be_touched_stops_the_step_and_what_is_below() -> None:

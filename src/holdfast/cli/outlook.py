@@ -182,7 +182,8 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
     """Why, and what happens to the files of the step."""
     words = _cause(outlook)
     if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
-        words += f"; your edit of {_paths(outlook.edited)} is stored, then replaced"
+        whose = "your edit of" if outlook.is_edited else "what lies at"
+        words += f"; {whose} {_paths(outlook.edited)} is stored, then replaced"
     if outlook.written:
         words += f"; writes {_paths(outlook.written)} from the store"
     if outlook.decision in {"run", "maybe"} and ahead.plan.steps[step_id].effects == "external":

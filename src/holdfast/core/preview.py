@@ -57,6 +57,13 @@ class Outlook:
         return self.decision == "wait" and self.reason.code in STUCK
 
     @property
+    def is_edited(self) -> bool:
+        """Whether a person changed what the step had made, as opposed to being there before it."""
+        modified = self.reason.code == "output_modified"
+        has_made = self.probe is not None and self.probe.newest is not None
+        return modified or (bool(self.edited) and has_made)
+
+    @property
     def is_left_out(self) -> bool:
         """Whether it would have to run and may not, because of what was selected."""
         return self.decision == "wait" and self.reason.code in LEFT_OUT
@@ -68,7 +75,7 @@ class Outlook:
 
 
 class Own(NamedTuple):
-    """What is known of a step by itself: `made_before` says that an accepted artifact has these own parts."""
+    """What is known of a step by itself: `made_before` says that one was accepted with these own parts."""
 
     probe: Probe
     made_before: bool
@@ -90,14 +97,14 @@ class Sight(Protocol):
     def own(self, step: Step) -> Own:
         """Look only at the own parts of a step whose needs are not known yet."""
 
-    def disk(self, step: Step, artifact: Artifact) -> Disk:
-        """Compare the step's files with an artifact."""
+    def disk(self, step: Step, artifact: Artifact | None) -> Disk:
+        """Compare the step's files with an artifact; without one, whatever a person wrote is an edit."""
 
     def held(self, step: Step) -> bool:
         """Whether a person must look before the step may be tried."""
 
     def has_run_under(self, step: Step, ref: Digest) -> bool:
-        """Whether any accepted artifact, reusable or not, has this config ref."""
+        """Whether any artifact was accepted under this config ref, be it reusable, withdrawn or not."""
 
 
 def preview(graph: Graph, options: Options, sight: Sight, *, now: int) -> dict[StepId, Outlook]:
@@ -206,12 +213,13 @@ class _Foresight:
 
     def _made(self, step: Step, outlook: Outlook) -> Outlook:
         """A step that runs replaces its files; what a person wrote there is stored first, or in the way."""
-        newest = outlook.probe.newest if outlook.probe else None
-        if not step.produces or newest is None:
+        probe = outlook.probe
+        if not step.produces or probe is None:
             return outlook
-        edited = self._sight.disk(step, newest).edited
-        if edited and self._options.on_drift == "fail":
-            return Outlook("wait", Reason("output_modified", edited), outlook.probe)
+        edited = self._sight.disk(step, probe.newest).edited
+        has_history = probe.newest is not None or probe.undone
+        if edited and has_history and self._options.on_drift == "fail":
+            return Outlook("wait", Reason("output_modified", edited), probe)
         return replace(outlook, edited=edited)
 
     def _edited(self, probe: Probe, edited: tuple[str, ...]) -> Outlook:
@@ -271,6 +279,12 @@ class _Foresight:
     def _gives_new_content(self, need: StepId) -> bool:
         """A person's version is content that was never there before."""
         return self.outlooks[need].means == "adopt"
+
+
+def _first_time(probe: Probe) -> Reason:
+    if probe.undone:
+        return Reason("undone")
+    return Reason("previous_incomplete" if probe.previous == "incomplete" else "never_ran")
 
 
 def _first(probe: Probe, *, stable_only: bool) -> Reason | None:

@@ -117,19 +117,23 @@ class _Sight:
         )
         if newest is not None and newest.own_ref == refs.own_ref:
             return Own(probe, made_before=True)
-        if newest is None and not step.share:
+        if newest is None and not probe.undone and not step.share:
             return Own(probe, made_before=False)
-        line = None if step.share else self._line
-        rows = self._store.artifacts(
-            project=self._plan.project, line=line, step=step.id, status="accepted"
-        )
+        rows = self._once_accepted(step.id, None if step.share else self._line)
         return Own(probe, made_before=any(row.own_ref == refs.own_ref for row in rows))
 
-    def disk(self, step: Step, artifact: Artifact) -> Disk:
-        """Compare the step's files with an artifact."""
+    def _once_accepted(self, step: StepId, line: str | None) -> Iterator[Artifact]:
+        """What was accepted for a step, also if a person withdrew it since."""
+        for row in self._store.artifacts(project=self._plan.project, line=line, step=step):
+            if row.status in {"accepted", "withdrawn"}:
+                yield row
+
+    def disk(self, step: Step, artifact: Artifact | None) -> Disk:
+        """Compare the step's files with an artifact; without one, whatever a person wrote is an edit."""
         if self._is_cut_off(step.id):  # a run first puts back what its dead attempt left there
             return Disk()
-        found = self._outputs.drift(step, artifact, lambda: self._all(step.id))
+        wanted = self._outputs.wanted(step, artifact.digest, artifact.form) if artifact else ()
+        found = self._outputs.drift_from(step, wanted, lambda: self._all(step.id))
         if found.state == "edited":
             return Disk(edited=found.paths)
         return Disk(written=found.paths)
@@ -160,11 +164,8 @@ class _Sight:
         return not asked and self._prober.is_held(step, self._previous)
 
     def has_run_under(self, step: Step, ref: Digest) -> bool:
-        """Whether any accepted artifact of the line, reusable or not, has this config ref."""
-        rows = self._store.artifacts(
-            project=self._plan.project, line=self._line, step=step.id, status="accepted"
-        )
-        return any(row.config_ref == ref for row in rows)
+        """Whether any artifact of the line was accepted under this config ref."""
+        return any(row.config_ref == ref for row in self._once_accepted(step.id, self._line))
 
     def edits(self, step: Step) -> tuple[str, ...]:
         """The digests of what lies at a step's output paths."""
@@ -236,7 +237,7 @@ def earlier_plan(store: Store, run: RunId) -> Earlier | None:
 
 def changes_since(before: Plan | None, plan: Plan, foreseen: Foreseen) -> ChangeReport:
     """What changed since an earlier version, and what a person changed on disk."""
-    modified = tuple(s for s, outlook in foreseen.outlooks.items() if outlook.edited)
+    modified = tuple(s for s, outlook in foreseen.outlooks.items() if outlook.is_edited)
     if before is not None and plan_digest(before) == plan_digest(plan):
         return ChangeReport(output_modified=modified)
     return compare(before, plan, output_modified=modified)
