@@ -316,6 +316,8 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
     key = past.key(step_id) if earlier is not None else None
     unchanged, words = _unchanged(key, own, len(step.data_needs), moved)
     failure = _failure(store, state, step_id)
+    broken = next((c.step for c in roots if state.steps[c.step].phase == "failed"), None)
+    above = _failure(store, state, broken) if broken and here.phase == "skipped" else []
     what = failure[0].partition(": ")[2] if failure else ""
     return Told(
         step=step,
@@ -331,7 +333,8 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
         roots=_roots(roots, step_id, past.behind),
         after=_below(state.graph.dependents.get(step_id, ()), state.plan.steps),
         failure=tuple(failure[1:]),
-        next=tuple(n for n in failure_next(state) if " why " not in n) if failure else (),
+        rows=tuple((line[2:13].strip(), line[14:]) for line in above[1:-1]),
+        next=tuple(n for n in failure_next(state) if " why " not in n) if broken else (),
         kept=earlier,
     )
 
