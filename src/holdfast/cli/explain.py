@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import textwrap
 
 import click
 
@@ -13,6 +12,7 @@ from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.digest import Json
+from holdfast.model.text import cut, wrap
 
 SCHEMA = "holdfast.explain/1"
 _MARGIN = 12
@@ -110,15 +110,9 @@ def _print(entry: Entry) -> None:
 
 
 def _row(label: str, text: str) -> None:
-    width = view().width
-    head = f"  {label:<{_MARGIN - 2}}"
-    if not width:
-        out(head + text)
-        return
-    for line in textwrap.wrap(
-        text, width, initial_indent=head, subsequent_indent=" " * _MARGIN, break_on_hyphens=False
-    ):
-        out(line)
+    head, width = f"  {label:<{_MARGIN - 2}}", view().width
+    for place_, piece in enumerate(wrap(text, width and max(20, width - _MARGIN), indent=0)):
+        out((" " * _MARGIN if place_ else head) + piece)
 
 
 def _list(listed: list[Entry], *, as_json: bool) -> None:
@@ -132,6 +126,6 @@ def _list(listed: list[Entry], *, as_json: bool) -> None:
             out(("\n" if group else "") + entry.group)
             group = entry.group
         line = f"  {entry.code:<22} {entry.title}"
-        out(line if not width or len(line) <= width else line[: width - 1] + "…")
+        out(cut(line, width) if width else line)
     out()
     out("next: holdfast explain CODE")
