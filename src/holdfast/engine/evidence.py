@@ -24,6 +24,7 @@ from holdfast.ports import Store
 
 EACH = 64 * 1024
 TOGETHER = 1024 * 1024
+MOST_FILES = 500  # that are looked at for one step
 MOST_COUNTED = 5
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _PRIVATE = re.compile(
@@ -51,14 +52,15 @@ class Keeper:
     def keep(self, seen: Mapping[str, Json]) -> list[tuple[Digest, bytes]]:
         """The contents behind observed parts of a key: files, and what tools said their version is."""
         blobs: list[tuple[Digest, bytes]] = []
-        total = 0
+        total = looked = 0
         for path, mark in files_in(seen):
             if mark.digest is None:
                 continue
             if mark.digest not in self._sizes:
+                looked += 1
                 self._look(path, mark.digest, TOGETHER - total, blobs)
             total += self._sizes.get(mark.digest, 0)
-            if total >= TOGETHER:
+            if total >= TOGETHER or looked >= MOST_FILES:
                 break
         tools = seen.get("tools")
         for digest in tools.values() if isinstance(tools, Mapping) else ():
