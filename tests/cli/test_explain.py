@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from holdfast.cli.catalogue import entries, find
+from holdfast.cli.catalogue import GROUPS, entries, find
 from holdfast.cli.main import COMMANDS, EXIT_CODES
 from holdfast.core.reasons import CODES
 from holdfast.formats.problems import CODES as PROBLEMS
@@ -61,6 +61,9 @@ def test_a_code_a_step_and_nothing_known(project: Project) -> None:
     assert told["means"]
     assert told["example"]
     assert len(project.ok("explain", "--json").json["codes"]) == len(ENTRIES)
+    listed = project.ok("explain").out.splitlines()
+    assert [line for line in listed if line in GROUPS] == list(GROUPS)
+    assert [line.split()[0] for line in listed if line.startswith("  ")] == list(ENTRIES)
     project.plan({"build": {"shell": "true"}})
     assert project.ok("explain", "build").out == project.ok("why", "build").out
     assert "did you mean 'holdfast explain build'" in project.refused(2, "explain", "biuld")

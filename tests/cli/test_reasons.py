@@ -141,6 +141,16 @@ def interruptions(project: Project) -> set[str]:
     return seen | _told(project)
 
 
+def decisions(project: Project) -> set[str]:
+    """What a person decides about a result."""
+    project.plan({"a": {"shell": "echo one"}, "b": {"shell": "echo two"}})
+    run = project.run().id
+    project.plan({"a": {"shell": "echo changed"}, "b": {"shell": "echo two"}})
+    project.ok("accept", "a", "--from", run, "--because", "as good")
+    project.ok("undo", "b", "--because", "not yet")
+    return _codes(project.call("plan", "--json").json["steps"])
+
+
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
         "never_ran",
@@ -177,6 +187,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
         "previous_failed",
     },
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
+    decisions: {"accepted_by_person", "undone"},
     interruptions: {
         "previous_interrupted",
         "effect_unconfirmed",
@@ -198,7 +209,6 @@ BELOW: dict[str, Callable[[], str]] = {
     "output_missing": lambda: "output_missing",
     "evidence_contested": lambda: "evidence_contested",
     "resampled": lambda: "resampled",
-    "accepted_by_person": lambda: "accepted_by_person",
     "awaiting_approval": lambda: "awaiting_approval",
     "rejected_by_person": lambda: "rejected_by_person",
 }

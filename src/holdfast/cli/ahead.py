@@ -32,6 +32,7 @@ from holdfast.model.plan import Plan, StepId, plan_digest
 from holdfast.ports import Store
 
 PREVIEW_SCHEMA = "holdfast.preview/1"
+MOST_COUNTED = 30
 DECISIONS = ("run", "reuse", "maybe", "wait")
 
 
@@ -58,6 +59,7 @@ class Ahead:
     changes: ChangeReport
     timings: Mapping[StepId, Timing]
     estimate: Estimate
+    counted: Mapping[StepId, str]
 
     @property
     def outlooks(self) -> Mapping[StepId, Outlook]:
@@ -89,6 +91,7 @@ def gather(
         foreseen = _foresee(where, plan, store, options)
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, plan, plan.name)
+        counted = _counted(where, store, foreseen)
     jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
     return Ahead(
         where=where,
@@ -100,7 +103,23 @@ def gather(
         changes=changes_since(earlier.plan if earlier else None, plan, foreseen),
         timings=known,
         estimate=_estimate(foreseen, known, jobs),
+        counted=counted,
     )
+
+
+def _counted(where: Place, store: Store, foreseen: Foreseen) -> dict[StepId, str]:
+    """Reasons that are files, with how many lines of each differ; of as many as a table shows."""
+    found = [
+        (step_id, outlook)
+        for step_id, outlook in foreseen.outlooks.items()
+        if outlook.reason.code in {"input_changed", "command_changed"} and outlook.reason.because
+    ]
+    if not found:
+        return {}
+    from holdfast.engine.evidence import Texts
+
+    texts = Texts(store, where.root)
+    return {step_id: texts.counted(outlook) for step_id, outlook in found[:MOST_COUNTED]}
 
 
 @contextmanager

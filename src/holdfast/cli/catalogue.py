@@ -27,6 +27,7 @@ GUARDS: Mapping[str, str] = {
     "majority": "more than half of the guards inside accept",
     "human": "a person accepts",
 }
+GROUPS = ("reasons", "plan-file", "errors", "guards", "exit-codes")
 EXITS: Mapping[int, str] = {
     0: "done, or nothing to do",
     1: "a step failed",
@@ -72,7 +73,7 @@ def entries() -> dict[str, Entry]:
             found[code] = Entry(
                 code,
                 group,
-                title,
+                title or str(text.get("means", code)),
                 means=str(text.get("means", title)),
                 why=str(text.get("why", "")),
                 do=str(text.get("do", "")),
@@ -85,15 +86,15 @@ def entries() -> dict[str, Entry]:
 def _codes() -> Iterator[tuple[str, str, str, int | None]]:
     for code in SENTENCES:
         yield code, "reasons", sentence(Reason(code)), None
-    for code, title in PROBLEMS.items():
-        yield code, "plan file", title, None if code.startswith("P9") else 2
+    for code, title in sorted(PROBLEMS.items()):
+        yield code, "plan-file", title, None if code.startswith("P9") else 2
     for kind in error_kinds():
-        yield kind.code, "errors", _first_line(kind), kind.exit_code
-    yield "interrupted", "errors", "you interrupted it, or answered no", 130
+        yield kind.code, "errors", "", kind.exit_code
+    yield "interrupted", "errors", "", 130
     for name, title in GUARDS.items():
         yield f"guard:{name}", "guards", title, None
     for number, title in EXITS.items():
-        yield f"exit:{number}", "exit codes", title, number
+        yield f"exit:{number}", "exit-codes", title, number
 
 
 def error_kinds() -> list[type[HoldfastError]]:
@@ -104,11 +105,6 @@ def error_kinds() -> list[type[HoldfastError]]:
         if isinstance(found, type) and issubclass(found, HoldfastError)
     ]
     return [*kinds, EncodingError]
-
-
-def _first_line(kind: type[HoldfastError]) -> str:
-    text = (kind.__doc__ or "").split("\n", 1)[0].rstrip(".")
-    return text[:1].lower() + text[1:]
 
 
 def find(entries_: Mapping[str, Entry], given: str) -> Entry | None:

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import difflib
-import textwrap
 
 import click
 
-from holdfast.cli.catalogue import Entry, entries, find
+from holdfast.cli.catalogue import GROUPS, Entry, entries, find
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.digest import Json
+from holdfast.model.text import cut, wrap
 
 SCHEMA = "holdfast.explain/1"
-_MARGIN = 10
+_MARGIN = 12
+_KINDS = {
+    "reasons": "a reason",
+    "plan-file": "a problem of a plan file",
+    "errors": "an error",
+    "guards": "a guard",
+    "exit-codes": "an exit code",
+}
 
 
 @click.command(
     epilog="\b\nExample:\n  holdfast explain P030\n  holdfast explain guard_rejected\n"
     "  holdfast explain exit:3\n  holdfast explain build"
 )
-@click.argument("what", metavar="[CODE|STEP]", required=False)
+@click.argument("what", metavar="[CODE|GROUP|STEP]", required=False)
 @file_option
 @place_options
 @json_option
 def explain(
     what: str | None, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
 ) -> int:
-    """Say what a code means and what to do about it; for a step, what `why` says. Alone: all codes."""
+    """Say what a code means and what to do about it; for a step, what `why` says.
+
+    Alone it lists all codes; with reasons, plan-file, errors, guards or exit-codes those of a group.
+    """
     known = entries()
-    if what is None:
-        _list(known, as_json=as_json)
+    if what is None or what in GROUPS:
+        _list([e for e in known.values() if what in {None, e.group}], as_json=as_json)
         return 0
     found = find(known, what)
     if found is not None:
@@ -44,7 +54,7 @@ def explain(
     where = place(plan, store, plan_id)
     names = _steps(where)
     if what not in names:
-        raise _unknown(what, [*known, *names])
+        raise _unknown(what, [*known, *GROUPS, *names])
     from holdfast.cli.why import tell, told_now
     from holdfast.model.event import Options
 
@@ -83,7 +93,9 @@ def _json(entry: Entry) -> dict[str, Json]:
 
 
 def _print(entry: Entry) -> None:
-    out(f"{entry.code} · {entry.group}: {entry.title}")
+    kind = _KINDS.get(entry.group, entry.group)
+    told = "" if entry.title == entry.means else f": {entry.title}"
+    out(f"{entry.code} · {kind}{told}")
     out()
     for label, text in (("means", entry.means), ("because", entry.why), ("to do", entry.do)):
         if text:
@@ -92,36 +104,28 @@ def _print(entry: Entry) -> None:
         if place_ == 0:
             out()
         out(f"  {'example' if place_ == 0 else '':<{_MARGIN - 2}}{line}")
-    if entry.exit_code is not None and entry.group != "exit codes":
+    if entry.exit_code is not None and entry.group != "exit-codes":
         out()
         out(f"  exit code {entry.exit_code}")
 
 
 def _row(label: str, text: str) -> None:
-    width = view().width
-    head = f"  {label:<{_MARGIN - 2}}"
-    if not width:
-        out(head + text)
-        return
-    for line in textwrap.wrap(
-        text, width, initial_indent=head, subsequent_indent=" " * _MARGIN, break_on_hyphens=False
-    ):
-        out(line)
+    head, width = f"  {label:<{_MARGIN - 2}}", view().width
+    for place_, piece in enumerate(wrap(text, width and max(20, width - _MARGIN), indent=0)):
+        out((" " * _MARGIN if place_ else head) + piece)
 
 
-def _list(known: dict[str, Entry], *, as_json: bool) -> None:
+def _list(listed: list[Entry], *, as_json: bool) -> None:
     if as_json:
-        out_json(
-            {"schema": "holdfast.codes/1", "codes": [_json(entry) for entry in known.values()]}
-        )
+        out_json({"schema": "holdfast.codes/1", "codes": [_json(entry) for entry in listed]})
         return
     width = view().width
     group = ""
-    for entry in known.values():
+    for entry in listed:
         if entry.group != group:
             out(("\n" if group else "") + entry.group)
             group = entry.group
         line = f"  {entry.code:<22} {entry.title}"
-        out(line if not width or len(line) <= width else line[: width - 1] + "…")
+        out(cut(line, width) if width else line)
     out()
     out("next: holdfast explain CODE")

@@ -196,7 +196,7 @@ shared_options(cli)
 
 def main() -> NoReturn:
     """Run the command; every error ends in one message and one exit code."""
-    arguments = sys.argv[1:]
+    arguments, result = sys.argv[1:], sys.stdout  # click puts another in its place if nobody reads
     try:
         code = cli.main(arguments, prog_name="holdfast", standalone_mode=False)
     except click.exceptions.Exit as leave:
@@ -205,8 +205,8 @@ def main() -> NoReturn:
         code = _nobody_reads()
     except KeyboardInterrupt:
         code = 130
-    except SystemExit:  # click leaves so when nobody reads, and when it completes words for a shell
-        if "_HOLDFAST_COMPLETE" in os.environ:
+    except SystemExit:
+        if sys.stdout is result:
             raise
         code = _nobody_reads()
     except Exception as error:  # the last boundary: whatever happened becomes a message and a code

@@ -181,6 +181,8 @@ def _removed(ahead: Ahead) -> list[Row]:
 def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
     """Why, and what happens to the files of the step."""
     words = _cause(outlook)
+    if counted := ahead.counted.get(step_id):
+        words = words.replace(sentence(outlook.reason), counted)
     if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
         whose = "your edit of" if outlook.is_edited else "what lies at"
         words += f"; {whose} {_paths(outlook.edited)} is stored, then replaced"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import click
 
 from holdfast import wire
 from holdfast.cli.failure import failure_lines, failure_next
+from holdfast.cli.measure import age_words
 from holdfast.cli.people import BY_PEOPLE, Decided, decided, decided_in
 from holdfast.cli.place import (
     Place,
@@ -25,6 +26,7 @@ from holdfast.cli.show import load_state
 from holdfast.cli.whytext import LEAST, Root, Told, commands_for, otherwise, print_told, told_json
 from holdfast.core.causes import Cause, causes, unchanged_words
 from holdfast.core.changes import unchanged_parts
+from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.engine.evidence import Texts
@@ -174,10 +176,24 @@ def _ahead(store: Store, ahead: Ahead, step_id: StepId) -> Told:
     )
     if outlook.decision == "reuse" and key is not None:
         return _standing(told, key)
-    if outlook.decision == "maybe" and outlook.reason.code == "guard_changed":
-        note = "the kept artifact is guarded again: if it passes, it stands and nothing runs"
-        return replace(told, rows=(("first", note),))
-    return told
+    return replace(told, rows=tuple(_notes(outlook)))
+
+
+def _notes(outlook: Outlook) -> Iterator[tuple[str, str]]:
+    """What else is to be known before it runs."""
+    if outlook.means == "guard":
+        yield (
+            "first",
+            "the kept artifact is guarded again: if it passes, it stands and nothing runs",
+        )
+    elif outlook.means == "adopt":
+        yield "first", "your version is guarded: if it passes, it stands and nothing is made"
+    elif outlook.edited and outlook.means == "make":
+        yield "your edit", f"of {', '.join(outlook.edited[:4])} is stored, then replaced"
+    if outlook.failed_before and outlook.reason.code != "previous_failed":
+        yield "before", "its previous attempt failed"
+    if outlook.reason.code == "previous_failed" and outlook.also is not None:
+        yield "also", sentence(outlook.also)
 
 
 def _may_stay(ahead: Ahead, need: StepId) -> bool:
@@ -195,7 +211,7 @@ def _standing(told: Told, key: Key) -> Told:
     if kept is not None:
         took = f", took {seconds(max(told.took, LEAST))}" if told.took else ""
         origin = f"in {short(kept.run)}{took}" if kept.run else "by a person"
-        rows.append(("last made", f"{_ago(wire.now_ms() - kept.at)} {origin}"))
+        rows.append(("last made", f"{age_words(wire.now_ms() - kept.at)} {origin}"))
         rows.append(("fresh", _fresh(step, kept)))
     rows.append(("would run", f"if {_triggers(step, key)} changed"))
     head = f"{step.id} is reused: {sentence(told.reason)}." if told.reason else ""
@@ -229,10 +245,6 @@ def _triggers(step: Step, key: Key) -> str:
     if step.tool_versions:
         words.append("the version of " + ", ".join(list(step.tool_versions)[:4]))
     return " · ".join(words)
-
-
-def _ago(milliseconds: int) -> str:
-    return f"{_span(max(0, milliseconds))} ago"
 
 
 def _span(milliseconds: int) -> str:
@@ -317,6 +329,8 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
     key = past.key(step_id) if earlier is not None else None
     unchanged, words = _unchanged(key, own, len(step.data_needs), moved)
     failure = _failure(store, state, step_id)
+    broken = next((c.step for c in roots if state.steps[c.step].phase == "failed"), None)
+    above = _failure(store, state, broken) if broken and here.phase == "skipped" else []
     what = failure[0].partition(": ")[2] if failure else ""
     return Told(
         step=step,
@@ -332,7 +346,8 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
         roots=_roots(roots, step_id, past.behind),
         after=_below(state.graph.dependents.get(step_id, ()), state.plan.steps),
         failure=tuple(failure[1:]),
-        next=tuple(n for n in failure_next(state) if " why " not in n) if failure else (),
+        rows=tuple((line[2:13].strip(), line[14:]) for line in above[1:-1]),
+        next=tuple(n for n in failure_next(state) if " why " not in n) if broken else (),
         kept=earlier,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from shlex import quote
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from holdfast.cli.say import out, seconds, short
 from holdfast.cli.view import view
 from holdfast.core.causes import PASSING, Cause, Piece, part_word
-from holdfast.core.preview import Outlook
+from holdfast.core.preview import STUCK, Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.views import reason_json
 from holdfast.engine.inquiry import Shown
@@ -19,6 +18,7 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.model.event import Reason
 from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.text import cells, cut, one_line, wrap
 
 SCHEMA = "holdfast.why/1"
 MOST_LINES = 12  # of one file or value
@@ -245,7 +245,7 @@ def print_told(told: Told) -> None:
     if told.failure or told.shown or told.roots or told.maybe or told.unchanged or told.rows:
         out()
     for line in told.failure:
-        out(_fit(line))
+        _content(line)
     if told.failure and told.ran_because is not None:
         _row("ran because", sentence(told.ran_because))
     _print_changes(told)
@@ -261,6 +261,8 @@ def print_told(told: Told) -> None:
 def _head(told: Told) -> str:
     if told.decision == "run":
         verb = "will run again" if told.kept is not None else "will run"
+    elif told.decision == "wait" and told.reason is not None and told.reason.code in STUCK:
+        verb = "cannot run"
     else:
         run = short(told.run) if told.run else "no run yet"
         verb = _VERBS.get(told.decision, told.decision).format(run=run)
@@ -268,7 +270,8 @@ def _head(told: Told) -> str:
         return f"{told.step.id} {verb}."
     above = [cause.step for cause in told.causes if cause.step != told.step.id]
     if told.reason.code in PASSING and len(above) > 1:
-        return f"{told.step.id} {verb}: {len(above)} steps above it changed: {_some(above, 4)}."
+        what = f"{len(above)} steps above it {'wait' if _verb(told) == 'waits' else _verb(told)}"
+        return f"{told.step.id} {verb}: {what}: {_some(above, 4)}."
     if told.reason.code == "upstream_changed" and len(above) == 1:
         cause = next(c for c in told.causes if c.step == above[0])
         if cause.reason.code not in PASSING:
@@ -337,6 +340,8 @@ def _print_way(root: Root, told: Told, *, alone: bool) -> None:
 
 def _verb(told: Told) -> str:
     code = told.reason.code if told.reason else ""
+    if code == "awaiting_person":
+        return "waits"
     return "failed" if code.startswith("dependency_") else "changed"
 
 
@@ -365,7 +370,7 @@ def _print_piece(piece: Piece, part: str, label: str, margin: int) -> None:
     _line(label, f"{piece.name}{place}" + (f"  ({', '.join(notes)})" if notes else ""), margin)
     lines = list(_lines(piece))
     for line in lines[:MOST_LINES]:
-        out(_fit(" " * (margin + 2) + line))
+        _content(" " * (margin + 2) + line)
     if len(lines) > MOST_LINES:
         out(" " * (margin + 2) + f"… {len(lines) - MOST_LINES} more lines")
 
@@ -413,15 +418,17 @@ def commands_for(told: Told, known: Iterable[str]) -> tuple[str, ...]:
     """What can be done now; only commands that this version has."""
     name = quote(told.step.id)
     run = short(told.kept.run) if told.kept is not None and told.kept.run else ""
-    if told.decision == "wait" and told.reason and told.reason.code == "effect_unconfirmed":
+    code = told.reason.code if told.reason is not None else ""
+    if told.decision == "wait" and code == "effect_unconfirmed":
         offers = [f"holdfast retry {name}    (does it again: look at its effect first)"]
     elif told.decision == "wait":
-        offers = ["holdfast plan"]
+        above = [cause.step for cause in told.causes if cause.step != told.step.id]
+        offers = [f"holdfast why {quote(above[0])}"] if above else ["holdfast plan"]
     elif told.decision == "reuse":
         offers = [f"holdfast show {name}", f"holdfast run --force-node {name}"]
     elif told.decision in {"run", "maybe"}:
         offers = ["holdfast run"]
-        if run and told.reason is not None and told.reason.code.endswith("_changed"):
+        if run and code.endswith("_changed"):
             offers.append(f"holdfast diff {run} @ -s {name} --outputs    (after the run)")
             offers.append(f'holdfast accept {name} --from {run} --because "…"')
     elif told.decision in {"done", "reused"}:
@@ -444,21 +451,18 @@ def _line(label: str, text: str, margin: int) -> None:
 
 
 def _wrapped(first: str, later: str, text: str) -> None:
-    width = view().width
-    if not width or len(first) + len(text) <= width:
+    """A line with its continuation below it, none wider than the terminal; nothing in it begins a new one."""
+    text, width = one_line(text), view().width
+    if not width or cells(first + text) <= width:
         out((first + text).rstrip())
         return
-    lead = len(text) - len(text.lstrip())
-    for line in textwrap.wrap(
-        text.lstrip(),
-        width,
-        initial_indent=first + " " * lead,
-        subsequent_indent=later + " " * lead,
-        break_on_hyphens=False,
-    ):
-        out(line)
+    lead = " " * (len(text) - len(text.lstrip()))
+    room = max(20, width - max(len(first), len(later)) - len(lead))
+    for place, piece in enumerate(wrap(text.lstrip(), room, indent=0)):
+        out((later if place else first) + lead + piece)
 
 
-def _fit(text: str) -> str:
-    width = view().width
-    return text if not width or len(text) <= width else text[: width - 1] + "…"
+def _content(text: str) -> None:
+    """A line of somebody's content: cut where the terminal ends, never read as ours."""
+    width, text = view().width, one_line(text.expandtabs(4)).rstrip()
+    out(cut(text, width) if width else text, raw=True)

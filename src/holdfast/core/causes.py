@@ -21,7 +21,7 @@ from holdfast.model.plan import StepId
 
 NOT_KEPT = "content not kept"
 _MOST_CELLS = 1_000_000  # lines against lines; beyond it a block counts as replaced
-_FILES = ("inputs", "files", "code")
+FILE_PARTS = ("inputs", "files", "code")
 _LISTS = frozenset({"needs", "produces", "outputs", "absent", "unresolved"})
 
 Text = Callable[[str, Digest], str | None]  # of a path, under a digest; None if nobody has it
@@ -101,7 +101,7 @@ def files_in(parts: Mapping[str, Json]) -> Iterator[tuple[str, Mark]]:
     while pending:
         value = pending.pop()
         if isinstance(value, Mapping):
-            for name in _FILES:
+            for name in FILE_PARTS:
                 yield from _marks(value.get(name)).items()
             pending += [value.get("guards"), value.get("observed"), value.get("items")]
         elif isinstance(value, list | tuple):
@@ -120,6 +120,13 @@ def _mark(value: Json) -> Mark:
         target = str(value[2]) if len(value) > 2 else ""  # noqa: PLR2004 - digest, bit, target
         return Mark(Digest(str(value[0])) if value[0] else None, bool(value[1]), target)
     return Mark(None)
+
+
+def only(change: Change, names: Sequence[str]) -> Change:
+    """The same change, of these files alone."""
+    before = {name: value for name, value in _mapping(change.before).items() if name in names}
+    after = {name: value for name, value in _mapping(change.after).items() if name in names}
+    return change._replace(before=before, after=after)
 
 
 def compare_files(
@@ -154,7 +161,7 @@ def _file(path: str, was: Mark | None, now: Mark | None, old: Text, new: Text) -
 def pieces_of(change: Change, old: Text, new: Text) -> tuple[Piece, ...]:
     """What is behind a change of a part of the key."""
     before, after = change.before, change.after
-    if change.part in _FILES or change.part == "output":
+    if change.part in FILE_PARTS or change.part == "output":
         return compare_files(_marks(before), _marks(after), old, new)
     if change.part == "guards":
         was = dict(files_in(_mapping(before)))
@@ -235,7 +242,9 @@ def counted(piece: Piece) -> str:
 
 # --- causes above ---------------------------------------------------------------------------------------
 
-PASSING = frozenset({"upstream_changed", "dependency_failed", "dependency_skipped"})
+PASSING = frozenset(
+    {"upstream_changed", "dependency_failed", "dependency_skipped", "awaiting_person"}
+)
 
 
 class Cause(NamedTuple):
@@ -333,7 +342,7 @@ def unchanged_words(
     stayed, needs = above
     words: dict[str, None] = {}
     for part in unchanged:
-        if part in {"upstream", "needs", "absent", "unresolved", *_FILES}:
+        if part in {"upstream", "needs", "absent", "unresolved", *FILE_PARTS}:
             continue
         if part == "guards" and not _mapping(own.get("guard_config")).get("guards"):
             continue

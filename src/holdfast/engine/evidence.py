@@ -11,16 +11,21 @@ import re
 from collections.abc import Callable, Mapping
 from stat import S_ISREG
 
-from holdfast.core.causes import Mark, Piece, files_in, pieces_of
+from holdfast.core.causes import FILE_PARTS, Mark, Piece, counted, files_in, only, pieces_of
 from holdfast.core.changes import Change
+from holdfast.core.preview import Outlook
+from holdfast.core.reasons import sentence
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.event import Reason
 from holdfast.model.plan import Step
 from holdfast.ports import Store
 
 EACH = 64 * 1024
 TOGETHER = 1024 * 1024
+MOST_FILES = 500  # that are looked at for one step
+MOST_COUNTED = 5
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _PRIVATE = re.compile(
     r"(^|/)(\.env(\.[^/]*)?|\.netrc|\.npmrc|\.pypirc|id_(rsa|dsa|ecdsa|ed25519)"
@@ -47,14 +52,15 @@ class Keeper:
     def keep(self, seen: Mapping[str, Json]) -> list[tuple[Digest, bytes]]:
         """The contents behind observed parts of a key: files, and what tools said their version is."""
         blobs: list[tuple[Digest, bytes]] = []
-        total = 0
+        total = looked = 0
         for path, mark in files_in(seen):
             if mark.digest is None:
                 continue
             if mark.digest not in self._sizes:
+                looked += 1
                 self._look(path, mark.digest, TOGETHER - total, blobs)
             total += self._sizes.get(mark.digest, 0)
-            if total >= TOGETHER:
+            if total >= TOGETHER or looked >= MOST_FILES:
                 break
         tools = seen.get("tools")
         for digest in tools.values() if isinstance(tools, Mapping) else ():
@@ -119,9 +125,21 @@ class Texts:
         """What is behind a change between an earlier key and the present one."""
         return pieces_of(change, self.kept, self.now)
 
-    def recorded(self, change: Change) -> tuple[Piece, ...]:
-        """What is behind a change between two keys of the past."""
-        return pieces_of(change, self.kept, self.kept)
+    def counted(self, outlook: Outlook) -> str:
+        """The reason in words, with how much of each file differs; nothing if no file is behind it."""
+        reason = outlook.reason
+        named = reason.because[:MOST_COUNTED]
+        changes = outlook.probe.changes if outlook.probe else ()
+        told = {
+            piece.name: counted(piece)
+            for change in changes
+            if change.code == reason.code and change.part in FILE_PARTS
+            for piece in self.behind(only(change, named))
+        }
+        if not told:
+            return ""
+        words = tuple(told.get(name, name) for name in named)
+        return sentence(Reason(reason.code, (*words, *reason.because[MOST_COUNTED:])))
 
 
 def read_small(root: str, path: str) -> bytes | None:
