@@ -40,6 +40,11 @@ def test_logs_feedback_and_artifacts(project: Project) -> None:
     status = project.ok("status")
     harmless(status.out)
     assert SHOWN in status.out
+    project.write("mine.txt", "mine")
+    project.ok("amend", "a", "mine.txt", "--because", TEXT)
+    for words in (["why", "a"], ["why", "b"], ["trace"], ["plan"], ["show", "@"]):
+        said = project.call(*words)
+        harmless(said.out + said.err)
     data = project.ok("logs", "a", "--json").json
     assert data["log"] == TEXT  # whole for programs; JSON escapes what it must
 

@@ -99,12 +99,17 @@ def leaving(said: Callable[[], None]) -> Iterator[None]:
     def ended(number: int, _: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, ended), signal.signal(signal.SIGHUP, ended)
+    heard = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    before = [signal.signal(number, ended) for number in heard]
     try:
         yield
     except KeyboardInterrupt:
         said()
         sys.exit(130)
     finally:
-        signal.signal(signal.SIGTERM, before[0])
-        signal.signal(signal.SIGHUP, before[1])
+        for number, answer in zip(heard, before, strict=True):
+            signal.signal(number, answer)
