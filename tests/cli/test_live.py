@@ -36,7 +36,7 @@ def crowd(project: Project) -> None:
     project.plan({**steps, "last": last, "never": {"shell": "true", "needs": ["last"]}})
 
 
-@pytest.mark.parametrize("columns, rows", [(80, 24), (120, 40), (40, 10)])
+@pytest.mark.parametrize("columns, rows", [(80, 24), (120, 40)])
 def test_a_run_on_a_terminal(project: Project, columns: int, rows: int) -> None:
     crowd(project)
     terminal = Terminal(project, "run", "-j", "15", columns=columns, rows=rows)
