@@ -252,15 +252,19 @@ def _signals(engine: Engine, say: Callable[[str], None]) -> Iterator[None]:
         say("told to end: stopping now; resume continues from here")
         engine.stop(now=True)
 
-    loop.add_signal_handler(signal.SIGINT, interrupted)
-    loop.add_signal_handler(signal.SIGTERM, terminated)
-    loop.add_signal_handler(signal.SIGHUP, terminated)
+    answers = {
+        signal.SIGINT: interrupted,
+        signal.SIGTERM: terminated,
+        signal.SIGHUP: terminated,
+    }
+    heard = [number for number in answers if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:  # what whoever started us ignores, as nohup does, stays ignored
+        loop.add_signal_handler(number, answers[number])
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
-        loop.remove_signal_handler(signal.SIGTERM)
-        loop.remove_signal_handler(signal.SIGHUP)
+        for number in heard:
+            loop.remove_signal_handler(number)
 
 
 def secrets_missing(plan: Plan, allowed: Sequence[str]) -> list[tuple[Step, str]]:

@@ -83,6 +83,12 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+def _take_terminal_deaf() -> None:
+    """As nohup does: the end of the terminal is not heard."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _take_terminal()
+
+
 class Terminal:
     """A command on a terminal of its own."""
 
@@ -93,7 +99,7 @@ class Terminal:
         columns: int = 80,
         rows: int = 24,
         env: Mapping[str, str] | None = None,
-        controlling: bool = True,
+        deaf: bool = False,
     ) -> None:
         self._main, side = pty.openpty()
         self.resize(columns, rows)
@@ -108,7 +114,7 @@ class Terminal:
             stdout=side,
             stderr=side,
             start_new_session=True,
-            preexec_fn=_take_terminal if controlling else None,  # noqa: PLW1509 - no threads here
+            preexec_fn=_take_terminal_deaf if deaf else _take_terminal,  # noqa: PLW1509 - no threads
         )
         project._started.append(self.process)
         os.close(side)

@@ -104,7 +104,7 @@ def test_run_resume_retry_and_status_print_one_object_of_the_same_shape(project:
     again = project.run()
     is_run(again.data)
     assert again.states == dict.fromkeys(["good", "bad", "below"], "reused")
-    shown = project.ok("show", "@-1").json
+    shown = project.ok("show", "@-1", "--json").json
     is_run(shown)
     assert shown["run"] == resumed.id
 

@@ -40,6 +40,9 @@ def test_logs_feedback_and_artifacts(project: Project) -> None:
     status = project.ok("status")
     harmless(status.out)
     assert SHOWN in status.out
+    project.write("mine.txt", "mine")
+    project.ok("amend", "a", "mine.txt", "--because", TEXT)
+    harmless(project.ok("why", "a").out)
     data = project.ok("logs", "a", "--json").json
     assert data["log"] == TEXT  # whole for programs; JSON escapes what it must
 
@@ -62,4 +65,3 @@ def test_names_of_files_and_the_text_of_plans(project: Project) -> None:
     said = project.call("run")
     harmless(said.out + said.err)
     assert r"an input changed: in/x\u{1b}]0;t\u{7}\u{a}y" in said.err
-    harmless(project.ok("plan", "--force").out)

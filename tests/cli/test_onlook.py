@@ -98,8 +98,6 @@ def test_logs_say_what_is_not_there(project: Project) -> None:
     assert "has no attempt 7" in project.refused(2, "logs", "a", "--attempt", "7")
     assert "is no span of time" in project.refused(2, "logs", "a", "--since", "soon")
     assert "is no pattern" in project.refused(2, "logs", "a", "--grep", "(")
-    project.run()
-    assert "has no attempt in r-" in project.refused(2, "logs", "a")
 
 
 def test_what_a_step_with_secrets_writes_is_shown_only_when_they_are_struck_out(

@@ -28,6 +28,7 @@ EXIT = {
     "paused": 130,
 }
 MOST_STEPS = 20
+MOST_TIMED = 2000
 
 
 def conclude(
@@ -38,8 +39,21 @@ def conclude(
     if as_json:
         out_json(run_json(state, file=file, now=now))
     else:
-        print_lines(end_block(state, now, driven=driven, words=last_words(store, state)))
+        usual = usual_times(store, state) if state.counts["reused"] else {}
+        saved = sum(usual.get(s, 0) for s, step in state.steps.items() if step.phase == "reused")
+        words = last_words(store, state)
+        print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved))
     return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]
+
+
+def usual_times(store: Store, state: State) -> dict[StepId, int]:
+    """How many milliseconds the steps of a run usually take; of a very large plan nobody waits for that."""
+    if len(state.steps) > MOST_TIMED:
+        return {}
+    from holdfast.engine.foresee import timings
+
+    found = timings(store, state.plan, state.line)
+    return {step_id: timing.p50 for step_id, timing in found.items()}
 
 
 def last_words(store: Store, state: State) -> dict[StepId, str]:

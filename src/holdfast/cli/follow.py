@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
+from holdfast.cli.ending import usual_times
 from holdfast.cli.progress import Teller
 from holdfast.cli.say import out_line, talk
 from holdfast.cli.view import view, width_now
@@ -71,14 +73,8 @@ class Objects(Silent):
 
 
 @contextmanager
-def following(
-    store: Store,
-    *,
-    quiet: bool = False,
-    usual: Mapping[StepId, int] | None = None,
-    hint: str = "",
-) -> Iterator[Follower]:
-    """The follower that fits the view. `usual` is how many milliseconds steps took before."""
+def following(store: Store, *, quiet: bool = False, hint: str = "") -> Iterator[Follower]:
+    """The follower that fits the view."""
     how = view()
     quiet = quiet or how.quiet
     teller = Teller(store, voice=how.mode == "a11y", verbose=how.verbose > 0)
@@ -89,7 +85,8 @@ def following(
     elif how.live:
         from holdfast.cli.live import LiveView
 
-        with LiveView(teller, how, usual or {}, hint) as live:
+        usual = partial(usual_times, store)
+        with LiveView(teller, how, usual, hint) as live:
             yield live
     else:
         yield Lines(teller)

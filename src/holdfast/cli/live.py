@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -48,10 +48,13 @@ HINT = "Ctrl-C stops after the running steps, twice stops now"
 class LiveView:
     """Draws a run while it runs. Told by the engine's thread, draws on its own."""
 
-    def __init__(self, teller: Teller, how: View, usual: Mapping[StepId, int], hint: str) -> None:
+    def __init__(
+        self, teller: Teller, how: View, usual: Callable[[State], Mapping[StepId, int]], hint: str
+    ) -> None:
         self._teller = teller
         self._verbose = how.verbose > 0
-        self._usual = usual
+        self._look_up = usual
+        self._usual: Mapping[StepId, int] = {}
         self._hint = hint or HINT
         self._lock = threading.Lock()
         self._lines: list[str] = []
@@ -94,6 +97,7 @@ class LiveView:
     # --- told by the engine -------------------------------------------------------------------------
 
     def began(self, state: State) -> None:
+        self._usual = self._look_up(state)
         with self._lock:
             self._teller.began(state)
             self._tally = tally_of(state)

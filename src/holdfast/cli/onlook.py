@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+import click
 
 from holdfast import wire
 from holdfast.cli.follow import Follower
@@ -92,19 +93,34 @@ def look_on(store: Store, home: str, state: State, tell: Follower) -> bool:
         time.sleep(PAUSE)
 
 
+class _Ended(BaseException):
+    """A signal came; nothing on the way may take it for an error of its own."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 @contextmanager
 def leaving(said: Callable[[], None]) -> Iterator[None]:
     """A signal ends the looking on, never the run; what was drawn is taken away first."""
 
     def ended(number: int, _: FrameType | None) -> None:
-        sys.exit(128 + number)
+        raise _Ended(128 + number)
 
-    before = signal.signal(signal.SIGTERM, ended), signal.signal(signal.SIGHUP, ended)
+    heard = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    before = [signal.signal(number, ended) for number in heard]
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         said()
-        sys.exit(130)
+        raise click.exceptions.Exit(130) from error
+    except _Ended as error:
+        raise click.exceptions.Exit(error.code) from error
     finally:
-        signal.signal(signal.SIGTERM, before[0])
-        signal.signal(signal.SIGHUP, before[1])
+        for number, answer in zip(heard, before, strict=True):
+            signal.signal(number, answer)

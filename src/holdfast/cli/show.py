@@ -14,7 +14,7 @@ from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import file_option, find_run, json_option, known_step, place, place_options
 from holdfast.cli.say import out, out_json, out_line
 from holdfast.cli.status import status_lines
-from holdfast.cli.view import view
+from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.probe import read_state
@@ -22,6 +22,7 @@ from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Artifact, Entry, tree_entries
 from holdfast.model.digest import Digest, Json
 from holdfast.model.plan import RunId, StepId
+from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
 from holdfast.store.codec import event_json
 
@@ -54,18 +55,21 @@ def status(
         state = load_state(with_store, find_run(with_store, _one_of(run_id, also), where.line()))
         if watch and state.status == "running":
             _watch(with_store, where.location, state)
-        if as_json:
-            out_json(run_json(state, file=where.file, now=wire.now_ms()))
-            return 0
-        how, driven = view(), wire.is_driven(with_store, state)
-        every, voice = how.verbose > 0, how.mode == "a11y"
-        words = last_words(with_store, state)
-        words |= {step: word.words() for step, word in decided_in(with_store, state).items()}
-        now = wire.now_ms()
-        print_lines(status_lines(state, now, words, driven=driven, every=every, voice=voice))
+        _print_run(with_store, state, where.file, every=view().verbose > 0, as_json=as_json)
     finally:
         with_store.close()
     return 0
+
+
+def _print_run(store: Store, state: State, file: str | None, *, every: bool, as_json: bool) -> None:
+    now = wire.now_ms()
+    if as_json:
+        out_json(run_json(state, file=file, now=now))
+        return
+    driven, words = wire.is_driven(store, state), last_words(store, state)
+    words |= {step: word.words() for step, word in decided_in(store, state).items()}
+    voice = view().mode == "a11y"
+    print_lines(status_lines(state, now, words, driven=driven, every=every, voice=voice))
 
 
 def _one_of(first: str | None, second: str | None) -> str | None:
@@ -108,7 +112,7 @@ def show(
     try:
         if ref.startswith(("r-", "@")):
             state = load_state(with_store, find_run(with_store, ref, where.line()))
-            out_json(run_json(state, file=where.file, now=wire.now_ms()))
+            _print_run(with_store, state, where.file, every=True, as_json=as_json)
             return 0
         artifact = _find_artifact(with_store, ref, where.line())
         if artifact is None:
@@ -258,14 +262,16 @@ def trace(
     with_store = where.open(readonly=True)
     try:
         run = find_run(with_store, run_id, where.line())
+        width = width_now()
         for recorded in with_store.read(f"run:{run}"):
             data = event_json(recorded)
             if as_json:
                 out_line(data)
             else:
                 rest = {k: v for k, v in data.items() if k not in {"seq", "ts", "event"}}
-                body = json.dumps(rest, ensure_ascii=False)[:160]
-                out(f"{data['seq']:>5} {data['ts']} {data['event']} {body}", raw=True)
+                body = one_line(json.dumps(rest, ensure_ascii=False))
+                line = f"{data['seq']:>5} {data['ts']} {data['event']} {body}"
+                out(cut(line, width) if width else line, raw=True)
         if view().mode == "jsonl":
             state = load_state(with_store, run)
             out_json(run_json(state, file=where.file, now=wire.now_ms()))
