@@ -57,7 +57,9 @@ def test_a_back_up_is_the_store_again(project: Project) -> None:
     for words in (("history", "--json"), ("pin", "--list", "--json"), ("trace", "@", "--json")):
         assert other.ok(*words).out == project.ok(*words).out
     assert other.ok("verify", "--json").json["problems"] == []
-    assert other.why("b") == project.why("b")
+    theirs, ours = other.why("b"), project.why("b")
+    for part in ("decision", "reason", "changed", "unchanged"):
+        assert theirs[part] == ours[part]
     assert set(run_here(other).counts.items()) >= {("reused", 3), ("done", 0)}
     assert project.ran() == []
     assert other.read("one.txt") == "mine\n"
@@ -192,6 +194,15 @@ def _strange(field: str, value: object) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def _odd_plan(content: bytes) -> Callable[[Entries], None]:
+    def spoil(entries: Entries) -> None:
+        digest = hashlib.sha256(content).hexdigest()
+        entries[f"contents/{digest[:2]}/{digest}"] = content
+        forged(entries, _strange("plan", digest))
+
+    return spoil
+
+
 BAD: dict[str, tuple[Callable[[Entries], None], str]] = {
     "path": (lambda e: _rename(e, "contents/", "contents/../../x"), "does not belong"),
     "absolute": (lambda e: e.update({"/etc/passwd": b""}), "does not belong"),
@@ -217,6 +228,13 @@ BAD: dict[str, tuple[Callable[[Entries], None], str]] = {
     "step": (lambda e: forged(e, _strange("step", "nowhere")), "no step of this plan"),
     "field": (lambda e: forged(e, lambda item: item["event"].update(x=1)), "unknown field 'x'"),
     "plan": (lambda e: forged(e, _strange("plan", "0" * 64)), "is missing"),
+    "list as plan": (_odd_plan(b"[]"), "cannot be read"),
+    "odd steps": (
+        _odd_plan(b'{"schema": "holdfast.plan/1", "name": "x", "steps": {"a": 5}}'),
+        "cannot be read",
+    ),
+    "deep plan": (_odd_plan(b"[" * 200_000), "cannot be read"),
+    "no plan": (_odd_plan(b"\xff\x00"), "cannot be read"),
     "artifact": (lambda e: forged(e, _strange("digest", "0" * 64)), "is missing"),
 }
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.event import Options
 from holdfast.store.codec import first_hash, next_hash
+from tests.cli.here import run_here
 from tests.cli.project import Project
 
 LARGE = "head -c 100000 /dev/zero | tr '\\0' x"
@@ -202,3 +204,15 @@ def test_the_index_of_artifacts_is_made_again_from_the_journals(project: Project
     assert again.codes == {"a": "amended", "b": "unchanged"}
     assert project.ran() == []
     assert project.ok("rebuild", "--json").json["changed"] is False
+
+
+def test_an_index_in_another_order_is_found(project: Project) -> None:
+    project.plan({"a": {"shell": "echo one"}})
+    run_here(project)
+    run_here(project, Options(force=True))
+    assert project.ok("verify").code == 0
+    with project.database() as database:
+        database.execute("UPDATE artifact SET number = 100 - number")
+    assert "does not follow from the journals" in project.refused(9, "verify")
+    project.ok("rebuild")
+    assert project.ok("verify").code == 0

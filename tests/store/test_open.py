@@ -14,7 +14,7 @@ from holdfast.model.digest import digest_bytes
 from holdfast.model.event import StopRequested
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch
-from holdfast.store.migrate import VERSION
+from holdfast.store.migrate import APPLICATION_ID, MIGRATIONS, VERSION
 from holdfast.store.sqlite import SqliteStore
 
 STOP = StopRequested(RunId("r-1"), now=True, by="ann")
@@ -87,6 +87,31 @@ def test_a_directory_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         SqliteStore.open(str(tmp_path / "file" / "store"), create=True)
 
 
+@pytest.mark.req("R68")
+def test_a_store_of_an_older_holdfast_is_brought_to_the_present_format(place: str) -> None:
+    os.makedirs(place)
+    raw = apsw.Connection(f"{place}/state.db")
+    raw.pragma("journal_mode", "WAL")
+    raw.execute(MIGRATIONS[0])
+    raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    raw.execute("PRAGMA user_version = 1")
+    raw.execute("INSERT INTO line(project, name) VALUES('', 'main')")
+    raw.execute("INSERT INTO run(id, line, fence) VALUES('r-1', 1, 1)")
+    old = bytes.fromhex(digest_bytes(b"old"))
+    raw.execute("INSERT INTO blob(digest, content) VALUES(?, ?)", (old, b"old"))
+    raw.close()
+    with pytest.raises(StoreError, match="format 1 of an older Holdfast") as caught:
+        SqliteStore.open(place, create=False, readonly=True)
+    assert caught.value.hint == "'holdfast rebuild' brings it to the present one"
+    with SqliteStore.open(place, create=False) as store:
+        assert [row.imported for row in store.runs()] == [False]
+        assert [(item.size, item.at) for item in store.stored()] == [(3, 0)]
+        assert list(store.check()) == []
+    with SqliteStore.open(place, create=False, readonly=True) as store:
+        assert store.get(digest_bytes(b"old")) == b"old"
+
+
+@pytest.mark.req("R68")
 def test_a_store_of_a_newer_holdfast_is_refused(place: str) -> None:
     SqliteStore.open(place, create=True).close()
     raw = apsw.Connection(f"{place}/state.db")

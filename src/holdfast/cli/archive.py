@@ -158,15 +158,26 @@ def import_(
 
 def _import(where: Place, path: str, max_bytes: int, *, yes: bool, quiet: bool) -> dict[str, Json]:
     with Archive.open(path, max_bytes) as archive:
-        for row in archive.runs(imported=True):
-            if problem := run_problem(archive, row):
-                raise UsageError(f"'{path}' is refused: {problem}")
+        _check_runs(archive)
         answer = _describe(archive, path)
         add = _restore if archive.kind == "store" else _add
         changed = add(where, archive, yes=yes)
         if not quiet:
             _say(archive, path, changed=changed)
     return {**answer, "changed": changed}
+
+
+def _check_runs(archive: Archive) -> None:
+    """Every run in it can be read: its plan is one, and its events follow from each other."""
+    for row in archive.runs(imported=True):
+        try:
+            problem = run_problem(archive, row)
+        except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+            raise UsageError(
+                f"'{archive.path}' is refused: the plan of run '{row.run}' cannot be read"
+            ) from error
+        if problem:
+            raise UsageError(f"'{archive.path}' is refused: {problem}")
 
 
 def _describe(archive: Archive, path: str) -> dict[str, Json]:

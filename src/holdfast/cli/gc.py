@@ -12,7 +12,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.ask import confirm, who
-from holdfast.cli.measure import Duration, Size, age_words, count, size_words
+from holdfast.cli.measure import Duration, Size, age_words, count, cut, size_words
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short, talk
 from holdfast.cli.view import view
@@ -33,15 +33,15 @@ from holdfast.store.host import gone, this_process
 
 DEFAULT_KEEP = 30 * 86_400_000
 WHY = {
-    "newest": "newest of its line",
+    "newest": "newest of the line",
     "unfinished": "not finished",
     "young": "young enough",
     "wanted": "within the bounds",
     "pinned": "pinned",
-    "stands": "its artifact stands for a step",
-    "reused": "a kept run reuses its artifact",
-    "effect": "an effect was never confirmed",
-    "held": "an engine holds its line",
+    "stands": "with an artifact that stands for a step",
+    "reused": "with an artifact that a kept run reuses",
+    "effect": "with an effect that was never confirmed, or after one",
+    "held": "of a line that an engine holds",
 }
 SHOWN = 10
 _Busy = Sequence[tuple[str, str, Holder]]
@@ -224,13 +224,13 @@ def _litter(found: Done) -> str:
 
 def _repaid(sweep: Sweep) -> str:
     if not sweep.lost:
-        return "nothing that is removed would have to be made again"
+        return "nothing of it would have to be made again"
     work = sum(item.work_ms for item in sweep.lost)
     steps = sorted({item.step for item in sweep.lost})
     names = ", ".join(steps[:5]) + (" …" if len(steps) > 5 else "")  # noqa: PLR2004
     return (
-        f"going back to an older version would cost again: {count(len(sweep.lost), 'artifact')},"
-        f" {seconds(work)} of work ({names})"
+        f"to make again if ever wanted: {count(len(sweep.lost), 'artifact')},"
+        f" {seconds(work)} of work\n" + cut(f"  {names}")
     )
 
 

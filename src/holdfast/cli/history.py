@@ -1,25 +1,23 @@
-"""history and ls: which runs there were, and which steps the plan has."""
+"""history: which runs there were, newest first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import click
 
 from holdfast import wire
-from holdfast.cli.measure import Duration, age_words, moment
-from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.measure import Duration, age_words, cut, moment
+from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short
 from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.engine.probe import read_state
-from holdfast.errors import UsageError
-from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, RunEnded, RunRested
-from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.model.plan import RunId
 from holdfast.ports import Holder, RunRow, Store
 from holdfast.store.host import gone
 
@@ -148,6 +146,8 @@ def asked(options: Options) -> str:
     words += ["--cutoff"] if options.cutoff else []
     words += [f"--on-drift {options.on_drift}"] if options.on_drift != "adopt" else []
     words += ["--join"] if options.joined else []
+    words += [f"-s {step}" for step in options.select[:3]]
+    words += [f"(and {len(options.select) - 3} more)"] if len(options.select) > 3 else []  # noqa: PLR2004
     return " ".join(words)
 
 
@@ -155,18 +155,17 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
     drawn = view().mode == "rich"
     for item in seen:
         state = item.state
-        counts = state.counts
-        complete = counts["done"] + counts["reused"]
-        took = (state.ended_at or item.last_at) - state.started_at
+        complete = f"{state.counts['done'] + state.counts['reused']}/{len(state.steps)}"
+        took = seconds(max(0, (state.ended_at or item.last_at) - state.started_at))
         when = age_words(now - state.started_at) if drawn else moment(state.started_at)
-        line = f" {item.row.line}" if every_line else ""
+        line = f"{item.row.line}  " if every_line else ""
         out(
-            f"{short(item.row.run)} {item.word:<11}{line} {when}, {seconds(max(0, took))},"
-            f" {complete}/{len(state.steps)} done, {counts['reused']} reused"
-            + (f" · {item.asked}" if item.asked != "run" else "")
+            f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {state.counts['reused']:>4}"
+            f" reused  {line}{when}, {took}"
         )
-        if item.failure:
-            out(_cut(f"  {item.failure}"))
+        for note in (item.failure, "" if item.asked == "run" else f"asked: {item.asked}"):
+            if note:
+                out(cut(f"            {note}"))
     if not seen:
         out("no run fits" if known else "there is no run yet")
     elif len(seen) < known:
@@ -174,12 +173,6 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
     out(
         "next: holdfast status RUN    holdfast why STEP --run RUN" if seen else "next: holdfast run"
     )
-
-
-def _cut(text: str) -> str:
-    """On a terminal a line stays a line."""
-    width = view().width
-    return text if not width or len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _seen_json(item: Seen) -> dict[str, Json]:
@@ -201,105 +194,3 @@ def _seen_json(item: Seen) -> dict[str, Json]:
         "imported": item.row.imported,
         "previous": state.previous,
     }
-
-
-# --- ls ---------------------------------------------------------------------------------------
-
-
-@click.command(
-    epilog="\b\nExample:\n  holdfast ls\n  holdfast ls --long\n  holdfast ls --paths | xargs wc -c"
-)
-@click.option("--long", "long_", is_flag=True, help="With what generates it and its description.")
-@click.option("--paths", is_flag=True, help="The paths that steps produce, instead of their names.")
-@click.option("--keys", is_flag=True, help="With the config ref of the newest artifact.")
-@click.option("--runs", is_flag=True, help="The ids of the runs of this line, newest first.")
-@click.option(
-    "--output-format",
-    type=click.Choice(["name", "path", "json"]),
-    default="name",
-    help="Names, produced paths, or one JSON object.",
-)
-@click.argument("plan", required=False)
-@place_options
-@json_option
-def ls(
-    plan: str | None,
-    output_format: str,
-    store: str | None,
-    plan_id: str | None,
-    *,
-    long_: bool,
-    paths: bool,
-    keys: bool,
-    runs: bool,
-    as_json: bool,
-) -> int:
-    """List names, one a line: steps of the plan, what they produce, or runs."""
-    where = place(plan, store, plan_id)
-    if runs:
-        return _ls_runs(where, as_json=as_json or output_format == "json")
-    loaded = where.load().plan
-    steps = list(loaded.steps.values())
-    as_json = as_json or output_format == "json"
-    newest = _newest(where, loaded) if keys or as_json else {}
-    if as_json:
-        shown: list[Json] = [_step_json(step, newest.get(step.id)) for step in steps]
-        out_json({"schema": "holdfast.ls/1", "steps": shown})
-        return 0
-    for step in steps:
-        if paths or output_format == "path":
-            for path in step.produces:
-                out(path)
-        else:
-            out(_named(step, newest.get(step.id), long_=long_, keys=keys))
-    return 0
-
-
-def _named(step: Step, newest: Artifact | None, *, long_: bool, keys: bool) -> str:
-    words: list[str] = [step.id]
-    if keys:
-        words.append(newest.config_ref if newest else "-")
-    if long_:
-        words.append(step.uses)
-        words += [f"needs {','.join(need.step for need in step.needs)}"] if step.needs else []
-        words += [f"makes {','.join(step.produces)}"] if step.produces else []
-        words += [step.description.partition("\n")[0]] if step.description else []
-    return "  ".join(words)
-
-
-def _newest(where: Place, plan: Plan) -> Mapping[StepId, Artifact]:
-    if not where.exists():
-        return {}
-    store = where.open(readonly=True)
-    try:
-        return store.newest_of_all(plan.project, plan.name)
-    finally:
-        store.close()
-
-
-def _step_json(step: Step, newest: Artifact | None) -> dict[str, Json]:
-    return {
-        "id": step.id,
-        "uses": step.uses,
-        "needs": [need.step for need in step.needs],
-        "produces": list(step.produces),
-        "description": step.description,
-        "config_ref": newest.config_ref if newest else None,
-        "digest": newest.digest if newest else None,
-    }
-
-
-def _ls_runs(where: Place, *, as_json: bool) -> int:
-    if not where.exists():
-        raise UsageError("there is no run yet", hint="holdfast run")
-    store = where.open(readonly=True)
-    try:
-        rows = store.runs(where.line(), imported=True)
-    finally:
-        store.close()
-    if as_json:
-        out_json({"schema": "holdfast.ls/1", "runs": [row.run for row in reversed(rows)]})
-        return 0
-    for row in reversed(rows):
-        out(row.run)
-    return 0

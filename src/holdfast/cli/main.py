@@ -36,7 +36,7 @@ COMMANDS = {
     "logs": "holdfast.cli.show:logs",
     "trace": "holdfast.cli.show:trace",
     "history": "holdfast.cli.history:history",
-    "ls": "holdfast.cli.history:ls",
+    "ls": "holdfast.cli.listing:ls",
     "export": "holdfast.cli.archive:export",
     "import": "holdfast.cli.archive:import_",
     "gc": "holdfast.cli.gc:gc",

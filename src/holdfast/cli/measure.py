@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 import click
 
+from holdfast.cli.view import view
+
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -76,3 +78,9 @@ def moment(at: int) -> str:
 def count(number: int, noun: str) -> str:
     """'1 run', '2 runs'."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def cut(text: str) -> str:
+    """On a terminal a line stays a line; elsewhere nothing is cut."""
+    width = view().width
+    return text if not width or len(text) <= width else f"{text[: width - 1]}…"

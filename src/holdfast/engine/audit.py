@@ -20,6 +20,7 @@ from holdfast.model.event import (
     RunCollected,
     RunImported,
     RunOpened,
+    RunStarted,
     StepAccepted,
     StepAmended,
     StepUndone,
@@ -55,13 +56,42 @@ def audit(store: Store) -> Audit:
             bits |= UNREADABLE
     if not problems:
         index = [replace(row, number=0) for row in store.artifacts()]
-        if sorted(map(repr, index)) != sorted(map(repr, rebuilt_index(store))):
+        if not _follows(store, index, rebuilt_index(store), rows):
             problems.append(
                 "the index of artifacts does not follow from the journals: holdfast rebuild"
             )
             bits |= CORRUPT
     blobs = sum(1 for _ in store.blobs())
     return Audit(tuple(problems), bits, len(rows), events, blobs)
+
+
+def _follows(
+    store: Store, index: Sequence[Artifact], rebuilt: Sequence[Artifact], rows: Sequence[RunRow]
+) -> bool:
+    """Whether the index has the rows that the journals give, those of each step in the same order.
+
+    Engines that share a line accept at the same time; only the index knows the order between them.
+    """
+    if sorted(map(repr, index)) != sorted(map(repr, rebuilt)):
+        return False
+    shared = {row.run for row in rows if row.imported or _is_joined(store, row)}
+    ours, theirs = (
+        [row for row in found if row.status == "accepted" and row.run not in shared]
+        for found in (index, rebuilt)
+    )
+
+    def steps(found: Sequence[Artifact]) -> dict[tuple[str, str, str], list[Artifact]]:
+        by_step: dict[tuple[str, str, str], list[Artifact]] = {}
+        for row in found:
+            by_step.setdefault((row.project, row.line, row.step), []).append(row)
+        return by_step
+
+    return steps(ours) == steps(theirs)
+
+
+def _is_joined(store: Store, row: RunRow) -> bool:
+    first = next(store.read(f"run:{row.run}")).event
+    return isinstance(first, RunStarted) and first.options.joined
 
 
 def run_problem(store: Facts, row: RunRow) -> str:
