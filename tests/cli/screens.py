@@ -1,5 +1,6 @@
 """Screens: what a command prints, compared whole, at 80 and 120 columns and plain."""
 
+import getpass
 import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -35,6 +36,7 @@ def _zeros(text: str) -> str:
 def steady(text: str, project: Project) -> str:
     """What is printed, without what differs from day to day: ids, digests, times, places."""
     text = text.replace(str(project.root), "/project").replace(str(project.home), "/home")
+    text = re.sub(rf"\bby {re.escape(getpass.getuser())}\b", "by ann", text)
     for pattern, put in _VARYING:
         text = pattern.sub(put, text)
     return text

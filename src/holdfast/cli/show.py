@@ -60,7 +60,9 @@ def status(
         how, driven = view(), wire.is_driven(with_store, state)
         every, voice = how.verbose > 0, how.mode == "a11y"
         words = last_words(with_store, state)
-        words |= {step: word.words() for step, word in decided_in(with_store, state).items()}
+        words |= {
+            step: f"by {word.words()}" for step, word in decided_in(with_store, state).items()
+        }
         now = wire.now_ms()
         print_lines(status_lines(state, now, words, driven=driven, every=every, voice=voice))
     finally:
