@@ -96,6 +96,16 @@ class Holder:
     sharing: bool  # it writes claims, because it knows of the others
 
 
+class Lock(Protocol):
+    """A lock that ends with the process that has it, whatever the store says."""
+
+    def try_lock(self) -> bool:
+        """Take it if nobody has it; does not wait."""
+
+    def release(self) -> None:
+        """Give it back, if it was taken."""
+
+
 class Stat(NamedTuple):
     """What tells that a file has not changed since it was hashed."""
 

@@ -179,7 +179,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     """Everything an engine is given."""
     from holdfast.engine.world import World
     from holdfast.process.run import sweep
-    from holdfast.store.host import gone, this_process
+    from holdfast.store.host import gone, line_lock, this_process
 
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
     return World(
@@ -191,6 +191,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         clock=now_ms,
         new_id=lambda: str(uuid.uuid4()),
         gone=gone,
+        lock=lambda project, line: line_lock(location, project, line),
         sweep=sweep,
         ignores=ignore_rules,
         inline=frozenset(wishes.functions),

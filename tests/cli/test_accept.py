@@ -54,7 +54,7 @@ def test_an_accepted_result_stands_under_the_present_key_and_names_who_and_why(
     assert project.read("out.txt") == "one\n"
     assert project.ran() == ["b"], "no guard and no command of 'a' ran"
     shown = project.ok("status").out
-    assert f"a person accepted this version, {getpass.getuser()}: {BECAUSE}" in shown
+    assert f"a person accepted this version, by {getpass.getuser()}: {BECAUSE}" in shown
     assert BECAUSE in project.ok("why", "a", "--run", "@").out
     row = project.ok("show", "a", "--json").json
     assert (row["source"], row["verified"]) == ("accepted", False)

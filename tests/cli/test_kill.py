@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -203,3 +204,16 @@ def test_two_runs_started_at_once_are_one_that_runs_and_one_that_is_refused(
     codes = sorted(finish(engine).code for engine in engines)
     assert codes == [0, 7, 7]
     assert project.ran() == ["s"]
+
+
+@pytest.mark.req("R67")
+def test_an_engine_that_is_taken_for_dead_still_keeps_others_out(project: Project) -> None:
+    project.plan({"s": {"shell": project.sh(project.gate("go"))}})
+    engine = project.begun_by("run", step="s")
+    engine.send_signal(signal.SIGSTOP)  # its heart stands still
+    project.database().execute("DELETE FROM holder")
+    assert "locked by a process" in project.refused(7, "run", "--poll", "0.05")
+    assert project.ran() == ["s"]
+    kill(engine)
+    project.open("go")
+    assert project.run("--poll", "0.05").code == 0, "the lock ended with its process"

@@ -43,6 +43,7 @@ _PAINT = {
     "help": "36",
     "next": "36",
 }
+_EDITS = {"+": "32", "-": "31", "@": "36"}
 _SIGN = re.compile(r"^( *)([·▸⏸✓=✗–])(?= )", re.MULTILINE)
 _HEAD = re.compile(r"^(error(?:\[\w+\])?|hint|help|next)(?=:)", re.MULTILINE)
 
@@ -67,6 +68,16 @@ def into_the_void(stream: TextIO) -> None:
     """From now on nobody listens, or the exit would fail over it."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def out_edit(text: str, margin: str = "") -> None:
+    """A line of a text diff: words of others, painted by the sign that it begins with."""
+    if sys.stdout is None:
+        return
+    line = shown(text, sys.stdout, raw=True)
+    if view().colour and line[:1] in _EDITS:
+        line = f"\x1b[{_EDITS[line[0]]}m{line}\x1b[0m"
+    sys.stdout.write(f"{margin}{line}\n")
 
 
 def talk(text: str) -> None:

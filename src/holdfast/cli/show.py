@@ -67,7 +67,7 @@ def _print_run(store: Store, state: State, file: str | None, *, every: bool, as_
         out_json(run_json(state, file=file, now=now))
         return
     driven, words = wire.is_driven(store, state), last_words(store, state)
-    words |= {step: word.words() for step, word in decided_in(store, state).items()}
+    words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
     voice = view().mode == "a11y"
     print_lines(status_lines(state, now, words, driven=driven, every=every, voice=voice))
 

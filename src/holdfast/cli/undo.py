@@ -17,7 +17,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
-from holdfast.cli.say import out, out_json, short, talk
+from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import State
 from holdfast.edits.apply import FileChange
@@ -105,7 +105,12 @@ def undo_command(
             said, found, ended = _undo(where, with_store, scope, because)
     finally:
         with_store.close()
-    _tell(said, found, ended, dry_run=dry_run, as_json=as_json)
+    if as_json:
+        _tell_json(said, found, ended, dry_run=dry_run)
+    else:
+        _tell(said, found, ended, dry_run=dry_run)
+        again = f"holdfast undo {named(what) if scope.step else what}"
+        out(f"next: {again if dry_run else 'holdfast plan    holdfast run'}")
     return 0
 
 
@@ -221,41 +226,33 @@ def _foreseen(found: Found) -> list[StepUndone]:
     ]
 
 
-def _tell(
-    said: Sequence[StepUndone],
-    found: Found,
-    ended: Sequence[RunId],
-    *,
-    dry_run: bool,
-    as_json: bool,
+def _tell_json(
+    said: Sequence[StepUndone], found: Found, ended: Sequence[RunId], *, dry_run: bool
 ) -> None:
-    items, refusals = found.items, found.refusals
-    if as_json:
-        undone: list[Json] = [
-            _item_json(event, item) for event, item in zip(said, items, strict=True)
-        ]
-        out_json(
-            {
-                "schema": "holdfast.undo/1",
-                "dry_run": dry_run,
-                "undone": undone,
-                "not_undone": [{"step": r.step, "why": r.why} for r in refusals],
-                "superseded": list(ended),
-            }
-        )
-        return
-    for event, item in zip(said, items, strict=True):
+    undone: list[Json] = [
+        _item_json(event, item) for event, item in zip(said, found.items, strict=True)
+    ]
+    out_json(
+        {
+            "schema": "holdfast.undo/1",
+            "dry_run": dry_run,
+            "undone": undone,
+            "not_undone": [{"step": r.step, "why": r.why} for r in found.refusals],
+            "superseded": list(ended),
+        }
+    )
+
+
+def _tell(
+    said: Sequence[StepUndone], found: Found, ended: Sequence[RunId], *, dry_run: bool
+) -> None:
+    for event, item in zip(said, found.items, strict=True):
         _print_item(event, item, dry_run=dry_run)
-    for refusal in refusals:
+    for refusal in found.refusals:
         out(f"not undone: {refusal.step}: {refusal.why}")
     for run in ended:
         word = "would be superseded" if dry_run else "is superseded"
         out(f"{short(run)} was not finished and {word}: it cannot go on from what is undone")
-    out(
-        "next: holdfast undo … without --dry-run"
-        if dry_run
-        else "next: holdfast plan    holdfast run"
-    )
 
 
 def _item_json(event: StepUndone, item: Undoing) -> dict[str, Json]:

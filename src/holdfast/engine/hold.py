@@ -2,6 +2,10 @@
 
 An engine holds its line alone unless it was told to join. One that joins waits until every engine
 that was there before has said that it writes claims; from then on claims keep them apart.
+
+Who holds a line alone also keeps a lock of the operating system where there is one. It ends with the
+process and with nothing else: an engine that was taken for dead, because its heart stood still, still
+has it. One that was just killed may keep it for a moment, until its last thread is gone.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from holdfast.errors import FencedError, HeldError
 from holdfast.model.event import StopRequested
 from holdfast.model.plan import RunId
 from holdfast.ports import Holder
+
+LOCK_POLLS = 5  # how long a process that is said to be gone may still have the lock
 
 
 class Hold:
@@ -30,9 +36,37 @@ class Hold:
         self.sharing = False
         self.others: tuple[Holder, ...] = ()
         self.stop_asked: bool | None = None
+        self._lock = world.lock(project, line) if world.lock is not None else None
 
     def take(self, *, join: bool) -> None:
         """Enter the line; HeldError if a live engine holds it and this one may not join."""
+        if not join:
+            self._take_lock()
+        try:
+            self._enter(join=join)
+        except BaseException:
+            self._give_lock()
+            raise
+
+    def _take_lock(self) -> None:
+        """Take the lock; HeldError if a process has it and does not end."""
+        end = time.monotonic() + LOCK_POLLS * self._world.poll_seconds
+        while self._lock is not None and not self._lock.try_lock():
+            for other in self._others():
+                if not self._world.gone(other.owner):
+                    raise _held(other, self._line, self._world.clock())
+            if time.monotonic() > end:
+                raise HeldError(
+                    f"line '{self._line}' is locked by a process that does not say who it is",
+                    hint="wait for it, or end it; a lock ends with its process",
+                )
+            time.sleep(min(self._world.poll_seconds, 0.05))
+
+    def _give_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def _enter(self, *, join: bool) -> None:
         store, mine = self._world.store, self._world.owner
         others = store.enter(self._project, self._line, mine, alone=not join)
         while others:
@@ -120,7 +154,10 @@ class Hold:
 
     def release(self) -> None:
         """Leave the line."""
-        self._world.store.leave(self._world.owner.engine)
+        try:
+            self._world.store.leave(self._world.owner.engine)
+        finally:
+            self._give_lock()
 
 
 def _held(holder: Holder, line: str, now: int) -> HeldError:

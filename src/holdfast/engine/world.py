@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from holdfast.model.event import Recorded
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Executor, IgnoreRules, Owner, Store
+from holdfast.ports import Executor, IgnoreRules, Lock, Owner, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class World:
     """Everything outside.
 
     `home` is a directory of Holdfast's own; `inline` names steps that are functions of this process;
-    `gone` tells whether another engine's process has ended.
+    `gone` tells whether another engine's process has ended; `lock` gives the lock of a line (project,
+    name) that a process keeps while it holds it alone, None where there is no such thing.
     """
 
     store: Store
@@ -29,6 +30,7 @@ class World:
     gone: Callable[[Owner], bool]
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
+    lock: Callable[[str, str], Lock] | None = None
     inline: Collection[StepId] = frozenset()
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     parallel: int = 1

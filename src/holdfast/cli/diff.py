@@ -1,0 +1,410 @@
+"""diff: what differs between two runs, two plans, two attempts, or between one of them and now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+import click
+
+from holdfast import wire
+from holdfast.cli.pieces import Contents, Piece, pieces
+from holdfast.cli.place import file_option, json_option, place, place_options
+from holdfast.cli.say import out, out_edit, out_json, seconds, short
+from holdfast.cli.sides import Attempt, Side, attempt, now, side
+from holdfast.core.compare import PlanChange, ValueChange, plan_change, text_change, value_changes
+from holdfast.errors import UsageError
+from holdfast.model.digest import Json
+from holdfast.model.plan import StepId
+from holdfast.model.text import one_line
+from holdfast.ports import Store
+
+MOST_LINES = 40
+WIDEST_VALUE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which parts were asked for; none means a summary of all."""
+
+    plan: bool
+    outputs: bool
+    time: bool
+    full: bool
+    steps: frozenset[StepId]
+
+    @property
+    def summary(self) -> bool:
+        """Whether only a summary was asked for."""
+        return not (self.plan or self.outputs or self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Everything that differs."""
+
+    before: Side
+    after: Side
+    plan: PlanChange
+    outputs: Sequence[Piece] | None
+    times: dict[StepId, tuple[int, int]]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether plan and outputs are the same; how long it took is no difference."""
+        return self.plan.is_empty and not self.outputs
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast diff @-1 @\n  holdfast diff @-1 @ --outputs -s brief\n"
+    "  holdfast diff main --plan\n  holdfast diff brief@1 brief@2"
+)
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="[B]", required=False)
+@click.option("--plan", "plans", is_flag=True, help="Steps added, removed and changed, with text.")
+@click.option("--outputs", is_flag=True, help="Artifacts: text, JSON values, or sizes.")
+@click.option("--time", "times", is_flag=True, help="How long each step took.")
+@click.option("-s", "--step", "steps", multiple=True, metavar="STEP", help="Only this step.")
+@click.option("--full", is_flag=True, help="Whole diffs, however long.")
+@click.option("--exit-code", is_flag=True, help="Exit 1 if something differs.")
+@file_option
+@place_options
+@json_option
+def diff(
+    before: str,
+    after: str | None,
+    steps: tuple[str, ...],
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    plans: bool,
+    outputs: bool,
+    times: bool,
+    full: bool,
+    exit_code: bool,
+    as_json: bool,
+) -> int:
+    """Say what differs between A and B; without B, between A and how things are now.
+
+    A and B are runs (@ is the last, @-1 the one before, or an id), plan files, git commits (plans only), or
+    two attempts (STEP@1 STEP@2). What is equal is not shown.
+    """
+    where = place(plan, store, plan_id)
+    wanted = Wanted(plans, outputs, times, full, frozenset(StepId(name) for name in steps))
+    with_store = where.open(readonly=True) if where.exists() else None
+    try:
+        first = attempt(with_store, before, where.line())
+        if first is not None and with_store is not None:
+            second = attempt(with_store, after or f"{first.step}@{first.number + 1}", where.line())
+            if second is None:
+                raise UsageError(f"'{before}' is an attempt and '{after}' is not")
+            differs = _attempts(with_store, first, second, full=full, as_json=as_json)
+            return 1 if exit_code and differs else 0
+        old = side(where, with_store, before)
+        new = side(where, with_store, after) if after else now(where, with_store, old)
+        found = _difference(with_store or wire.empty_store(), old, new, wanted)
+    finally:
+        if with_store is not None:
+            with_store.close()
+    if as_json:
+        out_json(_as_json(found))
+    else:
+        _print(found, wanted, (before, after))
+    return 1 if exit_code and not found.is_empty else 0
+
+
+def _difference(store: Store, old: Side, new: Side, wanted: Wanted) -> Difference:
+    known = {*old.plan.steps, *new.plan.steps}
+    if unknown := wanted.steps - known:
+        raise UsageError(f"neither side has a step '{min(unknown)}'")
+    change = plan_change(old.plan, new.plan)
+    if wanted.steps:
+        change = PlanChange(
+            tuple(s for s in change.added if s in wanted.steps),
+            tuple(s for s in change.removed if s in wanted.steps),
+            tuple(c for c in change.changed if c.step in wanted.steps),
+            (),
+        )
+    found: list[Piece] | None = None
+    if old.files is not None and new.files is not None:
+        contents, names = (
+            (Contents(store, old.root), Contents(store, new.root)),
+            (old.name, new.name),
+        )
+        found = []
+        for step_id in _shared(old, new):
+            if not wanted.steps or step_id in wanted.steps:
+                found += pieces(step_id, old.files[step_id], new.files[step_id], contents, names)
+    elif wanted.outputs:
+        alone = old if old.files is None else new
+        raise UsageError(f"'{alone.name}' has only a plan, no outputs", hint="compare two runs")
+    times = _times(old, new, wanted)
+    if wanted.time and not times:
+        raise UsageError("how long steps took is known of runs only", hint="compare two runs")
+    return Difference(old, new, change, found, times)
+
+
+def _shared(old: Side, new: Side) -> list[StepId]:
+    """The steps that have something on both sides, in the order of the plan."""
+    return [s for s in old.plan.steps if s in (old.files or {}) and s in (new.files or {})]
+
+
+def _times(old: Side, new: Side, wanted: Wanted) -> dict[StepId, tuple[int, int]]:
+    if old.state is None or new.state is None:
+        return {}
+    one, two = old.state.steps, new.state.steps
+    return {
+        step_id: (one[step_id].duration_ms, two[step_id].duration_ms)
+        for step_id in one
+        if step_id in two
+        and "done" in {one[step_id].phase, two[step_id].phase}
+        and (not wanted.steps or step_id in wanted.steps)
+    }
+
+
+# --- for programs ---------------------------------------------------------------------------------
+
+
+def _side_json(item: Side) -> dict[str, Json]:
+    return {"name": item.name, "run": item.run}
+
+
+def _change_json(change: ValueChange) -> dict[str, Json]:
+    return {
+        "path": change.path,
+        "how": change.how,
+        "before": change.before,
+        "after": change.after,
+    }
+
+
+def _piece_json(piece: Piece) -> dict[str, Json]:
+    return {
+        "step": piece.step,
+        "path": piece.path or None,
+        "how": piece.how,
+        "before": piece.before,
+        "after": piece.after,
+        "sizes": list(piece.sizes),
+        "lines": list(piece.lines),
+        "changes": [_change_json(change) for change in piece.changes],
+    }
+
+
+def _as_json(found: Difference) -> dict[str, Json]:
+    outputs: Json = None
+    if found.outputs is not None:
+        outputs = [_piece_json(piece) for piece in found.outputs]
+    return {
+        "schema": "holdfast.diff/1",
+        "a": _side_json(found.before),
+        "b": _side_json(found.after),
+        "equal": found.is_empty,
+        "plan": {
+            "added": list(found.plan.added),
+            "removed": list(found.plan.removed),
+            "changed": [
+                {"step": change.step, "keys": [_change_json(key) for key in change.keys]}
+                for change in found.plan.changed
+            ],
+            "top": [_change_json(change) for change in found.plan.top],
+        },
+        "outputs": outputs,
+        "time_ms": {step: list(pair) for step, pair in found.times.items()},
+        "unread": list(found.after.faults),
+    }
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def _print(found: Difference, wanted: Wanted, given: tuple[str, str | None]) -> None:
+    out(f"{found.before.name} → {found.after.name}")
+    if wanted.plan or wanted.summary:
+        _print_plan(found.plan, whole=wanted.plan, full=wanted.full)
+    if wanted.outputs or (wanted.summary and found.outputs is not None):
+        _print_outputs(found, whole=wanted.outputs, full=wanted.full)
+    if wanted.time or (wanted.summary and found.times):
+        _print_times(found.times, whole=wanted.time)
+    for fault in found.after.faults:
+        out(f"  not compared: {fault}")
+    if wanted.summary:
+        words = " ".join(quote(word) for word in given if word)
+        more = [f"holdfast diff {words} --plan"] if not found.plan.is_empty else []
+        more += [f"holdfast diff {words} --outputs"] if found.outputs else []
+        out("next: " + ("    ".join(more) or "holdfast history"))
+
+
+def _print_plan(change: PlanChange, *, whole: bool, full: bool) -> None:
+    if change.is_empty:
+        out("plan      equal")
+        return
+    counts = [
+        f"{len(names)} {word}"
+        for names, word in (
+            (change.added, "added"),
+            (change.removed, "removed"),
+            (change.changed, "changed"),
+        )
+        if names
+    ]
+    out(f"plan      {', '.join(counts) or 'its head changed'}")
+    for step_id in change.added:
+        out(f"  + {step_id}")
+    for step_id in change.removed:
+        out(f"  - {step_id}")
+    for item in change.changed:
+        out(f"  ~ {item.step}: {', '.join(key.path for key in item.keys)}")
+        if whole:
+            for key in item.keys:
+                _print_value(key, full=full)
+    for key in change.top:
+        out(f"  ~ {key.path}")
+        if whole:
+            _print_value(key, full=full)
+
+
+def _print_value(change: ValueChange, *, full: bool) -> None:
+    """Both values of a key: short ones on a line, long texts as a diff."""
+    old, new = _words(change.before), _words(change.after)
+    is_short = max(len(old), len(new)) <= WIDEST_VALUE and "\n" not in old + new
+    if change.how == "changed" and is_short:
+        out(f"      {change.path}: {old} → {new}")
+        return
+    if not isinstance(change.before, str) and not isinstance(change.after, str):
+        _print_parts(change, full=full)
+        return
+    out(f"      {change.path}")
+    names = ("before", "after")
+    lines = text_change(_lines(change.before), _lines(change.after), names)
+    if lines is None:
+        out("        too long to compare")
+        return
+    _print_lines(lines[3:], full=full, margin="        ")
+
+
+def _print_parts(change: ValueChange, *, full: bool) -> None:
+    """The parts of a structured value that came, went or changed."""
+    empty: Json = [] if isinstance(change.after or change.before, list) else {}
+    old = empty if change.before is None else change.before
+    new = empty if change.after is None else change.after
+    for part in value_changes(old, new, change.path):
+        out(f"      {_one_value(part, full=full)}")
+
+
+def _words(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _lines(value: Json) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
+
+
+def _print_outputs(found: Difference, *, whole: bool, full: bool) -> None:
+    outputs = found.outputs or ()
+    compared = len(_shared(found.before, found.after))
+    if not outputs:
+        out(f"outputs   equal ({compared} step{'s' if compared != 1 else ''} compared)")
+        return
+    differ = len({piece.step for piece in outputs})
+    out(f"outputs   {differ} of {compared} differ")
+    for piece in outputs:
+        where = f" {one_line(piece.path)}" if piece.path else ""
+        out(f"  ~ {piece.step}{where}: {piece.words()}")
+        if whole:
+            _print_piece(piece, full=full)
+
+
+def _print_piece(piece: Piece, *, full: bool) -> None:
+    if piece.how == "text":
+        _print_lines(piece.lines, full=full)
+    elif piece.how == "json":
+        shown = piece.changes if full else piece.changes[:MOST_LINES]
+        for change in shown:
+            out(f"      {_one_value(change, full=full)}")
+        if len(shown) < len(piece.changes):
+            out(f"      … {len(piece.changes) - len(shown)} more values, --full")
+    elif piece.before and piece.after and piece.how != "mode":
+        out(f"      holdfast show {piece.before[:12]}    holdfast show {piece.after[:12]}")
+
+
+def _one_value(change: ValueChange, *, full: bool) -> str:
+    cut = one_line if full else _cut
+    old, new = (cut(_words(value)) for value in (change.before, change.after))
+    if change.how == "added":
+        return f"+ {change.path}: {new}"
+    if change.how == "removed":
+        return f"- {change.path}: {old}"
+    return f"~ {change.path}: {old} → {new}"
+
+
+def _cut(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= WIDEST_VALUE else f"{line[: WIDEST_VALUE - 1]}…"
+
+
+def _print_lines(lines: Sequence[str], *, full: bool, margin: str = "") -> None:
+    shown = lines if full else lines[:MOST_LINES]
+    for line in shown:
+        out_edit(line, margin)
+    if len(shown) < len(lines):
+        out(f"{margin}… {len(lines) - len(shown)} more lines, --full")
+
+
+def _print_times(times: dict[StepId, tuple[int, int]], *, whole: bool) -> None:
+    before, after = (sum(pair[side] for pair in times.values()) for side in (0, 1))
+    out(f"time      {seconds(before)} → {seconds(after)} in steps that ran")
+    if whole:
+        for step_id, (old, new) in times.items():
+            out(f"  {step_id}: {seconds(old)} → {seconds(new)}")
+
+
+# --- attempts -------------------------------------------------------------------------------------
+
+
+def _attempts(store: Store, first: Attempt, second: Attempt, *, full: bool, as_json: bool) -> bool:
+    """Compare what two attempts made, with what was said of the first; whether they differ."""
+    contents = (Contents(store), Contents(store))
+    found = pieces(first.step, first.files, second.files, contents, (first.name, second.name))
+    if as_json:
+        out_json(
+            {
+                "schema": "holdfast.diff/1",
+                "a": _attempt_json(first),
+                "b": _attempt_json(second),
+                "equal": not found,
+                "outputs": [_piece_json(piece) for piece in found],
+            }
+        )
+        return bool(found)
+    out(f"{first.name} → {second.name} of {short(first.run)}")
+    for item in (first, second):
+        by = f" by '{item.guard}'" if item.guard else ""
+        made = "" if item.files else ", it made nothing"
+        out(f"attempt {item.number} was {item.ended}{by}{made}")
+        lines = item.feedback.strip().splitlines()
+        for line in lines if full else lines[-MOST_LINES:]:
+            out(f"    {line}", raw=True)
+    if not found:
+        out("both made the same" if first.files else "there is nothing to compare")
+    for piece in found:
+        out(f"  ~ {piece.name}: {piece.words()}")
+        _print_piece(piece, full=full)
+    return bool(found)
+
+
+def _attempt_json(item: Attempt) -> dict[str, Json]:
+    return {
+        "name": item.name,
+        "run": item.run,
+        "ended": item.ended,
+        "guard": item.guard or None,
+        "feedback": item.feedback,
+    }

@@ -1,0 +1,67 @@
+"""What accept, undo, guard and diff print, and a run that meets a person's file."""
+
+import json
+
+from tests.cli.project import Project
+from tests.cli.screens import Screen
+
+ONE = ("plain",)
+
+
+def two_versions(project: Project) -> None:
+    notes = {"shell": "printf 'one\ntwo\n' > notes.txt", "produces": "notes.txt"}
+    facts = {"shell": "echo '" + json.dumps({"sources": 2, "year": 2026}) + "'"}
+    project.plan({"notes": notes, "facts": facts, "old": {"shell": "echo old"}})
+    project.run("-j", "1")
+    guards = [
+        {"regex": {"pattern": "(?i)two"}, "name": "has-two"},
+        {"command": ["/bin/sh", "-c", "echo 'line 3 is too long'; exit 1"], "name": "style"},
+    ]
+    notes = {"shell": "printf 'one\nTWO\nthree\n' > notes.txt", "produces": "notes.txt"}
+    facts = {"shell": "echo '" + json.dumps({"sources": 3, "year": 2026, "by": "hand"}) + "'"}
+    project.plan({"notes": notes, "facts": facts, "new": {"shell": "echo new"}})
+    project.run("-j", "1")
+    project.plan(
+        {"notes": {**notes, "guards": guards}, "facts": facts, "new": {"shell": "echo new"}}
+    )
+
+
+def test_diff(project: Project, screen: Screen) -> None:
+    two_versions(project)
+    screen("diff", "@-1", "@", name="diff-summary")
+    screen("diff", "@-1", "@", "--outputs", name="diff-outputs")
+    screen("diff", "@", "--plan", name="diff-plan")
+
+
+def test_diff_of_attempts(project: Project, screen: Screen) -> None:
+    guard = {"regex": {"pattern": "^2"}, "name": "second"}
+    project.plan({"a": {"shell": "echo $HOLDFAST_ATTEMPT", "guards": [guard], "retries": 1}})
+    project.run("-j", "1")
+    screen("diff", "a@1", "a@2", name="diff-attempts")
+
+
+def test_guard(project: Project, screen: Screen) -> None:
+    two_versions(project)
+    screen("guard", "notes", name="guard-rejects")
+    screen("guard", "facts", name="guard-none", modes=ONE)
+
+
+def test_accept_and_undo(project: Project, screen: Screen) -> None:
+    two_versions(project)
+    screen("undo", "@", "--dry-run", name="undo-dry-run")
+    screen(
+        "accept", "notes", "--from", "@-1", "--because", "wording only", name="accept", modes=ONE
+    )
+    screen("why", "notes", name="accept-why", modes=ONE)
+    project.run("-j", "1")
+    screen("status", name="accept-status", modes=ONE)
+    screen("undo", "notes", name="undo-acceptance", modes=ONE)
+    project.write("notes.txt", "mine\n")
+    screen("undo", "@-1", name="undo-run", modes=("80",))
+
+
+def test_a_persons_file_is_named_when_it_is_replaced(project: Project, screen: Screen) -> None:
+    two_versions(project)
+    project.write("notes.txt", "mine\n")
+    screen("accept", "notes", "--from", "@-1", "--because", "x", name="accept-edited", modes=ONE)
+    screen("run", "-j", "1", "--on-drift", "regenerate", name="run-regenerate", modes=ONE)
