@@ -10,14 +10,11 @@ from typing import cast, get_args
 
 import click
 
-from holdfast import errors
+from holdfast.cli.catalogue import Entry, entries
 from holdfast.cli.main import COMMANDS, PANELS, SHORT, cli
-from holdfast.core.reasons import SENTENCES
-from holdfast.errors import HoldfastError
 from holdfast.formats.grammar import DEFAULTS, LIMITS, PLAN, STEP, plan_schema
 from holdfast.formats.guardlist import BESIDE, GUARD_KINDS
 from holdfast.formats.params import PARAM
-from holdfast.formats.problems import CODES
 from holdfast.formats.records import Key
 from holdfast.formats.shapes import DURATION, Shape
 from holdfast.model import event
@@ -29,6 +26,9 @@ file](../plan-file.md) explains how the keys work together."""
 REASONS = """Every decision to run, to reuse, to wait or to give up has one of these codes. The list is
 closed. In JSON: `{"code": …, "text": …, "because": […]}`; the words behind a colon are what `because`
 names: files, steps, parts."""
+PROBLEMS = """What `holdfast check` may find, with file, line and column. Codes from `P900` are warnings.
+`holdfast explain CODE` says the same in the terminal, with an example."""
+GUARDS = """What can judge a candidate. [The plan file](../plan-file.md#guards) shows how they are written."""
 ERRORS = """With `--json` an error is one object on stdout: `{"error": {"code": …, "message": …, "hint": …}}`.
 In words it goes to stderr. [Exit codes](../exit-codes.md) says what to do."""
 EVENTS = """A journal is a list of these, in the past tense, each with `seq`, `ts` and `event` (the name).
@@ -43,9 +43,10 @@ def generated() -> dict[str, str]:
     pages = {
         "commands": commands_page(),
         "plan-keys": keys_page(),
-        "reasons": reasons_page(),
-        "problems": problems_page(),
-        "errors": errors_page(),
+        "reasons": codes_page("Reasons", REASONS, "reasons"),
+        "problems": codes_page("Problems of a plan file", PROBLEMS, "plan file"),
+        "errors": codes_page("Errors", ERRORS, "errors"),
+        "guards": codes_page("Guards", GUARDS, "guards"),
         "events": events_page(),
     }
     return {f"reference/{name}.md": f"{text.strip()}\n" for name, text in pages.items()}
@@ -153,7 +154,7 @@ def keys_page() -> str:
 
 
 def keys_table(keys: Mapping[str, Key]) -> str:
-    words = {name: str(getattr(key, "words", "")) for name, key in keys.items()}
+    words = {name: key.words for name, key in keys.items()}
     said = any(words.values())
     rows = [
         (f"`{name}`", value_words(key.shape), *([words[name]] if said else []))
@@ -210,48 +211,24 @@ def choice_words(choices: list[Json]) -> str:
 # --- words of the journal and of errors -------------------------------------------------------------------
 
 
-def reasons_page() -> str:
-    rows = [(f"`{code}`", text.replace("{names}", "…")) for code, text in SENTENCES.items()]
-    return "\n\n".join(
-        [
-            "# Reasons",
-            NOTE,
-            REASONS,
-            table(("Code", "Sentence"), rows),
-        ]
-    )
-
-
-def problems_page() -> str:
-    rows = [(f"`{code}`", text) for code, text in CODES.items()]
-    return "\n\n".join(
-        [
-            "# Problems of a plan file",
-            NOTE,
-            "What `holdfast check` may find, with file, line and column. Codes from `P900` are warnings.",
-            table(("Code", "Means"), rows),
-        ]
-    )
-
-
-def errors_page() -> str:
-    found = [
-        kind
-        for _, kind in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(kind, HoldfastError) and kind is not HoldfastError
-    ]
+def codes_page(title: str, words: str, group: str) -> str:
+    """The codes of one group of the catalogue, as `holdfast explain` tells them."""
     rows = [
-        (f"`{kind.code}`", str(kind.exit_code), (inspect.getdoc(kind) or "").split("\n\n")[0])
-        for kind in sorted(found, key=lambda kind: (kind.exit_code, kind.code))
+        (f"`{entry.code}`", entry.title, long_words(entry), entry.do)
+        for entry in entries().values()
+        if entry.group == group
     ]
-    return "\n\n".join(
-        [
-            "# Errors",
-            NOTE,
-            ERRORS,
-            table(("Code", "Exit", "Means"), rows),
-        ]
+    head = ("Code", "Says", "Means", "To do")
+    return "\n\n".join([f"# {title}", NOTE, words, table(head, rows)])
+
+
+def long_words(entry: Entry) -> str:
+    """The long text, unless it only repeats the short one."""
+    means = "" if entry.means == entry.title else entry.means
+    leaves = (
+        "" if entry.exit_code is None or entry.group == "plan file" else f"exit {entry.exit_code}"
     )
+    return "; ".join(part for part in (means, entry.why, leaves) if part)
 
 
 def events_page() -> str:
