@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import PlanError
-from holdfast.formats import load_plan, render
+from holdfast.formats.planfile import load_plan
 from holdfast.formats.problems import CODES
+from holdfast.formats.render import render
 
 pytestmark = pytest.mark.req("R16", "R180", "D32", "D33")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import PlanError
-from holdfast.formats import load_text
+from holdfast.formats.planfile import load_text
 from holdfast.model.plan import Guard, Step, StepId
 
 pytestmark = pytest.mark.req("R180")

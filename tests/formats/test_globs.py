@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.formats import glob_regex
-from holdfast.model.glob import Paths
+from holdfast.model.glob import Paths, glob_regex
 
 pytestmark = pytest.mark.req("R16", "D33")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import PlanError
-from holdfast.formats import Asked, Loaded, load_plan, load_text
+from holdfast.formats.planfile import Asked, Loaded, load_plan, load_text
 from holdfast.model.plan import (
     Guard,
     Input,

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import PlanError
-from holdfast.formats import load_plan, load_text, render
 from holdfast.formats.nodes import FASTEST, PURE, Node, read
+from holdfast.formats.planfile import load_plan, load_text
 from holdfast.formats.problems import Problems
+from holdfast.formats.render import render
 from holdfast.model.plan import Need, Plan, Step, StepId
 from tests.formats.test_good_plans import EVERYTHING
 

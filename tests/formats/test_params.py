@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import PlanError, UsageError
-from holdfast.formats import Asked, load_plan, load_text
 from holdfast.formats.heading import plan_name
+from holdfast.formats.planfile import Asked, load_plan, load_text
 from holdfast.model.digest import Json
 from holdfast.model.plan import Input, Need, Plan, Step, StepId, plan_bytes, plan_from_json
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import PlanError, Problem
-from holdfast.formats import load_text, render
+from holdfast.formats.planfile import load_text
+from holdfast.formats.render import render
 
 pytestmark = pytest.mark.req("R180")
 

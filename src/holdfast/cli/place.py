@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
 from holdfast import wire
 from holdfast.errors import UsageError
 from holdfast.formats.heading import plan_name
-from holdfast.formats.planfile import Loaded, load_plan
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import RunRow, Store
+
+if TYPE_CHECKING:
+    from holdfast.formats.planfile import Loaded
 
 PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -40,6 +42,8 @@ class Place:
                 f"there is no {' or '.join(PLAN_NAMES)} here",
                 hint="name a plan file, or use -C DIR",
             )
+        from holdfast.formats.planfile import load_plan  # many commands need only the line's name
+
         params = {**(before or {}), **self.params}
         return load_plan(self.file, name=self.plan_id, params=params, find=wire.project_files)
 
