@@ -78,7 +78,7 @@ class Ahead:
 
 def look_ahead(where: Place, loaded: Loaded, options: Options) -> Foreseen:
     """A preview against the store, or against nothing if there is none yet."""
-    with _reading(where) as store:
+    with reading(where) as store:
         return _foresee(where, loaded.plan, store, options)
 
 
@@ -87,7 +87,7 @@ def gather(
 ) -> Ahead:
     """A preview with its comparison and its estimates. `against` is a run or a git revision."""
     plan = loaded.plan
-    with _reading(where) as store:
+    with reading(where) as store:
         foreseen = _foresee(where, plan, store, options)
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, plan, plan.name)
@@ -123,7 +123,8 @@ def _counted(where: Place, store: Store, foreseen: Foreseen) -> dict[StepId, str
 
 
 @contextmanager
-def _reading(where: Place) -> Iterator[Store]:
+def reading(where: Place) -> Iterator[Store]:
+    """The store to read from; an empty one if there is none yet."""
     store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
     try:
         yield store

@@ -45,6 +45,7 @@ COMMANDS = {
     "doctor": "holdfast.cli.doctor:doctor",
     "completion": "holdfast.cli.completion:completion",
     "graph": "holdfast.cli.graph:graph",
+    "impact": "holdfast.cli.impact:impact",
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
     "schema": "holdfast.cli.schema:schema",
@@ -77,6 +78,7 @@ PANELS = {
         "history",
         "ls",
         "graph",
+        "impact",
     ),
     "Connect": (
         "export",
@@ -97,6 +99,7 @@ PANELS = {
 SHORT = {
     "init": "Write a project that runs as it is.",
     "demo": "See a crash lose nothing and a change run only what it touches.",
+    "impact": "Show which steps a change of a step or a file would touch.",
     "graph": "Draw the plan: text, Mermaid, DOT, SVG or JSON.",
     "check": "Check a plan file and say everything that is wrong with it.",
     "plan": "Show what a run would do, and why, without doing it.",

@@ -1,0 +1,97 @@
+"""impact: what a change of a step or of a file would touch."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from holdfast.cli.ahead import reading, survey_of
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.say import out, out_json, seconds
+from holdfast.core.causes import files_in
+from holdfast.core.waves import Graph, graph_of
+from holdfast.engine.foresee import timings
+from holdfast.errors import EditError, UsageError
+from holdfast.model.plan import Plan, StepId
+from holdfast.ports import Store
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast impact build\n  holdfast impact src/words.py --json"
+)
+@click.argument("things", metavar="STEP|FILE…", nargs=-1, required=True)
+@file_option
+@place_options
+@json_option
+def impact(
+    things: tuple[str, ...],
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Show which steps would run again if these steps or files changed; nothing is run."""
+    where = place(plan, store, plan_id)
+    loaded = where.load()
+    graph = graph_of(loaded.plan)
+    with reading(where) as opened:
+        direct = _direct(where, loaded.plan, opened, things)
+        known = timings(opened, loaded.plan, loaded.plan.name)
+    touched = sorted(_reached(graph, direct), key=graph.rank.__getitem__)
+    took = sum(known[step].p50 for step in touched if step in known)
+    if as_json:
+        out_json(
+            {
+                "schema": "holdfast.impact/1",
+                "direct": [step for step in touched if step in direct],
+                "steps": list(touched),
+                "total": len(graph.order),
+                "duration_ms": took,
+            }
+        )
+        return 0
+    width = max(map(len, touched), default=0)
+    for step in touched:
+        above = [need for need in loaded.plan.steps[step].data_needs if need in touched]
+        why = f"reads {direct[step]}" if direct.get(step) else f"needs {', '.join(above)}"
+        out(f"~ {step:<{width}}  {'the step itself' if direct.get(step) == '' else why}")
+    about = f" · about {seconds(took)} of work" if took else ""
+    out(f"{len(touched)} of {len(graph.order)} steps{about}")
+    return 0
+
+
+def _direct(where: Place, plan: Plan, store: Store, things: tuple[str, ...]) -> dict[StepId, str]:
+    """The steps that are named, or that read a file that is named; with the file."""
+    found = {StepId(thing): "" for thing in things if StepId(thing) in plan.steps}
+    paths = {
+        os.path.relpath(os.path.realpath(thing), os.path.realpath(where.root)): thing
+        for thing in things
+        if StepId(thing) not in plan.steps
+    }
+    if not paths:
+        return found
+    survey, used = survey_of(where, plan, store), set()
+    for step in plan.steps.values():
+        try:
+            reads = {path for path, _ in files_in(survey.observe(step).parts)}
+        except EditError:
+            continue
+        for path in reads & paths.keys():
+            found.setdefault(step.id, path)
+            used.add(path)
+    for path in paths.keys() - used:
+        if os.path.exists(os.path.join(where.root, path)):
+            raise UsageError(f"no step reads '{paths[path]}'", hint="holdfast ls --paths")
+        raise UsageError(f"'{paths[path]}' is neither a step nor a file", hint="holdfast ls")
+    return found
+
+
+def _reached(graph: Graph, direct: dict[StepId, str]) -> set[StepId]:
+    """The steps and all that read what they make, directly or not."""
+    reached = set(direct)
+    for step in graph.order:
+        if any(need in reached for need in graph.steps[step].data_needs):
+            reached.add(step)
+    return reached
