@@ -1,7 +1,7 @@
 """What is shown: nothing that a terminal obeys or hides, and never wider than there is room."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.model.text import cells, clean, cut, first_line, last_line, one_line, wrap
@@ -44,6 +44,8 @@ def test_what_is_cut_fits(text: str, width: int) -> None:
     assert cells(cut(text, width)) <= width
 
 
+@example("  a", 2)
+@example("      漢a", 4)
 @given(st.text(st.sampled_from("ab 漢é-")), st.integers(2, 30))
 def test_what_is_wrapped_fits_and_nothing_is_left_out(text: str, width: int) -> None:
     lines = wrap(text, width)

@@ -79,11 +79,12 @@ def wrap(line: str, width: int, *, indent: int = 4) -> list[str]:
     """
     if width <= 0 or cells(line) <= width:
         return [line]
-    begin = " " * (len(line) - len(line.lstrip(" ")))
+    depth = len(line) - len(line.lstrip(" "))
+    begin = " " * depth if depth < width // 2 else ""
     hang = begin + " " * indent if len(begin) + indent < width // 2 else ""
     lines: list[str] = []
     room = begin
-    for word in re.findall(r" *[^ ]+", line[len(begin) :]):
+    for word in re.findall(r" *[^ ]+", line[depth:]):
         if cells(room) + cells(word) <= width:
             room += word
             continue
