@@ -1,5 +1,6 @@
 """Screens of why and explain, and how errors look."""
 
+from tests.cli.here import run_here
 from tests.cli.project import Project, kill
 from tests.cli.screens import Screen
 from tests.cli.test_why import NL, chain
@@ -8,10 +9,10 @@ from tests.cli.test_why import NL, chain
 def test_a_change_of_an_input_and_what_follows_from_it(project: Project, screen: Screen) -> None:
     steps = chain(project)
     screen("why", "extract", name="never-ran", modes=("80",))
-    project.run()
-    screen("why", "extract", "--not", name="reused", modes=("plain", "80"))
+    run_here(project)
+    screen("why", "extract", "--not", name="reused", modes=("80",))
     project.write("sources/nl.md", NL.replace("24", "34") + "a long line " * 12 + "\n")
-    screen("why", "extract", name="input-changed")
+    screen("why", "extract", name="input-changed", modes=("plain", "80"))
     screen("why", "publish", name="chain")
     project.write("sources/nl.md", NL)
     project.write("check.sh", "test $(wc -w < $HOLDFAST_ARTIFACT) -lt 200\n")
@@ -28,8 +29,8 @@ def test_a_failed_step_and_an_unknown_one(project: Project, screen: Screen) -> N
     project.write("check.sh", "echo too long: 340 words; echo cut it; exit 1\n")
     steps["brief"]["retries"] = 2
     project.plan(steps)
-    project.run()
-    screen("why", "brief", "--run", "@", name="failed", modes=("plain", "80"))
+    run_here(project)
+    screen("why", "brief", "--run", "@", name="failed", modes=("80",))
     screen("why", "publish", "--run", "@", name="skipped", modes=("80",))
     screen("why", "brif", name="unknown-step", modes=("80",))
 
@@ -39,7 +40,7 @@ def test_what_is_waited_for(project: Project, screen: Screen) -> None:
     steps["extract"]["shell"] = project.sh(project.gate("go"))
     project.plan(steps)
     engine = project.begun_by("run", step="extract")
-    screen("why", "brief", "--wait", name="wait", modes=("plain", "80"))
+    screen("why", "brief", "--wait", name="wait", modes=("80",))
     kill(engine)
 
 
@@ -47,5 +48,5 @@ def test_codes_are_explained(screen: Screen) -> None:
     screen("explain", "guard_rejected", name="explain-reason", modes=("plain", "80"))
     screen("explain", "P030", name="explain-problem", modes=("80",))
     screen("explain", "7", name="explain-exit", modes=("80",))
-    screen("explain", "exit-codes", name="explain-group", modes=("plain", "80"))
+    screen("explain", "exit-codes", name="explain-group", modes=("80",))
     screen("explain", "guard_rejectd", name="explain-unknown", modes=("80",))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.here import run_here
 from tests.cli.project import Project, kill
 
 ROOT = """\
@@ -51,7 +52,7 @@ def said(project: Project, *words: str) -> str:
 @pytest.mark.req("R169")
 def test_a_changed_file_is_shown_with_its_lines_and_what_stayed(project: Project) -> None:
     chain(project)
-    run = project.run().id
+    run = run_here(project).run
     project.write("sources/nl.md", NL.replace("24", "34") + "more\n")
     answer = project.why("extract")
     (change,) = answer["changed"]
@@ -78,7 +79,7 @@ def test_a_changed_file_is_shown_with_its_lines_and_what_stayed(project: Project
 @pytest.mark.req("R169")
 def test_the_root_cause_comes_first_with_its_chain_and_content(project: Project) -> None:
     steps = chain(project)
-    project.run()
+    run_here(project)
     project.write("sources/nl.md", NL.replace("24", "34"))
     text = said(project, "publish")
     assert ROOT in text
@@ -101,7 +102,7 @@ def test_the_root_cause_comes_first_with_its_chain_and_content(project: Project)
     own = said(project, "brief")
     assert own.index("changed     prompt:2") < own.index("also above  size")
 
-    project.run()
+    run_here(project)
     project.write("sources/nl.md", "all new\n")
     past = said(project, "publish", "--run", "@")
     assert "+ sales rose 34 %" in past, "the run is told from what it saw, not from the disk"
@@ -125,7 +126,7 @@ def test_many_causes_and_long_chains_stay_readable(project: Project) -> None:
         steps[f"s{n}"] = {"shell": "true", "needs": above}
         above = [f"s{n}"]
     project.plan(steps)
-    project.run()
+    run_here(project)
     steps["root0"]["with"] = {"n": 2}
     project.plan(steps)
     text = said(project, "s11")
@@ -145,7 +146,7 @@ def test_why_not_says_what_stands_and_what_would_make_it_run(project: Project) -
     steps = chain(project)
     steps["extract"]["fresh_for"] = "7d"
     project.plan(steps)
-    run = project.run().id
+    run = run_here(project).run
     answer = project.why("extract", "--not")
     assert (answer["decision"], answer["reason"]["code"]) == ("reuse", "unchanged")
     assert answer["notes"]["fresh"] == "for another 6 days"
@@ -197,7 +198,7 @@ def test_a_limit_and_a_failure_are_told_as_what_is_waited_for(project: Project) 
     assert "1 of 1 attempts are used" in text
     assert "next: holdfast resume" in text
     project.plan({"a": {"shell": "exit 1"}, "b": {"shell": "true", "needs": ["a"]}})
-    project.run()
+    run_here(project)
     assert "it is skipped, a step it needs failed: a" in said(project, "b", "--wait")
     root = said(project, "b", "--run", "@")
     assert "root cause  a: its command failed" in root
@@ -210,7 +211,7 @@ def test_a_failed_step_is_told_with_its_last_words_and_what_it_blocks(project: P
     project.write("check.sh", "echo too long: 340 words; exit 1\n")
     steps["brief"]["retries"] = 2
     project.plan(steps)
-    project.run()
+    run_here(project)
     text = said(project, "brief", "--run", "@")
     assert text.startswith("brief failed in r-")
     assert "guard 'short' rejected 3 of 3 attempts." in text
@@ -261,7 +262,7 @@ def test_content_that_is_gone_is_never_an_error(project: Project) -> None:
     project.write("sources/big.md", "x" * 70_000)
     steps = {"s": {"shell": "true", "inputs": ["sources/*", "sources/.env"]}}
     project.plan(steps)
-    project.run()
+    run_here(project)
     stored = b"".join(p.read_bytes() for p in project.store.rglob("*") if p.is_file())
     assert b"hunter2" not in stored, "files that usually hold secrets are not kept"
     project.write("sources/.env", "TOKEN=other\n")

@@ -187,6 +187,14 @@ def test_a_long_chain_needs_no_recursion() -> None:
     assert (cause.step, len(cause.way)) == ("s0", 5000)
 
 
+def test_many_causes_in_a_deep_plan_cost_no_more_than_the_plan() -> None:
+    names = [f"s{n}" for n in range(20_000)]
+    chain = graph_of(graph(">".join(names)))
+    found = causes(chain, sid(names[-1]), {sid(name): Reason("prompt_changed") for name in names})
+    assert len(found) == len(names)
+    assert sum(len(cause.way) for cause in found) < len(names)
+
+
 # --- what stayed ----------------------------------------------------------------------------------------
 
 

@@ -168,7 +168,9 @@ def told_json(told: Told) -> dict[str, Json]:
                 ],
             }
             for cause in told.causes
+            if cause.way
         ],
+        "more_roots": sum(not cause.way for cause in told.causes),
         "may_change": list(told.maybe),
         "after": [name.partition(" ")[0] for name in told.after],
         "notes": dict(told.rows),

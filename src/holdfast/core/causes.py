@@ -247,12 +247,17 @@ PASSING = frozenset(
 )
 
 
+MOST_WAYS = 50  # causes whose way is worked out: ways are as long as the plan is deep
+
+
 class Cause(NamedTuple):
     """A root cause: a step that changed by itself, and the way down to the step that was asked for."""
 
     step: StepId
     reason: Reason
-    way: tuple[StepId, ...]  # the cause first, the step that was asked for last
+    way: tuple[
+        StepId, ...
+    ]  # the cause first, the step that was asked for last; of the nearest only
 
 
 def causes(graph: Graph, step_id: StepId, reasons: Mapping[StepId, Reason]) -> tuple[Cause, ...]:
@@ -267,7 +272,8 @@ def causes(graph: Graph, step_id: StepId, reasons: Mapping[StepId, Reason]) -> t
         reason = reasons[current]
         above = [s for s in _above(graph, current, reason) if s in reasons]
         if reason.code not in PASSING or not above:
-            found.append(Cause(current, reason, tuple(_way(current, below))))
+            way = tuple(_way(current, below)) if len(found) < MOST_WAYS else ()
+            found.append(Cause(current, reason, way))
         for need in above:
             if need not in below:
                 below[need] = current
