@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, talk
-from holdfast.engine.audit import audit, rebuilt_index
+from holdfast.engine.audit import audit, follows, rebuilt_index
 from holdfast.model.digest import Json
 
 
@@ -61,7 +61,7 @@ def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json
         rows = rebuilt_index(with_store)
         before = [replace(row, number=0) for row in with_store.artifacts()]
         with_store.replace_artifacts(rows)
-        changed = before != rows
+        changed = not follows(with_store, before, rows)
     finally:
         with_store.close()
     if as_json:

@@ -12,7 +12,7 @@ from holdfast import wire
 from holdfast.cli.ending import last_words, print_lines
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import file_option, find_run, json_option, known_step, place, place_options
-from holdfast.cli.say import out, out_json, out_line
+from holdfast.cli.say import out, out_json, out_line, short
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
@@ -69,7 +69,11 @@ def _print_run(store: Store, state: State, file: str | None, *, every: bool, as_
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
     voice = view().mode == "a11y"
-    print_lines(status_lines(state, now, words, driven=driven, every=every, voice=voice))
+    lines = status_lines(state, now, words, driven=driven, every=every, voice=voice)
+    if any(row.run == state.run and row.imported for row in store.runs(imported=True)):
+        lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
+        lines[-1] = f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"
+    print_lines(lines)
 
 
 def _one_of(first: str | None, second: str | None) -> str | None:

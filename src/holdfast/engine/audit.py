@@ -56,7 +56,7 @@ def audit(store: Store) -> Audit:
             bits |= UNREADABLE
     if not problems:
         index = [replace(row, number=0) for row in store.artifacts()]
-        if not _follows(store, index, rebuilt_index(store), rows):
+        if not follows(store, index, rebuilt_index(store)):
             problems.append(
                 "the index of artifacts does not follow from the journals: holdfast rebuild"
             )
@@ -65,15 +65,14 @@ def audit(store: Store) -> Audit:
     return Audit(tuple(problems), bits, len(rows), events, blobs)
 
 
-def _follows(
-    store: Store, index: Sequence[Artifact], rebuilt: Sequence[Artifact], rows: Sequence[RunRow]
-) -> bool:
+def follows(store: Store, index: Sequence[Artifact], rebuilt: Sequence[Artifact]) -> bool:
     """Whether the index has the rows that the journals give, those of each step in the same order.
 
     Engines that share a line accept at the same time; only the index knows the order between them.
     """
     if sorted(map(repr, index)) != sorted(map(repr, rebuilt)):
         return False
+    rows = store.runs(imported=True)
     shared = {row.run for row in rows if row.imported or _is_joined(store, row)}
     ours, theirs = (
         [row for row in found if row.status == "accepted" and row.run not in shared]
