@@ -435,6 +435,24 @@ class TestArtifacts:
         assert [row.digest for row in store.artifacts()] == [ref("one")]
         keep(store, artifact(content="two", attempt=2), artifact(content="three", run="r-2"))
 
+    def test_what_is_withdrawn_uncovers_what_stood_before_it(self, store: Store) -> None:
+        first, second = artifact(content="one"), artifact(content="two", attempt=2)
+        other = artifact("test", "two", attempt=2)
+        keep(store, first, second, other)
+        store.commit(Batch(withdrawn=[second]))
+        found = store.find("shop", "main", StepId("build"), ref("key"))
+        assert found is not None
+        assert found.digest == ref("one")
+        assert found == store.newest("shop", "main", StepId("build"))
+        assert found == store.newest_of_all("shop", "main")[StepId("build")]
+        assert [(row.step, row.status) for row in store.artifacts()] == [
+            ("build", "accepted"),
+            ("build", "withdrawn"),
+            ("test", "accepted"),
+        ]
+        store.commit(Batch(withdrawn=[second, artifact("never")]))
+        assert store.find("shop", "main", StepId("build"), ref("key")) == found
+
     def test_a_rebuilt_index_takes_the_place_of_the_old_one(self, store: Store) -> None:
         keep(store, artifact("a"), artifact("b"))
         rows = [artifact("c"), artifact("a", line="docs"), artifact("b")]

@@ -140,6 +140,25 @@ def test_a_kept_artifact_is_guarded_again_if_only_its_guards_changed() -> None:
     assert chosen(more) == Choice("run", Reason("guard_changed"))
 
 
+def test_an_artifact_that_may_not_be_reused_is_not_guarded_again_either() -> None:
+    probe = newest(change("guards", "guard_changed"))
+    assert probe.newest is not None
+    moved = replace(probe, newest=replace(probe.newest, reusable=False))
+    assert chosen(moved) == Choice("run", Reason("guard_changed"))
+
+
+def test_what_a_person_undid_runs_again_for_that_reason() -> None:
+    assert chosen(replace(newest(), undone=True)) == Choice("run", Reason("undone"))
+    failed = replace(newest(), undone=True, previous="failed")
+    assert chosen(failed).reason == Reason("previous_failed"), "tried again since"
+
+
+def test_what_a_person_accepted_is_reused_as_such() -> None:
+    accepted = artifact(source="accepted")
+    probe = Probe(S.id, REFS, found=accepted)
+    assert chosen(probe) == Choice("reuse", Reason("accepted_by_person"), accepted)
+
+
 def test_what_the_changed_guards_refused_is_made_anew_and_what_was_cut_off_is_guarded_again() -> (
     None
 ):
