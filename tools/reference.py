@@ -44,7 +44,7 @@ def generated() -> dict[str, str]:
         "commands": commands_page(),
         "plan-keys": keys_page(),
         "reasons": codes_page("Reasons", REASONS, "reasons"),
-        "problems": codes_page("Problems of a plan file", PROBLEMS, "plan file"),
+        "problems": codes_page("Problems of a plan file", PROBLEMS, "plan-file"),
         "errors": codes_page("Errors", ERRORS, "errors"),
         "guards": codes_page("Guards", GUARDS, "guards"),
         "events": events_page(),
@@ -218,6 +218,8 @@ def codes_page(title: str, words: str, group: str) -> str:
         for entry in entries().values()
         if entry.group == group
     ]
+    if not rows:
+        raise ValueError(f"the catalogue has no group '{group}'")
     head = ("Code", "Says", "Means", "To do")
     return "\n\n".join([f"# {title}", NOTE, words, table(head, rows)])
 
@@ -226,7 +228,7 @@ def long_words(entry: Entry) -> str:
     """The long text, unless it only repeats the short one."""
     means = "" if entry.means == entry.title else entry.means
     leaves = (
-        "" if entry.exit_code is None or entry.group == "plan file" else f"exit {entry.exit_code}"
+        "" if entry.exit_code is None or entry.group == "plan-file" else f"exit {entry.exit_code}"
     )
     return "; ".join(part for part in (means, entry.why, leaves) if part)
 

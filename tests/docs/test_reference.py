@@ -24,7 +24,7 @@ def test_every_command_key_code_and_event_has_its_place() -> None:
     assert all(f"\n### {kind_of(noun)}\n" in events for noun in nouns)
     codes = "".join(PAGES[f"reference/{p}.md"] for p in ("reasons", "problems", "errors", "guards"))
     for entry in entries().values():
-        assert f"| `{entry.code}` |" in codes or entry.group == "exit codes"
+        assert f"| `{entry.code}` |" in codes or entry.group == "exit-codes"
 
 
 def test_every_key_of_a_plan_says_what_it_means() -> None:
