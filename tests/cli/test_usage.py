@@ -48,7 +48,7 @@ def test_a_cycle_is_refused_with_its_path(project: Project) -> None:
 
 def test_looking_never_creates_a_store(project: Project) -> None:
     project.plan({"s": {"shell": project.sh()}})
-    assert "1 steps" in project.ok("check").out
+    assert "1 step" in project.ok("check").out
     assert project.ok("plan", "--json").json["steps"]["s"]["decision"] == "run"
     assert project.why("s")["reason"]["code"] == "never_ran"
     for words in (("status",), ("show", "s"), ("trace",), ("verify",), ("resume",), ("retry", "s")):
