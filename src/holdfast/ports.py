@@ -29,7 +29,10 @@ class ClaimKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """New events at the end of one journal; refused unless the journal ends at `expected`."""
+    """New events at the end of one journal; refused unless the journal ends at `expected`.
+
+    Without events it only states that the journal ends there, whoever holds the run.
+    """
 
     journal: str
     expected: int

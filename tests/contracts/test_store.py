@@ -158,6 +158,19 @@ class TestJournals:
         with pytest.raises(ConflictError):
             store.commit(Batch(appends=[Append("line:a", 1, [])]))
 
+    def test_anybody_may_state_where_the_journal_of_a_run_ends(self, store: Store) -> None:
+        started(store)
+        run = RUN
+        stop = StopRequested(run, now=False, by="ann")
+        store.commit(
+            Batch(appends=[Append("line:main", 0, [(1, stop)]), Append(f"run:{run}", 1, ())])
+        )
+        with pytest.raises(ConflictError):
+            store.commit(
+                Batch(appends=[Append("line:main", 1, [(1, stop)]), Append(f"run:{run}", 0, ())])
+            )
+        assert store.last("line:main") == 1
+
     @pytest.mark.req("D13")
     @pytest.mark.parametrize("expected", [0, 2])
     def test_an_append_that_expects_another_end_is_refused(

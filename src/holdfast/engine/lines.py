@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from holdfast.errors import ConflictError
 from holdfast.model.artifact import Artifact
-from holdfast.model.event import LineEvent
+from holdfast.model.event import LineEvent, StepAccepted, StepAmended
 from holdfast.ports import Append, Batch, Store
 
 
@@ -24,10 +24,13 @@ def tell_line(
     while True:
         last = store.last(journal)
         at, event, rows = say()
+        appends = [Append(journal, last, [(at, event)])]
+        if isinstance(event, StepAmended | StepAccepted) and event.after_run:
+            appends.append(Append(f"run:{event.after_run}", event.after_seq, ()))
         try:
-            store.commit(Batch([Append(journal, last, [(at, event)])], rows))
+            store.commit(Batch(appends, rows))
         except ConflictError:
-            if store.last(journal) == last:
+            if all(store.last(append.journal) == append.expected for append in appends):
                 raise
             continue
         return event

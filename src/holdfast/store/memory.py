@@ -66,7 +66,7 @@ class MemoryStore:
     def commit(self, batch: Batch) -> None:
         with self._lock:
             self._check(batch)
-            for append in batch.appends:
+            for append in (append for append in batch.appends if append.events):
                 events = self._journals.setdefault(append.journal, [])
                 events.extend(
                     Recorded(seq, at, event)
@@ -87,7 +87,7 @@ class MemoryStore:
         """Refuse the whole batch before anything of it is applied."""
         ends: dict[str, int] = {}
         for append in batch.appends:
-            if append.journal.startswith(RUN):
+            if append.events and append.journal.startswith(RUN):
                 run = self._run(RunId(append.journal.removeprefix(RUN)))
                 check_fence(run.run, run.fence, append)
             last = ends.get(append.journal, self.last(append.journal))

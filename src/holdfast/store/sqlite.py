@@ -206,7 +206,7 @@ class SqliteStore:
 
     def _append(self, cursor: apsw.Cursor, append: Append, texts: _Texts) -> None:
         name = append.journal
-        if name.startswith(RUN):
+        if texts and name.startswith(RUN):
             run = name.removeprefix(RUN)
             fence = cursor.execute("SELECT fence FROM run WHERE id = ?", (run,)).fetchone()
             if fence is None:
