@@ -66,7 +66,7 @@ def test_attach_notices_that_the_engine_is_gone(project: Project) -> None:
     onlooker.stderr.readline()
     kill(engine)
     said = finish(onlooker)
-    assert "running, but its engine is gone" in said.out
+    assert "running, engine gone" in said.out
     assert said.out.splitlines()[-1] == "next: holdfast resume"
     assert said.code == 130
 

@@ -106,7 +106,7 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     abandoned = state.status == "running" and not driven
     end = now if state.status == "running" and driven else last_sign(state)
     took = seconds(max(0, end - state.since))
-    word = "running, but its engine is gone" if abandoned else str(state.status)
+    word = "running, engine gone" if abandoned else str(state.status)
     saved = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
     limit = ""
     if state.status == "limit" and state.rest is not None:

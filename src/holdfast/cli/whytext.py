@@ -432,6 +432,7 @@ def commands_for(told: Told, known: Iterable[str]) -> tuple[str, ...]:
         offers = ["holdfast run"]
         if run and code.endswith("_changed"):
             offers.append(f"holdfast diff {run} @ -s {name} --outputs    (after the run)")
+        if run and code.endswith("_changed") and code != "upstream_changed":
             offers.append(f'holdfast accept {name} --from {run} --because "…"')
     elif told.decision in {"done", "reused"}:
         offers = [f"holdfast show {name}", f"holdfast why {name}    (about now)"]
