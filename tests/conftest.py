@@ -2,11 +2,16 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 
 import pytest
 
 PROGRAMS = {"bubblewrap": "bwrap"}
+
+# A shell starts its background processes deaf to Ctrl-C, and what they start inherits that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
