@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError
 from holdfast.model.event import Recorded
-from holdfast.model.plan import Guard, Plan, Step, StepId
+from holdfast.model.plan import Guard, Plan, RunId, Step, StepId
 
 if TYPE_CHECKING:
     from holdfast.core.state import State
@@ -284,7 +284,12 @@ def empty_store() -> Store:
 
 def is_driven(store: Store, state: State) -> bool:
     """Whether a live engine drives this run."""
+    return drives(store, state.project, state.line, state.run)
+
+
+def drives(store: Store, project: str, line: str, run: RunId) -> bool:
+    """Whether a live engine drives a run of a line."""
     from holdfast.store.host import gone
 
-    holders = store.holders(state.project, state.line)
-    return any(holder.run == state.run and not gone(holder.owner) for holder in holders)
+    holders = store.holders(project, line)
+    return any(holder.run == run and not gone(holder.owner) for holder in holders)

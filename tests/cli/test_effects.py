@@ -109,3 +109,19 @@ def test_a_killed_external_command_is_held_too(project: Project) -> None:
     stopped = finish(engine)
     assert stopped.code == 3
     assert project.status().codes["publish"] == "effect_unconfirmed"
+
+
+def test_a_run_that_waits_for_a_person_is_not_left_unasked(project: Project) -> None:
+    publish(project)
+    kill(project.begun_by("run", "--yes", step="publish"))
+    project.open("sent")
+    waiting = project.resume("--yes")
+    assert waiting.data["status"] == "waiting"
+    project.ran()
+    project.plan({"make": {"shell": project.sh()}})
+    said = project.refused(2, "run")
+    assert f"{waiting.id[:10]} waits for a person; a new run takes its place" in said
+    assert project.ran() == []
+    fresh = project.run("--yes")
+    assert "was left waiting; this run takes its place" in fresh.err
+    assert project.status(waiting.id).data["status"] == "superseded"

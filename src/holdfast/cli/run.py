@@ -11,6 +11,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.detach import detach as detached
+from holdfast.cli.earlier import leave_earlier
 from holdfast.cli.ending import conclude
 from holdfast.cli.follow import Follower, following
 from holdfast.cli.notify import notify
@@ -177,9 +178,12 @@ def run(
         fail_fast=fail_fast,
         select=selected_steps(where, loaded, selected, excluded),
     )
+    yes = bool(manner["yes"])
     agreed = agree(where, loaded, options, asked, manner)
     if agreed is None:
         return 0
+    if not key:
+        leave_earlier(where, loaded.plan, yes=yes or saved is not None)
     manner["yes"] = True
     if detach:
         _check_first(loaded.plan, _manner(manner))

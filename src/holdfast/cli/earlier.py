@@ -1,0 +1,47 @@
+"""What becomes of an earlier run of the line that was left unfinished."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast import wire
+from holdfast.cli.place import Place
+from holdfast.cli.say import short, talk
+from holdfast.cli.view import view
+from holdfast.errors import UsageError
+from holdfast.model.event import RunEnded, RunRested
+from holdfast.model.plan import Plan, RunId
+from holdfast.ports import Store
+
+
+def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
+    """Say which unfinished run a new one takes the place of; ask first if that one waits for a person."""
+    if not where.exists():
+        return
+    store = where.open(readonly=True)
+    try:
+        rows = [row.run for row in store.runs(plan.name) if row.project == plan.project]
+        status = _left(store, rows[-1]) if rows else None
+        driven = status is not None and wire.drives(store, plan.project, plan.name, rows[-1])
+    finally:
+        store.close()
+    if status is None or driven:
+        return
+    run = short(rows[-1])
+    if status == "waiting" and not yes:
+        question = f"{run} waits for a person; a new run takes its place"
+        if not view().asks:
+            raise UsageError(question, hint=f"holdfast status {run}, or say --yes")
+        click.confirm(f"{question}. go on?", abort=True, err=True)
+    talk(f"{run} was left {status}; this run takes its place and reuses what it accepted")
+
+
+def _left(store: Store, run: RunId) -> str | None:
+    """How a run was left: at rest, or in the middle; None if it ended."""
+    journal = f"run:{run}"
+    for recorded in store.read(journal, max(0, store.last(journal) - 1)):
+        if isinstance(recorded.event, RunEnded):
+            return None
+        if isinstance(recorded.event, RunRested):
+            return recorded.event.status
+    return "unfinished"
