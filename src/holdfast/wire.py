@@ -37,17 +37,18 @@ def now_ms() -> int:
 
 def store_location(root: str, given: str | None) -> str:
     """Where the state of a project lives: as told, else beside the plan."""
-    return os.path.abspath(
-        given or os.environ.get("HOLDFAST_STORE") or os.path.join(root, STORE_NAME)
-    )
+    named = given or os.environ.get("HOLDFAST_STORE") or os.path.join(root, STORE_NAME)
+    if "://" in named:
+        kind = named.partition("://")[0]
+        raise UsageError(
+            f"a store at '{kind}://…' is not available in this version",
+            hint="name a directory: --store DIR or HOLDFAST_STORE",
+        )
+    return os.path.abspath(named)
 
 
 def open_store(location: str, *, create: bool = False, readonly: bool = False) -> Store:
     """Open a store by its location."""
-    if "://" in location:
-        raise UsageError(
-            f"'{location}' is not a directory", hint="this version keeps its store in a directory"
-        )
     from holdfast.store.sqlite import SqliteStore
 
     return SqliteStore.open(location, create=create, readonly=readonly)

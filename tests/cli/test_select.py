@@ -92,3 +92,13 @@ def test_a_selection_of_nothing_is_refused(project: Project) -> None:
     assert "no step is selected" in project.refused(2, "run", "-s", "a", "-x", "a")
     assert "no step 'zz'" in project.refused(2, "run", "-s", "zz")
     assert not project.store.exists()
+
+
+def test_nothing_failed_and_nothing_changed_is_an_answer(project: Project) -> None:
+    _chain(project)
+    project.run()
+    project.ran()
+    assert "nothing to do" in project.ok("run", "-s", "changed").out
+    assert project.ok("run", "-s", "state:failed", "--json").json["selected"] == []
+    assert project.call("plan", "-s", "changed", "--detailed-exitcode").code == 0
+    assert project.ran() == []

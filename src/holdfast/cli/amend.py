@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import getpass
-import sys
 
 import click
 
 from holdfast import wire
+from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.judge import judge, stored_candidate
 from holdfast.cli.people import latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
@@ -146,7 +146,7 @@ def _content(
                 f"'{step.id}' makes several files; FILE can only be one",
                 hint=f"put them in place, then holdfast amend {step.id}",
             )
-        content = sys.stdin.buffer.read() if file == "-" else _read(file)
+        content = stdin_bytes() if file == "-" else _read(file)
         return store.put(content), newest.form, Candidate(newest.form, content)
     if not step.produces:
         raise UsageError(f"'{step.id}' writes no files; name a FILE with the new content")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
 from holdfast import wire
+from holdfast.cli.ask import go_on
 from holdfast.cli.place import Place
 from holdfast.cli.say import short, talk
 from holdfast.cli.view import view
@@ -32,7 +31,7 @@ def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
         question = f"{run} waits for a person; a new run takes its place"
         if not view().asks:
             raise UsageError(question, hint=f"holdfast status {run}, or say --yes")
-        click.confirm(f"{question}. go on?", abort=True, err=True)
+        go_on(f"{question}. Proceed?", default=False)
     talk(f"{run} was left {status}; this run takes its place and reuses what it accepted")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import click
 
+from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.judge import guards_of, judge, only, stored_candidate
 from holdfast.cli.place import (
     Place,
@@ -116,7 +116,7 @@ def _file(step: Step, what: str) -> Judged:
         )
     try:
         if what == "-":
-            content, name, program = sys.stdin.buffer.read(), "what stdin gave", False
+            content, name, program = stdin_bytes(), "what stdin gave", False
         else:
             with open(what, "rb") as file:
                 content, name = file.read(), what

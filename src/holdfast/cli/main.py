@@ -200,6 +200,8 @@ shared_options(cli)
 def main() -> NoReturn:
     """Run the command; every error ends in one message and one exit code."""
     arguments, result = sys.argv[1:], sys.stdout  # click puts another in its place if nobody reads
+    failed: Exception | None = None
+    code: object = 0
     try:
         code = cli.main(arguments, prog_name="holdfast", standalone_mode=False)
     except click.exceptions.Exit as leave:
@@ -215,15 +217,34 @@ def main() -> NoReturn:
     except Exception as error:  # the last boundary: whatever happened becomes a message and a code
         if "--debug" in arguments and not isinstance(error, click.ClickException | click.Abort):
             raise
+        failed = error
+    if (unwritten := _unwritten()) is not None:
+        code = _cannot_write(unwritten)
+    elif failed is not None:
         from holdfast.cli.report import report
 
-        code = report(error, arguments, tuple(COMMANDS))
+        code = report(failed, arguments, tuple(COMMANDS))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unwritten() -> OSError | None:
+    """What keeps the result from being written, if anything does."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:
-        code = _nobody_reads()
-    sys.exit(code if isinstance(code, int) else 0)
+    except OSError as error:
+        return error
+    return None
+
+
+def _cannot_write(error: OSError) -> int:
+    code = _nobody_reads()
+    if isinstance(error, BrokenPipeError):
+        return code
+    from holdfast.cli.say import talk
+
+    talk(f"error[store]: the result cannot be written: {error.strerror}")
+    return 74
 
 
 def _nobody_reads() -> int:

@@ -90,6 +90,16 @@ _SHARED = _options(hidden=True)
 def shared_options(group: click.Group) -> click.Group:
     """Give the root its options."""
     group.params += _options(hidden=False)
+    group.params.append(
+        click.Option(
+            ["--json"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=lambda context, _, value: _ask(context, output="json") if value else None,
+            help="As --output json.",
+        )
+    )
     return group
 
 

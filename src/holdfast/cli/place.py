@@ -72,7 +72,10 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
         if " " in plan and not plan.endswith(SUFFIXES):
             raise UsageError("a goal in words needs a planner, which this version does not have")
         raise UsageError(f"there is no plan file '{plan}'")
-    root = os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
+    try:
+        root = os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("the current directory is not there any more", hint="-C DIR") from error
     location = wire.store_location(root, store)
     return Place(file, root, location, plan_id, _params())
 

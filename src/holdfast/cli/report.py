@@ -13,6 +13,7 @@ import click
 
 from holdfast.cli.say import talk
 from holdfast.errors import BugError, HoldfastError, PlanError, Problem, Where
+from holdfast.model.text import escaped
 from holdfast.model.version import VERSION
 
 _COMMAND = re.compile(r"holdfast(?: [^\s',;()…]+)+")
@@ -110,8 +111,9 @@ def where_json(where: Where) -> dict[str, object]:
 
 def _print_json(body: Mapping[str, object]) -> None:
     if sys.stdout is not None:
-        sys.stdout.write(json.dumps({"error": body}, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+        with contextlib.suppress(OSError):  # what is wrong is said on stderr too
+            sys.stdout.write(escaped(json.dumps({"error": body}, ensure_ascii=False)) + "\n")
+            sys.stdout.flush()
 
 
 def _tell(told: _Told, as_json: bool, code: int) -> int:

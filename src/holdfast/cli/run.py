@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import getpass
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import click
 
 from holdfast import wire
+from holdfast.cli.ask import consent_to
 from holdfast.cli.detach import detach as detached
 from holdfast.cli.earlier import leave_earlier
 from holdfast.cli.ending import conclude
@@ -26,13 +26,13 @@ from holdfast.cli.place import (
 )
 from holdfast.cli.reminders import Reminders
 from holdfast.cli.resume import resume_lines
-from holdfast.cli.saved import Asked, agree, find_saved
+from holdfast.cli.saved import Asked, agree, consent, find_saved
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import tell_line
@@ -87,7 +87,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 
 @click.command(
     epilog="\b\nExample:\n  holdfast run -j 4\n  holdfast run plan.yaml --force-node build --json\n"
-    "  holdfast plan -o review.plan.json, then holdfast run review.plan.json"
+    "  holdfast run review.plan.json"
 )
 @click.argument("plan", required=False)
 @place_options
@@ -122,9 +122,8 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option("--detach", is_flag=True, help="Go on in the background; see attach, status, stop.")
 @click.option("--key", default="", metavar="TEXT", help="Begin at most one run under this key.")
 @removed_option
-@click.option(
-    "--show-plan", "--dry-run", is_flag=True, help="Show the preview first; on a terminal, ask."
-)
+@click.option("--show-plan", is_flag=True, help="Show the preview first; on a terminal, ask.")
+@click.option("--dry-run", is_flag=True, help="Only show the preview, as 'holdfast plan' does.")
 @click.option("--diff-plan", is_flag=True, help="Only show how the plan differs from the last one.")
 @click.option(
     "--preview", metavar="DIGEST", help="Run only if this is still what 'holdfast plan' foresees."
@@ -149,6 +148,7 @@ def run(
     key: str,
     removed: str,
     show_plan: bool,
+    dry_run: bool,
     diff_plan: bool,
     preview: str | None,
     **manner: object,
@@ -164,8 +164,8 @@ def run(
     if watching and (detach or key or manner["as_json"]):
         raise UsageError("--watch goes with none of --detach, --key and --json")
     saved = find_saved(plan)
-    asked = Asked(saved, preview, show_plan=show_plan, diff_plan=diff_plan)
-    if (watching and asked != Asked()) or (detach and (show_plan or diff_plan)):
+    asked = Asked(saved, preview, show_plan, dry_run, diff_plan)
+    if (watching and asked != Asked()) or (detach and (show_plan or dry_run or diff_plan)):
         raise UsageError("a preview holds for one run that somebody waits for")
     where = place(saved.file, store, saved.line) if saved else place(plan, store, plan_id)
     loaded = where.load(saved.params if saved else None)
@@ -186,7 +186,7 @@ def run(
         leave_earlier(where, loaded.plan, yes=yes or saved is not None)
     manner["yes"] = True
     if detach:
-        _check_first(loaded.plan, _manner(manner))
+        _check_secrets(loaded.plan, _manner(manner).secrets)
         return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
     if not watching:
         return _start(where, loaded.plan, agreed, manner, key, removed)
@@ -236,6 +236,7 @@ def resume(
     for line in resume_lines(state):
         talk(line)
     _say_edited(where, state)
+    consent_to(_still_outside(state), yes=bool(manner["yes"]))
     return _drive(where, state.plan, manner, lambda world: resume_run(world, found))
 
 
@@ -284,6 +285,8 @@ def retry(
     step_id = known_step(state.plan, step.removesuffix("+"))
     phase = state.steps[step_id].phase
     if not state.ended and phase in {"failed", "waiting"}:
+        below = state.graph.below([step_id])
+        consent_to([s for s in _still_outside(state) if s in below], yes=bool(manner["yes"]))
         return _drive(
             where, state.plan, manner, lambda world: resume_run(world, found, only=(step_id,))
         )
@@ -291,6 +294,8 @@ def retry(
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
     options = Options(force_steps=(known_step(loaded.plan, step_id),))
+    if not manner["yes"]:
+        consent(where, loaded, options, parallel=0)
     return _drive(
         where,
         loaded.plan,
@@ -306,7 +311,7 @@ def _drive(
     begin: Callable[[World], tuple[Hold, Engine]],
 ) -> int:
     manner = _manner(given)
-    _check_first(plan, manner)
+    _check_secrets(plan, manner.secrets)
     settings = read_settings(where.root)
     store = where.open(create=True)
     try:
@@ -352,11 +357,6 @@ def _manner(given: dict[str, object]) -> Manner:
     )
 
 
-def _check_first(plan: Plan, manner: Manner) -> None:
-    _check_secrets(plan, manner.secrets)
-    _check_effects(plan, yes=manner.yes)
-
-
 def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:
     missing = wire.secrets_missing(plan, allowed)
     if missing:
@@ -367,17 +367,14 @@ def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:
         )
 
 
-def _check_effects(plan: Plan, *, yes: bool) -> None:
-    outside = [step.id for step in plan.steps.values() if step.effects == "external"]
-    if not outside or yes:
-        return
-    names = ", ".join(outside[:5])
-    if not sys.stdin.isatty():
-        raise UsageError(
-            f"these steps touch the outside world: {names}",
-            hint="look at 'holdfast plan', then say --yes",
-        )
-    click.confirm(f"these steps touch the outside world: {names}. go on?", abort=True, err=True)
+def _still_outside(state: State) -> list[str]:
+    """The steps of an unfinished run that would still touch the outside world."""
+    return [
+        step_id
+        for step_id in state.graph.order
+        if state.plan.steps[step_id].effects == "external"
+        and state.steps[step_id].phase not in COMPLETE
+    ]
 
 
 @click.command(epilog="\b\nExample:\n  holdfast stop\n  holdfast stop r-1f3c --now")

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-import click
-
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, preview_json
+from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.outlook import compared, print_lines, table
 from holdfast.cli.place import Place
 from holdfast.cli.say import out_json
@@ -47,6 +46,7 @@ class Asked:
     saved: Saved | None = None
     preview: str | None = None
     show_plan: bool = False
+    dry_run: bool = False
     diff_plan: bool = False
 
 
@@ -174,7 +174,7 @@ def _mapping(value: Json) -> Mapping[str, Json]:
 
 
 def show_first(
-    where: Place, loaded: Loaded, options: Options, *, as_json: bool, parallel: int
+    where: Place, loaded: Loaded, options: Options, *, as_json: bool, parallel: int, asks: bool
 ) -> bool:
     """Show the preview and, if somebody is there, ask whether to go on. Nothing is written."""
     ahead = gather(where, loaded, options, parallel=parallel)
@@ -182,9 +182,9 @@ def show_first(
         out_json(preview_json(ahead))
         return False
     print_lines(table(ahead, view()))
-    if not view().asks:
+    if not asks or not view().asks:
         return False
-    if not click.confirm("Execute?", default=True, err=True):
+    if not ask("Execute?", default=True):
         return False
     _still(where, loaded, options, ahead)
     return True
@@ -198,17 +198,13 @@ def consent(where: Place, loaded: Loaded, options: Options, *, parallel: int) ->
     outside = [s for s, step in loaded.plan.steps.items() if step.effects == "external"]
     if not outside:
         return
-    if not view().asks:
-        raise UsageError(
-            f"these steps touch the outside world: {', '.join(outside[:5])}",
-            hint="look at 'holdfast plan', then say --yes",
-        )
     ahead = gather(where, loaded, options, parallel=parallel)
     touched = [step for step in outside if ahead.outlooks[step].decision in {"run", "maybe"}]
+    if touched and view().asks:
+        print_lines(table(ahead, view()), err=True)
+    consent_to([*touched], yes=not touched)
     if not touched:
         return
-    print_lines(table(ahead, view()), err=True)
-    click.confirm("Proceed?", default=True, abort=True, err=True)
     _still(where, loaded, options, ahead)
 
 
@@ -288,8 +284,9 @@ def agree(
         hold_to(where, loaded, options, asked.saved)
     if asked.preview is not None:
         hold_to_digest(where, loaded, options, asked.preview)
-    if asked.show_plan:
-        shown = show_first(where, loaded, options, as_json=as_json, parallel=parallel)
+    if asked.show_plan or asked.dry_run:
+        asks = not asked.dry_run
+        shown = show_first(where, loaded, options, as_json=as_json, parallel=parallel, asks=asks)
         return options if shown else None
     if asked.saved is None and asked.preview is None and not manner["yes"]:
         consent(where, loaded, options, parallel=parallel)

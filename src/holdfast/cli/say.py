@@ -14,7 +14,7 @@ from typing import TextIO
 
 from holdfast.cli.view import View, view
 from holdfast.model.digest import Json
-from holdfast.model.text import clean, one_line
+from holdfast.model.text import clean, escaped, one_line
 
 SIGNS = {
     "pending": "·",
@@ -135,13 +135,13 @@ def out_json(value: Mapping[str, Json]) -> None:
     if sys.stdout is None:
         return
     indent = None if view().mode == "jsonl" else 2
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
+    sys.stdout.write(escaped(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
 
 
 def out_line(value: Mapping[str, Json]) -> None:
     """One object as one line on stdout, now."""
     if sys.stdout is not None:
-        sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+        sys.stdout.write(escaped(json.dumps(value, ensure_ascii=False)) + "\n")
         sys.stdout.flush()
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import click
 
 from holdfast.cli.ahead import look_ahead
 from holdfast.cli.place import Place
+from holdfast.cli.say import out, out_json
+from holdfast.cli.view import view
 from holdfast.core.select import select
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.probe import read_state
@@ -66,8 +68,19 @@ def selected_steps(
     chosen -= select(graph, excluded, states=states, changed=changed)
     if not chosen:
         said = " ".join([*selected, *(f"-x {word}" for word in excluded)])
+        if any("state:" in word or "changed" in word for word in selected):
+            _nothing(said)
         raise UsageError(f"no step is selected by '{said}'", hint="holdfast status, holdfast ls")
     return tuple(step for step in graph.order if step in chosen)
+
+
+def _nothing(said: str) -> NoReturn:
+    """What depends on how things stand may well be nothing: that is an answer, not a mistake."""
+    if view().mode in {"json", "jsonl"}:
+        out_json({"schema": "holdfast.selection/1", "selected": []})
+    else:
+        out(f"nothing to do: no step is selected by '{said}'")
+    raise click.exceptions.Exit(0)
 
 
 def _states(where: Place, loaded: Loaded) -> Mapping[StepId, str]:

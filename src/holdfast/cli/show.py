@@ -199,6 +199,8 @@ def _print_artifact(store: Store, artifact: Artifact) -> None:
 
 def _print_bytes(pieces: Iterator[bytes]) -> None:
     """Content as it is; on a terminal as text, with everything spelled out that a terminal would obey."""
+    if sys.stdout is None:
+        return
     sys.stdout.flush()
     if not sys.stdout.isatty():
         for piece in pieces:

@@ -60,7 +60,10 @@ def choose_view(asked: Asked) -> View:
         mode=mode,
         colour=coloured(env, asked.colour, drawn=mode == "rich" and terminal and obeys),
         width=shutil.get_terminal_size().columns if mode == "rich" else 0,
-        asks=not asked.no_input and _is_terminal(sys.stdin) and _is_terminal(sys.stderr),
+        asks=not asked.no_input
+        and mode not in {"json", "jsonl"}
+        and _is_terminal(sys.stdin)
+        and _is_terminal(sys.stderr),
         quiet=asked.quiet,
         verbose=asked.verbose,
         live=mode == "rich" and obeys,

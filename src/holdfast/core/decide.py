@@ -19,7 +19,7 @@ from holdfast.model.event import (
     StepsReset,
     StepsSkipped,
 )
-from holdfast.model.plan import StepId
+from holdfast.model.plan import Step, StepId
 
 Ending = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
 
@@ -48,7 +48,7 @@ def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost
         if step.effects == "external" and not step.idempotent and not only_guarded:
             return Reason("effect_unconfirmed")
         spent = ending.code != INTERRUPTED and now.losses >= step.lost_retries
-        return Reason(ending.code) if spent else None
+        return Reason(ending.code, _limit(step, ending.code)) if spent else None
     if isinstance(ending, AttemptFailed):
         return Reason(ending.code) if now.rejections >= step.retries else None
     if only_guarded and started is not None and started.reason.code == "output_modified":
@@ -58,6 +58,12 @@ def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost
     if only_guarded:
         return None
     return Reason("guard_rejected", (ending.guard,)) if now.rejections >= step.retries else None
+
+
+def _limit(step: Step, code: str) -> tuple[str, ...]:
+    """How long the step might have taken, if that was it."""
+    late = code == "timed_out" and step.timeout is not None
+    return (f"{step.timeout:g} s",) if late else ()
 
 
 def fail(state: State, step_id: StepId, reason: Reason) -> list[RunEvent]:

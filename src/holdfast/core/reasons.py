@@ -58,12 +58,21 @@ SENTENCES: Final[dict[str, str]] = {
     "guard_fatal": "a guard refused it for good: {names}",
     "guard_broken": "a guard could not give a verdict: {names}",
     "command_failed": "its command failed",
-    "timed_out": "it took longer than it may",
+    "timed_out": "it took longer than it may: {names}",
     "lost": "its process died",
     "rejected_by_person": "a person rejected it",
 }
 
 CODES: Final = frozenset(SENTENCES)
+_OWN_WORDS: Final = frozenset({"run", "shell"})  # parts of a command that stand in the plan itself
+
+
+def _command_changed(names: tuple[str, ...]) -> str:
+    if names[0].endswith("cannot be resolved"):
+        return "nobody can tell whether its command changed: {names}"
+    if _OWN_WORDS.isdisjoint(names):
+        return "a file of its command changed: {names}"
+    return SENTENCES["command_changed"]
 
 
 def sentence(reason: Reason) -> str:
@@ -73,6 +82,8 @@ def sentence(reason: Reason) -> str:
         raise BugError(f"'{reason.code}' is not in the list of reasons")
     if reason.code == "command_failed" and reason.because:  # nothing was started, and this is why
         text = "it cannot run: {names}"
+    if reason.code == "command_changed" and reason.because:
+        text = _command_changed(reason.because)
     if "{names}" not in text:
         return text
     if not reason.because:

@@ -9,8 +9,8 @@ from typing import Final
 # C0 and C1 but tab and line feed, soft hyphen, marks and overrides of direction, zero width, separators
 # that break lines, fillers without ink, annotations, tags, halves of surrogate pairs.
 _UNSAFE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _BREAKS: Final = re.compile("[\t\n]")
 ELLIPSIS: Final = "…"
@@ -23,6 +23,19 @@ def clean(text: str) -> str:
     return alone would overwrite what stands before it, so it is spelled.
     """
     return _UNSAFE.sub(_spelled, text.replace("\r\n", "\n"))
+
+
+def escaped(json_text: str) -> str:
+    """JSON that says the same and holds nothing that a terminal would obey or hide."""
+    return _UNSAFE.sub(_json_escape, json_text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    point = ord(found.group())
+    if point <= 0xFFFF:  # noqa: PLR2004 - what one escape holds
+        return f"\\u{point:04x}"
+    high, low = divmod(point - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 def one_line(text: str) -> str:
