@@ -91,8 +91,10 @@ def test_json_may_be_asked_for_before_the_name_of_the_command(project: Project) 
 
 def test_json_holds_nothing_that_a_terminal_would_obey(project: Project) -> None:
     hostile = "a\x9b31m\u202e\u200b\U000e0041b"
-    project.plan({"a": {"shell": "true", "description": hostile}}, file="plan.json")
-    answer = project.ok("ls", "--json")
+    project.write("hostile.txt", hostile)
+    project.plan({"a": {"shell": "cat hostile.txt >&2"}})
+    project.run()
+    answer = project.ok("logs", "a", "--json")
     assert not {*"\x9b\u202e\u200b\U000e0041"}.intersection(answer.out)
     assert hostile in str(answer.json)
 
