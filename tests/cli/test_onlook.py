@@ -114,3 +114,11 @@ def test_what_a_step_with_secrets_writes_is_shown_only_when_they_are_struck_out(
     project.open("go")
     assert finish(engine).code == 0
     assert finish(follower).out == "[secret]\n"
+
+
+def test_the_log_of_a_reused_step_is_that_of_the_run_that_made_it(project: Project) -> None:
+    project.plan({"a": {"shell": "echo working >&2"}})
+    made = project.run()
+    project.run()
+    assert "working" in project.ok("logs", "a").out
+    assert project.ok("logs", "a", "--json").json["run"] == made.id

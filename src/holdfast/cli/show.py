@@ -250,9 +250,21 @@ def logs(
     with_store = where.open(readonly=True)
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
-        return print_logs(with_store, where.location, state, known_step(state.plan, step), wanted)
+        step_id = known_step(state.plan, step)
+        if run_id is None and state.steps[step_id].phase == "reused":
+            state = _maker(with_store, state, step_id)
+        return print_logs(with_store, where.location, state, step_id, wanted)
     finally:
         with_store.close()
+
+
+def _maker(store: Store, state: State, step: StepId) -> State:
+    """The run that made the artifact which this one reuses; the same if that is not known any more."""
+    here = state.steps[step]
+    for row in store.artifacts(project=state.project, line=state.line, step=step):
+        if row.digest == here.digest and row.run and row.attempt:
+            return load_state(store, row.run)
+    return state
 
 
 @click.command(epilog="\b\nExample:\n  holdfast trace @ --json")
