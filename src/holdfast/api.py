@@ -131,7 +131,8 @@ def load(
     path: str, *, plan_id: str | None = None, params: Mapping[str, Json] | None = None
 ) -> Plan:
     """Read a plan file; `params` are values for what it declares."""
-    loaded = load_plan(path, name=plan_id, params=params, find=wire.project_files)
+    find, check = wire.project_files, wire.guard_flaw
+    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check)
     made = loaded.plan
     return Plan(
         made.name,

@@ -320,6 +320,20 @@ class Generator(Protocol):
         """End what is kept between attempts."""
 
 
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Why a guard as it is written can never judge: what is wrong, and where in its value.
+
+    With `lacks`, nothing is known to be wrong: a library that the guard needs is not there.
+    """
+
+    message: str
+    path: tuple[str | int, ...] = ()
+    hint: str = ""
+    lacks: str = ""
+    is_key: bool = False  # what is wrong is the last key of the path, not the value there
+
+
 class GuardKind(Protocol):
     """Checks a candidate. A verdict is a value; GuardBroken says that there is none."""
 

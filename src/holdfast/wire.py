@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from holdfast.engine.world import World
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
-    from holdfast.ports import GuardKind, IgnoreRules, Store
+    from holdfast.model.digest import Json
+    from holdfast.ports import Flaw, GuardKind, IgnoreRules, Store
 
 Function = Callable[..., object]
 STORE_NAME = ".holdfast"
@@ -81,6 +83,34 @@ def project_files(root: str, glob: str) -> list[str]:
     from holdfast.engine.walk import matching
 
     return matching(root, glob, ignore_rules)
+
+
+def guard_flaw(kind: str, value: Json) -> Flaw | None:
+    """Why a guard can never judge by its value; what is plainly right is known without a library."""
+    from holdfast.ports import Flaw
+
+    if kind == "regex":
+        from holdfast.guards.linear import pattern_flaw
+
+        pattern = value.get("pattern") if isinstance(value, Mapping) else value
+        return pattern_flaw(str(pattern), ("pattern",))
+    from holdfast.guards.schemaparts import is_plain
+
+    if not _is_installed("jsonschema"):
+        message = "a schema needs jsonschema, which is not installed"
+        return Flaw(message, (), "pip install 'holdfast[schema]'", lacks="jsonschema")
+    if is_plain(value):
+        return None
+    from holdfast.guards.schema import schema_flaw
+
+    return schema_flaw(value)
+
+
+@cache
+def _is_installed(library: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(library) is not None
 
 
 def identities() -> Identities:

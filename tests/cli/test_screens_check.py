@@ -79,6 +79,31 @@ def test_warnings_are_shown_and_do_not_refuse(project: Project, screen: Screen) 
     screen("check", name="check-warnings", modes=("plain",))
 
 
+def test_guards_that_can_never_judge(project: Project, screen: Screen) -> None:
+    project.write("facts.json", '{"type": "object",\n "properties": {"age": {"type": "int"}}}')
+    project.write(
+        "plan.yaml",
+        "name: never\nsteps:\n"
+        "  head: {run: [touch, ran], guards: [{regex: {pattern: '('}}]}\n"
+        "  tone: {run: [touch, ran], guards: [{regex: {must: absent, pattern: '(?<!x)h'}}]}\n"
+        "  facts: {run: [touch, ran], schema: facts.json}\n"
+        "  data: {run: [touch, ran], guards: [{json-schema: {type: foo}}]}\n",
+    )
+    screen("check", name="check-never")
+    refused = project.call("run")
+    assert (refused.code, refused.err.count("error[P049]")) == (2, 4)
+    assert not project.has("ran")
+    assert not project.store.exists()
+
+
+def test_a_schema_that_is_plainly_right_loads_no_library(project: Project) -> None:
+    project.plan({"a": {"run": "x", "schema": {"type": "object", "required": ["k"]}}})
+    lines = project.call("check", env={"PYTHONPROFILEIMPORTTIME": "1"}).err
+    loaded = {line.rpartition("|")[2].strip() for line in lines.splitlines()}
+    assert "holdfast.guards.schemaparts" in loaded
+    assert not loaded & {"jsonschema", "re2", "asyncio"}
+
+
 def test_problems_for_programs(project: Project) -> None:
     project.write("plan.yaml", GOOD.replace("output.facts", "output.fact"))
     answer = project.call("check", "--json")

@@ -45,7 +45,8 @@ class Place:
         from holdfast.formats.planfile import load_plan  # many commands need only the line's name
 
         params = {**(before or {}), **self.params}
-        return load_plan(self.file, name=self.plan_id, params=params, find=wire.project_files)
+        find, check = wire.project_files, wire.guard_flaw
+        return load_plan(self.file, name=self.plan_id, params=params, find=find, check=check)
 
     def line(self) -> str | None:
         """The line that is meant: by --plan-id, else by the plan file if there is one.

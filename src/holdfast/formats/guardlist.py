@@ -23,6 +23,7 @@ from holdfast.formats.shapes import (
     whole,
     word,
 )
+from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 
@@ -53,6 +54,7 @@ def _regex(reading: Reading, key: str, node: Node) -> Json:
         if isinstance(node, Mapping) and "pattern" not in node.pairs:
             reading.problems.add("P033", node, f"{reading.label(key)} has no 'pattern'")
         return None
+    check_value(reading, "regex", {"pattern": pattern}, node)
     return {"pattern": pattern, "must": str(given.get("must", "match"))}
 
 

@@ -16,7 +16,7 @@ from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
-from holdfast.formats.reading import Find, Reading, kind_of
+from holdfast.formats.reading import Check, Find, Reading, kind_of
 from holdfast.formats.records import record
 from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
@@ -29,11 +29,15 @@ _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a load is asked for: another name of the line, values of params, a way to find files."""
+    """What a load is asked for: another name of the line, values of params.
+
+    `find` finds files, `check` says why a guard can never judge; without them nobody looks.
+    """
 
     name: str | None = None
     params: Table[str, Json] = field(default_factory=dict)
     find: Find | None = None
+    check: Check | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +56,16 @@ def load_plan(
     name: str | None = None,
     params: Table[str, Json] | None = None,
     find: Find | None = None,
+    check: Check | None = None,
 ) -> Loaded:
     """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it.
 
     `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
-    of a project (its directory, a glob) for params that are files.
+    of a project (its directory, a glob) for params that are files; `check` says of a kind of guard
+    and its value why it can never judge.
     """
     content, root = read_file(path)
-    return load_text(content, path, root, Asked(name, params or {}, find))
+    return load_text(content, path, root, Asked(name, params or {}, find, check))
 
 
 def read_file(path: str) -> tuple[bytes, str]:
@@ -111,7 +117,7 @@ def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problem
     if not isinstance(tree, Mapping):
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
-    reading = Reading(problems, root, source=content)
+    reading = Reading(problems, root, source=content, check=asked.check)
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
     reading.params = read_params(reading, declared, asked.params, asked.find)

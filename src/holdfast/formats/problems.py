@@ -56,6 +56,7 @@ CODES = {
     "P046": "a name is not legal",
     "P047": "a guard is not written as one kind with its value",
     "P048": "a step asks for sharing that is not possible",
+    "P049": "a guard can never judge: its pattern or schema is not one",
     # The graph.
     "P012": "a step reads a key that the needed step does not give",
     "P050": "two step ids differ only in case or in the form of their letters",
@@ -68,6 +69,7 @@ CODES = {
     "P901": "a command has words that only a shell would understand",
     "P902": "a step reads what it produces itself",
     "P903": "a key has no effect here",
+    "P904": "a guard could not be checked",
 }
 
 MOST_PROBLEMS = 1000

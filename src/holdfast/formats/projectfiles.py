@@ -10,6 +10,7 @@ from holdfast.formats.nodes import FORBIDDEN, Mapping, Node, Scalar, read
 from holdfast.formats.problems import Problems, quoted
 from holdfast.formats.reading import Reading, kind_of
 from holdfast.formats.shapes import inside, plain
+from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
 
 LARGEST = 16 * 1024 * 1024
@@ -47,7 +48,9 @@ def prompt_text(reading: Reading, key: str, node: Node) -> str | None:
 def json_schema(reading: Reading, key: str, node: Node) -> Json:
     """A JSON Schema written in the plan, or the content of the file that is named."""
     if isinstance(node, Mapping):
-        return plain(reading, key, node)
+        written = plain(reading, key, node)
+        check_value(reading, "json-schema", written, node)
+        return written
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
         message = f"{reading.label(key)} must be a file or a mapping, not {kind_of(node)}"
         reading.problems.add("P032", node, message)
@@ -73,6 +76,8 @@ def _parsed(reading: Reading, node: Node, name: str, content: bytes) -> Json:
         if not isinstance(tree, Mapping):
             own.add("P045", tree, f"a JSON Schema is a mapping, not {kind_of(tree)}")
         found = plain(Reading(own, reading.root), name, tree)
+        own.stop()
+        check_value(reading, "json-schema", found, tree, problems=own, named=node)
         own.stop()
         return found
     except PlanError as error:

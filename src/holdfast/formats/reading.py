@@ -12,12 +12,14 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, Problems, Spot, quoted
 from holdfast.model.digest import Json
 from holdfast.model.expression import Reference
+from holdfast.ports import Flaw
 
 _BREAK = re.compile(r"\r\n|\n|\r")
 _SLACK = 8  # quotes, block marks and escapes that stand in the file and not in the value
 
 ParamType = Literal["string", "int", "bool", "files"]
 Find = Callable[[str, str], list[str]]
+Check = Callable[[str, Json], Flaw | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,10 @@ class Reading:
     most: int = 0  # expressions that the plan may have: more for more steps
     expressions: int = 0
     expanded: int = 0  # characters that params were filled in with
+    check: Check | None = None
+    checked: set[str] = field(default_factory=set)  # values of guards that were looked at
+    lacking: set[str] = field(default_factory=set)  # libraries that are not there, time that is up
+    seconds: float = 0.0  # spent on checks
 
     def label(self, key: str) -> str:
         return f"'{key}' of {quoted(self.step)}" if self.step else f"'{key}'"

@@ -1,21 +1,16 @@
-"""The `regex` guard, by an engine whose time grows with the text and never faster."""
+"""The `regex` guard."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 from holdfast.errors import GuardBroken
 from holdfast.guards.candidate import accept, no_text, reject, text_of
+from holdfast.guards.linear import search
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 from holdfast.ports import Candidate, Job
-
-try:
-    import re2
-except ImportError:
-    re2 = None
 
 
 class RegexGuard:
@@ -43,19 +38,3 @@ class RegexGuard:
             return accept(guard)
         line = text.count("\n", 0, place) + 1
         return reject(guard, f"line {line} matches '{pattern}', which must be absent")
-
-
-def search(pattern: str, text: str) -> int | None:
-    """Where a pattern first matches; None if nowhere. GuardBroken if it cannot be searched."""
-    if re2 is None:
-        raise GuardBroken(
-            "a pattern needs google-re2, which is not installed",
-            hint="pip install 'holdfast[regex]'",
-        )
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        found = re2.compile(pattern, options=options).search(text)
-    except re2.error as error:
-        raise GuardBroken(f"'{pattern}' is no pattern of re2: {error}") from error
-    return None if found is None else cast("int", found.start())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -11,17 +12,20 @@ from typing import Protocol
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.validators import extend
+from jsonschema_specifications import REGISTRY as SPECIFICATIONS
 from referencing import Registry
 from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from holdfast.errors import GuardBroken
 from holdfast.guards.candidate import accept, json_of, parse_json, reject
 from holdfast.guards.identity import schema_identity
-from holdfast.guards.pattern import search
+from holdfast.guards.linear import pattern_flaw, search
+from holdfast.guards.schemaparts import TYPES, Placed, parts
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
-from holdfast.ports import Candidate, Job
+from holdfast.ports import Candidate, Flaw, Job
 
 MAX_ERRORS = 20
 
@@ -38,12 +42,12 @@ class JsonSchemaGuard:
             value = json_of(candidate)
         except ValueError as error:
             return reject(guard, str(error))
+        flaw = schema_flaw(schema)
+        if flaw is not None:
+            raise GuardBroken(flaw.message, hint=flaw.hint or None)
         try:
-            _Linear.check_schema(schema)
             validator = _Linear(schema, registry=Registry())
             errors = list(islice(validator.iter_errors(value), MAX_ERRORS))
-        except SchemaError as error:
-            raise GuardBroken(f"the schema is no schema: {error.message}") from error
         except Unresolvable as error:
             raise GuardBroken(f"the schema refers to '{error.ref}', which is not in it") from error
         except RecursionError:
@@ -70,17 +74,82 @@ def _schema(guard: Guard, root: str) -> Mapping[str, Json] | bool:
             raise GuardBroken(f"the schema file '{config}' is {error}") from error
     if not isinstance(config, Mapping | bool):
         raise GuardBroken("a schema must be a JSON object, true or false")
-    if _has_key(config, "patternProperties") and _has_key(config, "unevaluatedProperties"):
-        raise GuardBroken(
-            "a schema may not have both 'patternProperties' and 'unevaluatedProperties'"
-        )
     return config
+
+
+def schema_flaw(schema: Json) -> Flaw | None:
+    """Why nothing can ever be judged by a schema; None if it is right."""
+    try:
+        _Linear.check_schema(schema, format_checker=None)  # patterns are looked at below
+        found = list(parts(schema))
+        return _mixture_flaw(schema) or _patterns_flaw(found) or _references_flaw(schema, found)
+    except SchemaError as error:
+        return _in_words(error)
+    except RecursionError:
+        return Flaw("the schema is nested too deeply")
+
+
+def _in_words(error: SchemaError) -> Flaw:
+    path = tuple(error.absolute_path)
+    key = next((item for item in reversed(path) if isinstance(item, str)), "schema")
+    what = f"'{key}'" if not path or isinstance(path[-1], str) else f"an item of '{key}'"
+    value = _json(error.instance)
+    hint = ""
+    if key == "type" and error.validator != "uniqueItems":
+        message, hint = f"{what} is {value}, which is no type", f"one of {', '.join(TYPES)}"
+    elif error.validator == "type":
+        wanted = error.validator_value
+        kinds = " or ".join(wanted) if isinstance(wanted, list) else str(wanted)
+        message = f"{what} must be of type {kinds}, not {value}"
+    else:
+        message = f"{what} may not be {value}"
+    return Flaw(f"the schema is no schema: {message}", path, hint)
+
+
+def _json(value: object) -> str:
+    most = 60
+    text = json.dumps(value, ensure_ascii=False, default=str).replace('"', "'")
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _patterns_flaw(found: Sequence[Placed]) -> Flaw | None:
+    for path, part in found:
+        pattern, named = part.get("pattern"), part.get("patternProperties")
+        flaw = pattern_flaw(pattern, (*path, "pattern")) if isinstance(pattern, str) else None
+        for key in named if isinstance(named, Mapping) and not flaw else ():
+            wrong = pattern_flaw(key, (*path, "patternProperties", key))
+            flaw = flaw or (replace(wrong, is_key=True) if wrong else None)
+        if flaw is not None:
+            return flaw
+    return None
+
+
+def _mixture_flaw(schema: Json) -> Flaw | None:
+    """The library searches these two together with an engine of its own."""
+    if _has_key(schema, "patternProperties") and _has_key(schema, "unevaluatedProperties"):
+        return Flaw("a schema may not have both 'patternProperties' and 'unevaluatedProperties'")
+    return None
 
 
 def _has_key(value: Json, key: str) -> bool:
     if isinstance(value, Mapping):
         return key in value or any(_has_key(item, key) for item in value.values())
     return isinstance(value, list) and any(_has_key(item, key) for item in value)
+
+
+def _references_flaw(schema: Json, found: Sequence[Placed]) -> Flaw | None:
+    """Nothing is ever fetched: what a schema refers to is in it, or is a draft of JSON Schema."""
+    referring = [(path, part["$ref"]) for path, part in found if "$ref" in part]
+    if not referring or any("$id" in part for path, part in found if path):
+        return None  # a part with an address of its own: only the library follows those
+    root = SPECIFICATIONS.resolver_with_root(DRAFT202012.create_resource(schema))
+    for path, reference in referring:
+        try:
+            root.lookup(str(reference))
+        except (Unresolvable, ValueError):
+            message = f"the schema refers to '{reference}', which is not in it"
+            return Flaw(message, (*path, "$ref"))
+    return None
 
 
 def _short(error: ValidationError) -> str:
