@@ -49,7 +49,7 @@ def bomb(levels: int, width: int, leaf: str) -> str:
     return "steps:\n  a:\n    run: x\n    with:\n" + "\n".join("    " + row for row in rows) + "\n"
 
 
-def junk(piece: bytes, size: int = 50_000_000) -> bytes:
+def junk(piece: bytes, size: int = 16_000_000) -> bytes:
     return piece * (size // len(piece))
 
 
@@ -102,19 +102,20 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "nothing": (lambda: b"", "P020"),
     "a mark alone": (lambda: b"\xef\xbb\xbf", "P020"),
     "one byte": (lambda: b"\0", "P014"),
-    "too many bytes": (lambda: junk(b"x", 65 * 1024 * 1024), "P011"),
-    "50 MB of letters": (lambda: junk(b"x"), "P032"),
-    "50 MB of lines": (lambda: junk(b"\n"), "P020"),
-    "50 MB of comments": (lambda: junk(b"# x\n"), "P020"),
-    "50 MB of digits": (lambda: junk(b"7"), "P023"),
-    "50 MB of quotes": (lambda: junk(b'"x'), "P015"),
-    "50 MB of pairs": (lambda: junk(b"a: b\n"), "P016"),
-    "50 MB of brackets": (lambda: junk(b"["), "P019"),
-    "50 MB of anchors": (lambda: junk(b"&a "), "P015"),
-    "50 MB of items": (lambda: b"steps: {a: {run: x, with: {v: [" + junk(b"1,") + b"]}}}", "P011"),
-    "50 MB of chance": (lambda: random.Random(1).randbytes(50_000_000), "P013"),
-    "50 MB of zeros": (lambda: junk(b"\0"), "P013"),
-    "50 MB of invalid text": (lambda: junk(b"a\xff"), "P013"),
+    "too many bytes": (lambda: junk(b"x", 16 * 1024 * 1024 + 1), "P011"),
+    "50 MB of steps": (lambda: b"steps:\n" + junk(b"  a: {run: x}\n", 50_000_000), "P011"),
+    "16 MB of letters": (lambda: junk(b"x"), "P032"),
+    "16 MB of lines": (lambda: junk(b"\n"), "P020"),
+    "16 MB of comments": (lambda: junk(b"# x\n"), "P020"),
+    "16 MB of digits": (lambda: junk(b"7"), "P023"),
+    "16 MB of quotes": (lambda: junk(b'"x'), "P015"),
+    "16 MB of pairs": (lambda: junk(b"a: b\n"), "P016"),
+    "16 MB of brackets": (lambda: junk(b"["), "P019"),
+    "16 MB of anchors": (lambda: junk(b"&a "), "P015"),
+    "16 MB of items": (lambda: b"steps: {a: {run: x, with: {v: [" + junk(b"1,") + b"]}}}", "P011"),
+    "16 MB of chance": (lambda: random.Random(1).randbytes(16_000_000), "P013"),
+    "16 MB of zeros": (lambda: junk(b"\0"), "P013"),
+    "16 MB of invalid text": (lambda: junk(b"a\xff"), "P013"),
 }
 
 

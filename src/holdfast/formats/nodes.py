@@ -54,7 +54,7 @@ Node = Scalar | Listing | Mapping
 class Bounds:
     """What a file may cost."""
 
-    size: int = 64 * 1024 * 1024
+    size: int = 16 * 1024 * 1024
     depth: int = 64
     aliases: int = 100
     expanded: int = 2_000_000
