@@ -145,13 +145,13 @@ def test_a_hostile_json_file_is_refused(content: bytes, code: str) -> None:
 
 
 @pytest.mark.usefixtures("_soon")
-def test_a_circle_of_a_thousand_is_shown_once_with_its_full_path() -> None:
+def test_a_circle_of_a_thousand_is_shown_once_by_a_few_names() -> None:
     rows = [f"  s{i}: {{run: x, needs: [s{(i + 1) % 1000}]}}\n" for i in range(1000)]
     with pytest.raises(PlanError) as caught:
         load_text(("steps:\n" + "".join(rows)).encode(), "plan.yaml", ".")
     (problem,) = caught.value.problems
-    names = [f"s{i % 1000}" for i in range(1001)]
-    assert problem.message == f"these steps need each other: {' → '.join(names)}"
+    names = "s0 → s1 → s2 → s3 → … 993 more … → s997 → s998 → s999 → s0"
+    assert problem.message == f"these steps need each other: {names}"
     assert (problem.code, problem.line) == ("P052", 2)
 
 

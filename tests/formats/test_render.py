@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from holdfast.errors import PlanError, Problem
@@ -77,6 +79,43 @@ def test_at_most_fifty_are_shown() -> None:
     shown = render(problems, b"x: y")
     assert shown.count("error[P030]") == 50
     assert shown.endswith("\nand 70 more\n")
+
+
+def test_a_count_that_was_stopped_is_not_stated_as_exact() -> None:
+    shown = screen("steps:\n" + "".join(f"  s{i}: {{rnu: x}}\n" for i in range(2000)))
+    assert shown.endswith("\nand at least 950 more\n")
+
+
+def test_a_key_that_is_not_given_is_marked_itself() -> None:
+    text = "steps:\n  a: {run: x, outputs: [facts]}\n  b: {run: x, needs: [{step: a, key: fact}]}\n"
+    line, mark, hint = screen(text).splitlines()[3:]
+    assert line[mark.index("^") :].startswith("fact}")
+    assert (mark.count("^"), hint) == (4, "  help: did you mean 'facts'?")
+
+
+@pytest.mark.parametrize(
+    "there, suggested",
+    [
+        ("12nul.json", ""),
+        ("notes.json", ""),
+        ("nosuhc.json", "did you mean 'nosuhc.json'?"),
+        ("nosuch.yaml", "did you mean 'nosuch.yaml'?"),
+    ],
+)
+def test_a_file_is_suggested_only_if_its_name_is_near(
+    tmp_path: Path, there: str, suggested: str
+) -> None:
+    (tmp_path / there).write_text("{}")
+    with pytest.raises(PlanError) as caught:
+        load_text(b"steps: {a: {run: x, schema: nosuch.json}}", "plan.yaml", str(tmp_path))
+    assert [item.hint for item in caught.value.problems] == [suggested]
+
+
+def test_a_param_without_a_usable_name_is_not_asked_for() -> None:
+    shown = screen("params: {bad name: {type: string}, ok: {type: string}}\nsteps: {a: {run: x}}\n")
+    assert (shown.count("error["), shown.count("[P046]"), shown.count("[P062]")) == (2, 1, 1)
+    assert "--param bad" not in shown
+    assert "help: --param ok=…" in shown
 
 
 def test_warnings_say_so_and_a_place_may_be_missing() -> None:

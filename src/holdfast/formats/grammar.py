@@ -52,8 +52,11 @@ class At(NamedTuple):
 
 
 class NeedAt(NamedTuple):
+    """A need, the place of its step, and that of its key if it has one."""
+
     need: Need
     node: Placed
+    key_node: Placed | None = None
 
 
 class InputAt(NamedTuple):
@@ -97,7 +100,8 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
     if key and kind == "sequence":
         message = "a need of type 'sequence' hands nothing over and can have no 'key'"
         reading.problems.add("P035", node.pairs["key"][0], message)
-    return NeedAt(Need(StepId(str(given["step"])), kind, key), step_node[1])
+    key_node = node.pairs["key"][1] if key else None
+    return NeedAt(Need(StepId(str(given["step"])), kind, key), step_node[1], key_node)
 
 
 _INPUT: dict[str, Key] = {

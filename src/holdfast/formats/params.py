@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping as Table
+from shlex import quote
 from typing import cast, get_args
 
 from holdfast.errors import EditError, UsageError
@@ -75,7 +76,8 @@ def _declared(
     default = _default(reading, name, kind, cast("Node | None", known.get("default")))
     if name in asked:
         return Param(name, key, kind, _taken(name, kind, asked[name]))
-    if default is None and isinstance(node, Mapping) and "default" not in node.pairs:
+    is_open = isinstance(node, Mapping) and "default" not in node.pairs
+    if is_open and PARAM_NAME.match(name):  # another name has to be changed first
         message = f"the param {quoted(name)} has no default and was not given"
         problems.add("P062", key, message, f"--param {name}=…")
     return Param(name, key, kind, default)
@@ -115,7 +117,7 @@ def _taken(name: str, kind: ParamType, value: Json) -> Json:
         shown = quoted(value) if isinstance(value, str) else f"'{value}'"
         raise UsageError(
             f"the param '{name}' is {_WORDS[kind]}, and {shown} is not",
-            hint=f"--param {name}={'N' if kind == 'int' else 'true'}",
+            hint=f"--param {quote(name)}={'N' if kind == 'int' else 'true'}",
         )
     if isinstance(value, str) and (odd := FORBIDDEN_VALUE.search(value)):
         raise UsageError(
@@ -154,5 +156,5 @@ def _resolved(reading: Reading, param: Param, find: Find | None) -> Param:
         return Param(param.name, param.key, param.type)
     if not paths:
         message = f"no file matches {quoted(glob)}, the value of the param '{param.name}'"
-        problems.add("P045", param.key, message, f"--param {param.name}=GLOB")
+        problems.add("P045", param.key, message, f"--param {quote(param.name)}=GLOB")
     return Param(param.name, param.key, param.type, glob, paths)

@@ -75,6 +75,7 @@ CODES = {
 MOST_PROBLEMS = 1000
 MOST_SUGGESTIONS = 50
 MOST_CANDIDATES = 2000
+_SHORT = 4  # letters: two that changed places make a short word look quite different
 
 
 class Placed(Protocol):
@@ -146,12 +147,14 @@ class Problems:
             raise self.error()
 
     def did_you_mean(self, word: str, candidates: Iterable[str]) -> str:
-        """A hint, or nothing; spends from a budget, as nobody reads hundreds of hints."""
-        self._suggestions += 1
-        if self._suggestions > MOST_SUGGESTIONS:
-            return ""
-        near = _nearest(word, candidates)
+        """A hint, or nothing."""
+        near = self.nearest(word, candidates)
         return f"did you mean '{near}'?" if near else ""
+
+    def nearest(self, word: str, candidates: Iterable[str]) -> str:
+        """What may be meant, or nothing; spends from a budget, as nobody reads hundreds of hints."""
+        self._suggestions += 1
+        return _nearest(word, candidates) if self._suggestions <= MOST_SUGGESTIONS else ""
 
 
 def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -183,7 +186,8 @@ def _nearest(word: str, candidates: Iterable[str]) -> str:
     size = len(word)
     near = (item for item in candidates if abs(len(item) - size) <= 3)  # noqa: PLR2004 - a few letters
     plain = {_bare(item): item for item in islice(near, MOST_CANDIDATES)}
-    close = difflib.get_close_matches(_bare(word), plain, n=1, cutoff=0.6)
+    cutoff = 0.6 if size <= _SHORT else 0.7
+    close = difflib.get_close_matches(_bare(word), plain, n=1, cutoff=cutoff)
     return plain[close[0]] if close else ""
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from holdfast.errors import PlanError
 from holdfast.formats.expressions import file_template, text_template
 from holdfast.formats.nodes import FORBIDDEN, Mapping, Node, Scalar, read
-from holdfast.formats.problems import Problems, quoted
+from holdfast.formats.problems import MOST_CANDIDATES, Problems, quoted
 from holdfast.formats.reading import Reading, kind_of
 from holdfast.formats.shapes import inside, plain
 from holdfast.formats.soundness import check_value
@@ -114,9 +115,14 @@ def _content(reading: Reading, key: str, node: Node, value: str) -> bytes | None
 
 
 def _neighbour(reading: Reading, file: Path) -> str:
+    """A file beside it that may be meant; that both are `.json` makes no two names alike."""
     if not file.parent.is_dir():
         return ""
-    return reading.problems.did_you_mean(file.name, (item.name for item in file.parent.iterdir()))
+    names = sorted(item.name for item in islice(file.parent.iterdir(), MOST_CANDIDATES))
+    names.sort(key=lambda name: name.endswith(file.suffix))
+    stems = {Path(name).stem: name for name in names}
+    near = reading.problems.nearest(file.stem, stems)
+    return f"did you mean '{stems[near]}'?" if near else ""
 
 
 def _exists(root: Path, value: str) -> bool:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from holdfast.errors import Problem
-from holdfast.formats.problems import shown
+from holdfast.formats.problems import MOST_PROBLEMS, shown
 
 MOST_SHOWN = 50
 _ROOM = 100  # columns for a line of the source where nothing says how many there are
@@ -29,7 +29,8 @@ def render(problems: Sequence[Problem], source: bytes | str, *, width: int = 0) 
     lines = _BREAK.split(text.removeprefix("\ufeff"), last) if last else []
     blocks = [_block(problem, lines, width) for problem in first]
     if len(problems) > MOST_SHOWN:
-        blocks.append(f"and {len(problems) - MOST_SHOWN:,} more")
+        stopped = "at least " if len(problems) >= MOST_PROBLEMS else ""
+        blocks.append(f"and {stopped}{len(problems) - MOST_SHOWN:,} more")
     return "\n\n".join(blocks) + "\n" if blocks else ""
 
 

@@ -15,6 +15,7 @@ from holdfast.formats.reading import Use
 from holdfast.model.glob import COMPILED, Paths, parents
 
 MOST_CIRCLES = 20
+MOST_NAMES = 8  # of one circle
 MOST_COMPARED = 2_000_000
 _BATCH = 4096
 
@@ -62,7 +63,7 @@ class _Graph:
     def _checked(self, step: Wired) -> list[int]:
         seen: dict[str, Placed] = {}
         numbers = []
-        for need, node in step.needs:
+        for need, node, key_node in step.needs:
             name = need.step
             number = self.number.get(name)
             if name == step.id:
@@ -76,7 +77,7 @@ class _Graph:
                 message = f"{quoted(step.id)} needs {quoted(name)} twice, {first}"
                 self.problems.add("P004", node, message)
             else:
-                self._check_key(step, need.key, self.steps[number], node)
+                self._check_key(step, need.key, self.steps[number], key_node or node)
                 numbers.append(number)
             seen.setdefault(name, node)
         return numbers
@@ -109,7 +110,7 @@ class _Graph:
         return order if len(order) == len(self.steps) else None
 
     def report_circles(self) -> None:
-        """Each circle once, by its full path; a few of them say enough."""
+        """Each circle once, by its path; a few of them say enough."""
         shown: set[tuple[int, ...]] = set()
         for circle in self._circles():
             least = circle.index(min(circle))
@@ -118,9 +119,9 @@ class _Graph:
                 continue
             shown.add(turned)
             names = [self.steps[number].id for number in (*turned, turned[0])]
-            message = f"these steps need each other: {' → '.join(names)}"
+            message = f"these steps need each other: {' → '.join(_few(names))}"
             first = self.steps[turned[0]]
-            place = next(node for need, node in first.needs if need.step == names[1])
+            place = next(item.node for item in first.needs if item.need.step == names[1])
             self.problems.add("P052", place, message, "remove one of these needs")
             if len(shown) == MOST_CIRCLES:
                 return
@@ -182,6 +183,14 @@ class _Graph:
                     bits |= 1 << batch[need]
             above[step] = bits
         return above
+
+
+def _few(names: list[str]) -> list[str]:
+    """All names, or the first and the last of many."""
+    if len(names) <= MOST_NAMES + 1:
+        return names
+    half = MOST_NAMES // 2
+    return [*names[:half], f"… {len(names) - 2 * half:,} more …", *names[-half:]]
 
 
 def _bits(number: int) -> Iterator[int]:
