@@ -164,6 +164,9 @@ def _guard(
     if kind == "python":
         return _python_guard(pool, imports)
     if kind == "json-schema":
+        if not _is_installed("jsonschema"):
+            lack = "a schema of this plan needs jsonschema, which is not installed"
+            raise UsageError(lack, hint="pip install 'holdfast[schema]'")
         from holdfast.guards.schema import JsonSchemaGuard
 
         return JsonSchemaGuard()

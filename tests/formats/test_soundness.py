@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import wire
-from holdfast.errors import PlanError, Problem
+from holdfast.errors import PlanError, Problem, UsageError
 from holdfast.formats import soundness
 from holdfast.formats.planfile import Asked, Loaded, load_text
 from holdfast.guards.schema import schema_flaw
@@ -173,6 +173,18 @@ def test_a_library_that_is_not_there_is_a_warning() -> None:
         ("P904", 5, "a regex needs it", "pip install it"),
         ("P904", 7, "a json-schema needs it", "pip install it"),
     ]
+
+
+def test_without_its_library_a_schema_is_a_warning_and_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wire, "_is_installed", lambda _library: False)
+    loaded = load(guarded("json-schema: {type: object}"))
+    assert [(item.code, item.hint) for item in loaded.warnings] == [
+        ("P904", "pip install 'holdfast[schema]'")
+    ]
+    with pytest.raises(UsageError, match="needs jsonschema, which is not installed"):
+        wire.executor_for(loaded.plan)
 
 
 def test_checks_that_take_too_long_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
