@@ -257,7 +257,7 @@ class _Foresight:
             return replace(run, reason=first or Reason("upstream_changed", certain))
         if own.made_before or not settled:
             return replace(self._maybe(probe, open_needs, writer), is_new=is_new)
-        if step.reuse != "strict" and [c.part for c in probe.changes] == ["guards"]:
+        if step.reuse != "strict" and probe.only_guards:
             return Outlook("maybe", Reason("guard_changed"), probe, None, "guard", is_new=is_new)
         return replace(run, reason=first or Reason("upstream_changed", open_needs))
 

@@ -106,11 +106,15 @@ class _Sight:
         own = encode_own(step, seen.parts)
         refs = Refs(Digest(""), Digest(""), digest_bytes(own))
         newest = self._newest.get(step.id)
+        stood, changes = self._prober.compared(
+            step, newest, self._previous, lambda base: self._prober.own_changes(step, base)
+        )
         probe = Probe(
             step.id,
             refs,
             newest=newest,
-            changes=() if newest is None else self._prober.own_changes(step, newest),
+            stood=stood,
+            changes=changes,
             unsure=seen.unsure,
             previous=self._prober.before(step.id, refs, self._previous),
             undone=self._prober.is_undone(step.id, refs.config_ref, newest),
