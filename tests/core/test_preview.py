@@ -33,6 +33,7 @@ class Memory:
         self.stands = set(stands)
         self.changed = dict(changed or {})
         self.edited: set[str] = set()
+        self.versions: set[str] = set()  # what a person wrote, and that stood, lies at its outputs
         self.missing: set[str] = set()
         self.unconfirmed: set[str] = set()
         self.again: set[str] = set()  # changed back to what it was some time ago
@@ -57,6 +58,9 @@ class Memory:
             edited=("f",) if step.id in self.edited else (),
             written=("f",) if step.id in self.missing else (),
         )
+
+    def theirs(self, step: Step) -> tuple[str, ...]:
+        return ("f", "g") if step.id in self.versions else ()
 
     def held(self, step: Step) -> bool:
         return step.id in self.unconfirmed

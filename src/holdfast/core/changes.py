@@ -92,8 +92,7 @@ def choose(
     if options.force or step.id in options.force_steps:
         return Choice("run", tried or Reason("forced"))
     if probe.unsure:
-        names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
-        return Choice("run", tried or Reason("command_changed", names))
+        return Choice("run", tried or unresolved(probe) or _why_run(probe))
     if probe.found is not None:
         return _expired(step, probe.found, now) or Choice(
             "reuse", _stands(probe.found), probe.found
@@ -104,6 +103,12 @@ def choose(
     if step.reuse != "strict" and (kept := _only_guard(probe)) and kept.digest not in refused:
         return Choice("reguard", tried or Reason("guard_changed"), kept)
     return Choice("run", tried or _why_run(probe))
+
+
+def unresolved(probe: Probe) -> Reason | None:
+    """Why a step that cannot know its own key runs; None if it runs for the first time anyway."""
+    names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
+    return None if probe.newest is None else Reason("command_changed", names)
 
 
 def _stands(artifact: Artifact) -> Reason:

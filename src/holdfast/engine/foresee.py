@@ -142,6 +142,13 @@ class _Sight:
             return Disk(edited=found.paths)
         return Disk(written=found.paths)
 
+    def theirs(self, step: Step) -> tuple[str, ...]:
+        """The files at its outputs that are stored as a person's version."""
+        if self._is_cut_off(step.id):
+            return ()
+        there = self._outputs.read(step)
+        return self._outputs.written_by_people(step, there, lambda: self._all(step.id))
+
     def _all(self, step: StepId) -> Iterator[Artifact]:
         return self._store.artifacts(project=self._plan.project, line=self._line, step=step)
 
