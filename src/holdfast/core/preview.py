@@ -357,6 +357,7 @@ def preview_digest(
             "edited": list(outlook.edited),
             "edits": list(edits.get(step_id, ())),
             "written": list(outlook.written),
+            **({"replaced": list(outlook.replaced)} if outlook.replaced else {}),
         }
         for step_id, outlook in outlooks.items()
     }
