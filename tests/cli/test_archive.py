@@ -100,13 +100,15 @@ def test_a_run_becomes_history_and_is_never_reused_by_itself(project: Project) -
     other.refused(2, "resume", run)
     assert "imported: the history of another store" in other.ok("status", run).out
     assert other.ok("plan", "--json").json["totals"]["run"] == 3
-    other.ok("accept", "a", "--from", run, "--because", "checked by hand")
+    assert "no run yet" in other.refused(2, "undo", "a"), "nothing of it is done here"
+    said = other.ok("accept", "a", "--from", "@", "--because", "checked by hand", "--json").json
+    assert (said["from"], said["changed"]) == (run, True), "the only run there is"
     mine = run_here(other)
     assert mine.previous is None
     assert project.ran() == ["b", "c"]
     assert other.ok("import", file, "--json").json["files"][0]["changed"] is False
     assert other.ok("rebuild", "--json").json["changed"] is False
-    assert other.status().id == mine.run
+    assert other.status().id == other.status("@").id == mine.run, "an own one comes first"
 
 
 def test_an_unfinished_back_up_is_restored_only_with_a_yes(project: Project) -> None:

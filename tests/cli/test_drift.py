@@ -4,13 +4,15 @@ What lies at an output path, what happens, and where a person's bytes are afterw
 
     as wanted                             nothing
     absent                                restored from the store
-    an older or a refused version         the wanted version is written; nobody's artifact is made
+    an older one, or one refused when made   the wanted version is written; nobody's artifact is made
     another mode                          the mode is restored
     a person's, all else unchanged        adopt: guarded, stands      | a human artifact
                                           adopt, refused by a guard   | on disk, untouched
                                           regenerate                  | `show`, said twice
                                           fail                        | on disk, untouched
+    a person's that guards refused        as if it had not been tried | on disk, untouched
     a person's, the step runs anyway      made again                  | `show`, said twice
+    a person's that stood, the step runs  made again                  | `show`, said twice
     a person's, on the first run          made                        | `show`, said twice
     a person's, while the step runs       shared: a part of what it made; scratch: replaced | `show`
     a person's, while guards look at it   the judged version is put back                    | `show`
@@ -140,12 +142,50 @@ def test_a_version_that_the_guards_refuse_stops_there_and_names_the_choices(
     assert run.codes["a"] == "output_modified"
     assert project.read("out.txt") == "two words\n", "untouched"
     assert project.ran() == []
+    told = project.ok("why", "a", "--run", "@").out
     said = run.err + project.ok("status").out + project.ok("logs", "a").out
     for choice in ("adopt", "regenerate", "fail"):
         assert choice in said, f"'{choice}' is not named"
+    assert "✗ a: an output was changed by hand: out.txt" in said
+    assert "guard 'one word' refused your version:" in told
+
+    for again in (project.retry("a"), project.run(), project.run("--on-drift", "fail")):
+        assert (again.code, again.codes["a"]) == (1, "output_modified"), "it is still an edit"
+        assert again.because("a") == ["out.txt"]
+        assert project.read("out.txt") == "two words\n", "untouched"
+    assert "your edit of out.txt is guarded and kept" in project.ok("plan").out
+    assert project.ran() == []
     again = project.run("--on-drift", "regenerate")
-    assert again.code == 0
+    assert (again.code, again.states["a"]) == (0, "done")
+    assert project.ran() == ["a"]
     assert project.read("out.txt") == "made\n"
+    assert kept(project, again.err) == b"two words\n"
+    assert project.run().states == {"a": "reused", "b": "reused"}
+    assert project.call("rebuild", "--json").json["changed"] is False
+
+
+@pytest.mark.req("R57", "R107")
+@pytest.mark.parametrize("how", ["adopted", "amended"])
+def test_a_version_that_stood_is_not_replaced_in_silence(project: Project, how: str) -> None:
+    body = project.sh("mkdir -p d; cat in.txt > d/one; echo 2 > d/two")
+    project.plan({"a": {"shell": body, "produces": "d", "inputs": ["in.txt"]}})
+    project.write("in.txt", "1\n")
+    project.run()
+    project.write("d/one", "mine\n")
+    if how == "amended":
+        project.ok("amend", "a")
+    assert project.run().codes == {"a": "amended"}
+    project.write("in.txt", "more\n")
+    said = project.ok("plan").out
+    assert "an input changed: in.txt (+1 −1); replaces your version of d/one " in said
+    assert project.ok("plan", "--json").json["details"]["a"]["replaced"] == ["d/one"]
+    assert "of d/one is stored, and will be replaced" in project.ok("why", "a").out
+    run = project.run()
+    assert (run.code, project.read("d/one")) == (0, "more\n")
+    assert kept(project, run.err, "d/one") == b"mine\n"
+    project.write("in.txt", "most\n")
+    assert "your version" not in project.ok("plan").out
+    assert "is kept" not in project.run().err
 
 
 @pytest.mark.req("R11", "R57")

@@ -161,6 +161,19 @@ def test_what_a_killed_step_left_is_not_taken_for_an_edit(project: Project) -> N
     assert project.run().codes == {"a": "previous_interrupted"}
 
 
+@pytest.mark.req("R107", "R56")
+def test_a_command_that_never_ran_did_not_change(project: Project) -> None:
+    step = {"uses": "python", "run": "nomod:f"}
+    project.plan({"a": step, "b": {**step, "needs": ["a"]}, "c": {"run": ["true"]}})
+    steps = project.ok("plan", "--json").json["steps"]
+    assert {s: found["reason"]["code"] for s, found in steps.items()} == dict.fromkeys(
+        "abc", "never_ran"
+    )
+    assert project.events(project.run().id)
+    begun = [event for event in project.events() if event["event"] == "attempt_started"]
+    assert {event["reason"]["code"] for event in begun if event["attempt"] == 1} == {"never_ran"}
+
+
 @pytest.mark.req("R107")
 def test_a_reader_of_files_that_are_still_to_be_made_is_only_maybe(project: Project) -> None:
     steps: dict[str, Any] = {

@@ -276,3 +276,45 @@ def test_content_that_is_gone_is_never_an_error(project: Project) -> None:
     assert project.ok("verify")
     project.ok("rebuild")
     assert project.run().code == 0
+
+
+def in_pairs(project: Project, a: str, b: str) -> None:
+    project.write("a.txt", f"{a}\n")
+    project.write("b.txt", f"{b}\n")
+
+
+@pytest.mark.req("R169", "R56")
+def test_what_was_tried_and_taken_back_is_no_cause(project: Project) -> None:
+    below = {"shell": project.sh("cat b.txt"), "needs": ["a"], "inputs": ["b.txt"]}
+    project.plan({"a": {"run": ["cat", "a.txt"]}, "b": below})
+    in_pairs(project, "a1", "b1")
+    first = project.run()
+    in_pairs(project, "a1", "b2")
+    project.run()
+    in_pairs(project, "a1", "b1")
+    assert set(project.run().codes.values()) == {"unchanged"}
+
+    in_pairs(project, "a2", "b1")
+    below_a = {"code": "upstream_changed", "because": ["a"], "text": "a step it needs changed: a"}
+    assert project.call("plan", "--json").json["steps"]["b"]["reason"] == below_a
+    told = project.why("b")
+    assert told["reason"] == below_a
+    assert [item["part"] for item in told["changed"]] == ["upstream"]
+    assert "inputs" in told["unchanged"]
+    assert told["otherwise"].startswith("with a.txt as before this would be reused from")
+    assert first.id[:10] in told["otherwise"]
+    run = project.run()
+    assert (run.codes["b"], run.because("b")) == ("upstream_changed", ["a"])
+    past = project.why("b", "--run", "@")
+    assert [item["part"] for item in past["changed"]] == ["upstream"]
+
+    in_pairs(project, "a1", "b1")
+    project.run()
+    in_pairs(project, "a1", "b3")
+    told = project.why("b")
+    assert [item["part"] for item in told["changed"]] == ["inputs"], "a is as in the last run"
+    assert project.run().because("b") == ["b.txt"]
+    past = project.why("b", "--run", "@")
+    assert [item["part"] for item in past["changed"]] == ["inputs"]
+    (piece,) = past["changed"][0]["content"]
+    assert piece["edits"] == [{"line": 1, "removed": ["b1"], "added": ["b3"]}]

@@ -97,6 +97,8 @@ def test_what_is_asked_for_runs_whatever_is_stored() -> None:
 def test_how_the_run_before_left_it_is_a_reason(previous: str, code: str) -> None:
     probe = Probe(S.id, REFS, previous=previous)  # type: ignore[arg-type]  # one of its literals
     assert chosen(probe) == Choice("run", Reason(code))
+    unsure = replace(probe, unsure=("nomod",))
+    assert chosen(unsure) == Choice("run", Reason(code)), "a command that never ran did not change"
 
 
 @pytest.mark.req("R161")

@@ -108,7 +108,7 @@ def test_a_version_on_disk_that_the_guards_refuse_waits_for_a_decision() -> None
         started("s"), reguard=ref("kept"), source="human", reason=Reason("output_modified", ("f",))
     )
     state = state_of(plan(replace(step("s"), retries=5)), by_hand)
-    assert settle(state, rejected("s"))[1:] == [StepFailed(S, Reason("output_modified", ("g",)))]
+    assert settle(state, rejected("s"))[1:] == [StepFailed(S, Reason("output_modified", ("f",)))]
     made_anew = replace(started("s"), reason=Reason("output_modified", ("f",)))
     state = state_of(plan(replace(step("s"), retries=5)), made_anew)
     assert settle(state, rejected("s")) == [rejected("s")]

@@ -33,6 +33,7 @@ class Memory:
         self.stands = set(stands)
         self.changed = dict(changed or {})
         self.edited: set[str] = set()
+        self.versions: set[str] = set()  # what a person wrote, and that stood, lies at its outputs
         self.missing: set[str] = set()
         self.unconfirmed: set[str] = set()
         self.again: set[str] = set()  # changed back to what it was some time ago
@@ -57,6 +58,9 @@ class Memory:
             edited=("f",) if step.id in self.edited else (),
             written=("f",) if step.id in self.missing else (),
         )
+
+    def theirs(self, step: Step) -> tuple[str, ...]:
+        return ("f", "g") if step.id in self.versions else ()
 
     def held(self, step: Step) -> bool:
         return step.id in self.unconfirmed
@@ -238,6 +242,22 @@ def test_a_step_that_is_again_what_it_once_was_promises_nothing() -> None:
     assert memory.shown(CHAIN)["m"] == ("maybe", "upstream_changed")
 
 
+@pytest.mark.req("R107")
+def test_a_persons_version_is_named_where_an_attempt_would_replace_it() -> None:
+    memory = Memory("za", {"z": "prompt_changed"})
+    memory.versions = {"z", "a"}
+    assert memory.outlooks(FILES)[sid("z")].replaced == ("f", "g")
+    assert memory.outlooks(FILES, Options(on_drift="fail"))[sid("z")].decision == "run", "it stood"
+    memory.edited = {"z"}
+    assert memory.outlooks(FILES)[sid("z")].replaced == ("g",), "the other was edited since"
+    memory.changed = {}
+    assert memory.outlooks(FILES)[sid("z")].replaced == (), "it is adopted"
+    made = memory.outlooks(FILES, Options(on_drift="regenerate"))[sid("z")]
+    assert (made.edited, made.replaced) == (("f",), ("g",))
+    memory.edited = set()
+    assert memory.outlooks(FILES)[sid("z")].replaced == (), "it stands"
+
+
 def digest(memory: Memory, of: Plan = FILES, options: Options = NONE) -> Digest:
     return preview_digest(of, options, memory.outlooks(of, options), {})
 
@@ -248,8 +268,11 @@ def test_a_preview_has_another_digest_if_anything_about_it_changed() -> None:
     assert digest(Memory("za")) == first
     edited, missing = Memory("za"), Memory("za")
     edited.edited, missing.missing = {"z"}, {"z"}
+    version = Memory("za", {"z": "prompt_changed"})
+    version.versions = {"z"}
     others = [
         digest(Memory("z")),
+        digest(version),
         digest(Memory("za", {"z": "prompt_changed"})),
         digest(Memory("za", {"z": "model_changed"})),
         digest(edited),

@@ -270,6 +270,7 @@ def _details(outlook: Outlook) -> dict[str, Json]:
         **outlook_refs(outlook),
         "means": outlook.means or None,
         "edited": list(outlook.edited),
+        "replaced": list(outlook.replaced),
         "writes": list(outlook.written),
         "failed_before": outlook.failed_before,
         "also": reason_json(outlook.also),

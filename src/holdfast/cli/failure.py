@@ -49,7 +49,7 @@ def _one(state: State, step_id: StepId, words: str) -> list[str]:
     step = state.steps[step_id]
     lines = [f"✗ {step_id}: {_what(step)}"]
     said = [line for line in words.splitlines() if line.strip()]
-    for place, line in enumerate(said[-MOST_WORDS:]):
+    for place, line in enumerate([*refusal(step), *said[-MOST_WORDS:]]):
         head = f"attempt {step.attempts}" if place == 0 else ""
         lines.append(f"  {head:<11} {line}")
     if len(said) > MOST_WORDS:
@@ -62,6 +62,13 @@ def _one(state: State, step_id: StepId, words: str) -> list[str]:
     if blocked:
         lines.append(f"  {'blocked':<11} {names_of(blocked)}{_kept(state)}")
     return lines
+
+
+def refusal(step: StepState) -> list[str]:
+    """Who refused a person's version; of other refusals the sentence of the reason says it."""
+    by_hand = step.reason is not None and step.reason.code == "output_modified"
+    guard = step.fed[-1].guard if by_hand and step.fed else ""
+    return [f"guard '{guard}' refused your version:"] if guard else []
 
 
 def _what(step: StepState) -> str:

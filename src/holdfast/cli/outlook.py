@@ -186,6 +186,9 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
     if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
         whose = "your edit of" if outlook.is_edited else "what lies at"
         words += f"; {whose} {_paths(outlook.edited)} is stored, then replaced"
+    if outlook.replaced and outlook.decision in {"run", "maybe"}:
+        how = "replaces" if outlook.decision == "run" else "would replace"
+        words += f"; {how} your version of {_paths(outlook.replaced)}"
     if outlook.written:
         words += f"; writes {_paths(outlook.written)} from the store"
     if outlook.decision in {"run", "maybe"} and ahead.plan.steps[step_id].effects == "external":

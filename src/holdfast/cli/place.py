@@ -135,10 +135,13 @@ json_option = click.option(
 
 
 def find_run(store: Store, given: str | None, line: str | None) -> RunId:
-    """A run by id, by unique prefix, or counted back: `@` is the last, `@-1` the one before."""
-    rows = [row for row in store.runs() if line is None or row.line == line]
+    """A run by id, by unique prefix, or counted back: `@` is the last, `@-1` the one before.
+
+    Runs of other stores are counted only if they are named by a person and there is no other.
+    """
     if given is not None and not given.startswith("@"):
         return _by_prefix(list(store.runs(imported=True)), given)
+    rows = store.runs(line) or (store.runs(line, imported=True) if given else ())
     if not rows:
         raise UsageError(
             "there is no run yet" + (f" of line '{line}'" if line else ""), hint="holdfast run"

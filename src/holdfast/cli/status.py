@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.cli.ending import headline, next_commands
+from holdfast.cli.failure import refusal
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, seconds
 from holdfast.core.reasons import sentence
@@ -58,7 +59,7 @@ def _step(state: State, step_id: StepId, now: int, words: str, *, voice: bool) -
     told = f": {', '.join(notes)}" if notes else ""
     lines = [one_line(f"{SIGNS[step.phase]} {step_id}{what}{told}")]
     if step.phase == "failed" and (said := first_line(words)):
-        lines.append(f"    {one_line(said)}")
+        lines.append(f"    {one_line(' '.join([*refusal(step), said]))}")
     if step.phase == "failed" and step.reason is not None:
         lines += choices(step.reason)
     return lines

@@ -190,6 +190,11 @@ def _notes(outlook: Outlook) -> Iterator[tuple[str, str]]:
         yield "first", "your version is guarded: if it passes, it stands and nothing is made"
     elif outlook.edited and outlook.means == "make":
         yield "your edit", f"of {', '.join(outlook.edited[:4])} is stored, then replaced"
+    if outlook.replaced and outlook.decision in {"run", "maybe"}:
+        yield (
+            "your version",
+            f"of {', '.join(outlook.replaced[:4])} is stored, and will be replaced",
+        )
     if outlook.failed_before and outlook.reason.code != "previous_failed":
         yield "before", "its previous attempt failed"
     if outlook.reason.code == "previous_failed" and outlook.also is not None:

@@ -34,9 +34,10 @@ class Probe:
     """What the shell found out about a step whose needs are complete.
 
     `found` is the newest accepted artifact under the config ref, `same_content` under the input ref,
-    `newest` under any ref; `changes` say how the present key differs from the one of `newest`.
-    `unsure` names parts of the key that could not be computed; they disable reuse. `gone` says that a
-    person had the content of `newest` removed.
+    `newest` under any ref. `stood` is what stood in the line's previous run, if that is another than
+    `newest`. `changes` say how the present key differs from the one of `base`, the later of both in the
+    life of the line. `unsure` names parts of the key that could not be computed; they disable reuse.
+    `gone` says that a person had the content of `base` removed.
     """
 
     step: StepId
@@ -44,11 +45,22 @@ class Probe:
     found: Artifact | None = None
     same_content: Artifact | None = None
     newest: Artifact | None = None
+    stood: Artifact | None = None
     changes: tuple[Change, ...] = ()
     unsure: tuple[str, ...] = ()
     previous: Literal["", "failed", "incomplete", "interrupted"] = ""
     gone: bool = False
     undone: bool = False  # a person withdrew the artifact under this ref, or the only one there was
+
+    @property
+    def base(self) -> Artifact | None:
+        """The artifact that the present is compared with when a cause is named."""
+        return self.stood or self.newest
+
+    @property
+    def only_guards(self) -> bool:
+        """Whether nothing but the guards stands between the newest artifact and the present key."""
+        return self.stood is None and guards_only(self.changes)
 
 
 class Choice(NamedTuple):
@@ -80,8 +92,7 @@ def choose(
     if options.force or step.id in options.force_steps:
         return Choice("run", tried or Reason("forced"))
     if probe.unsure:
-        names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
-        return Choice("run", tried or Reason("command_changed", names))
+        return Choice("run", tried or unresolved(probe) or _why_run(probe))
     if probe.found is not None:
         return _expired(step, probe.found, now) or Choice(
             "reuse", _stands(probe.found), probe.found
@@ -92,6 +103,12 @@ def choose(
     if step.reuse != "strict" and (kept := _only_guard(probe)) and kept.digest not in refused:
         return Choice("reguard", tried or Reason("guard_changed"), kept)
     return Choice("run", tried or _why_run(probe))
+
+
+def unresolved(probe: Probe) -> Reason | None:
+    """Why a step that cannot know its own key runs; None if it runs for the first time anyway."""
+    names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
+    return None if probe.newest is None else Reason("command_changed", names)
 
 
 def _stands(artifact: Artifact) -> Reason:
@@ -110,7 +127,12 @@ def _only_guard(probe: Probe) -> Artifact | None:
     kept = probe.newest
     if kept is None or probe.gone or not kept.reusable:
         return None
-    return kept if [change.part for change in probe.changes] == ["guards"] else None
+    return kept if probe.only_guards else None
+
+
+def guards_only(changes: tuple[Change, ...]) -> bool:
+    """Whether the guards are the only part that differs."""
+    return [change.part for change in changes] == ["guards"]
 
 
 def _why_run(probe: Probe) -> Reason:

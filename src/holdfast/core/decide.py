@@ -52,7 +52,7 @@ def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost
     if isinstance(ending, AttemptFailed):
         return Reason(ending.code) if now.rejections >= step.retries else None
     if only_guarded and started is not None and started.reason.code == "output_modified":
-        return Reason("output_modified", (ending.guard,))
+        return started.reason
     if ending.fatal:
         return Reason("guard_fatal", (ending.guard,))
     if only_guarded:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal, NamedTuple, Protocol
 
-from holdfast.core.changes import Probe, choose
+from holdfast.core.changes import Probe, choose, unresolved
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
 from holdfast.errors import EditError
@@ -36,7 +36,8 @@ class Outlook:
 
     `means` is how an attempt would come by its content: make it, guard the kept artifact again, or
     adopt what a person wrote. `edited` are files a person changed, `written` files that would be
-    written from the store. `is_new` says that no accepted artifact has the ref it would run under.
+    written from the store, `replaced` a person's version that stood and that an attempt would replace.
+    `is_new` says that no accepted artifact has the ref it would run under.
     `failed_before` says that the line's previous run failed there, `also` what else changed then or since.
     """
 
@@ -47,6 +48,7 @@ class Outlook:
     means: Means = ""
     edited: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
     is_new: bool = False
     failed_before: bool = False
     also: Reason | None = None
@@ -99,6 +101,9 @@ class Sight(Protocol):
 
     def disk(self, step: Step, artifact: Artifact | None) -> Disk:
         """Compare the step's files with an artifact; without one, whatever a person wrote is an edit."""
+
+    def theirs(self, step: Step) -> tuple[str, ...]:
+        """The files at its outputs that are stored as a person's version."""
 
     def held(self, step: Step) -> bool:
         """Whether a person must look before the step may be tried."""
@@ -195,7 +200,7 @@ class _Foresight:
         if disk.edited and not selected:
             return Outlook("wait", Reason("not_selected"), probe)
         if disk.edited:
-            return replace(self._edited(probe, disk.edited), is_new=fresh)
+            return replace(self._edited(step, probe, disk.edited), is_new=fresh)
         if choice.action == "reuse":
             return Outlook("reuse", choice.reason, probe, choice.artifact, written=disk.written)
         if self._sight.held(step):
@@ -220,14 +225,18 @@ class _Foresight:
         has_history = probe.newest is not None or probe.undone
         if edited and has_history and self._options.on_drift == "fail":
             return Outlook("wait", Reason("output_modified", edited), probe)
-        return replace(outlook, edited=edited)
+        theirs = self._sight.theirs(step)
+        replaced = tuple(path for path in theirs if path not in edited)
+        return replace(outlook, edited=edited, replaced=replaced)
 
-    def _edited(self, probe: Probe, edited: tuple[str, ...]) -> Outlook:
+    def _edited(self, step: Step, probe: Probe, edited: tuple[str, ...]) -> Outlook:
         reason = Reason("output_modified", edited)
         if self._options.on_drift == "fail":
             return Outlook("wait", reason, probe)
-        means: Means = "adopt" if self._options.on_drift == "adopt" else "make"
-        return Outlook("run", reason, probe, None, means, edited)
+        if self._options.on_drift == "adopt":
+            return Outlook("run", reason, probe, None, "adopt", edited)
+        theirs = tuple(path for path in self._sight.theirs(step) if path not in edited)
+        return Outlook("run", reason, probe, None, "make", edited, replaced=theirs)
 
     # --- something above is open ----------------------------------------------------------------------
 
@@ -246,18 +255,16 @@ class _Foresight:
         if self._options.force or step.id in self._options.force_steps:
             return run
         if probe.unsure:
-            names = tuple(f"{name} cannot be resolved" for name in probe.unsure)
-            return replace(run, reason=Reason("command_changed", names))
+            return replace(run, reason=unresolved(probe) or _first_time(probe))
         if probe.newest is None and not own.made_before:
-            code = "previous_incomplete" if probe.previous == "incomplete" else "never_ran"
-            undone = "undone" if probe.undone else ""
-            return replace(run, reason=Reason(undone or code), is_new=new_above or not undone)
+            fresh = new_above or not probe.undone
+            return replace(run, reason=_first_time(probe), is_new=fresh)
         first = _first(probe, stable_only=not settled)
         if certain := self._certain(step, open_needs):
             return replace(run, reason=first or Reason("upstream_changed", certain))
         if own.made_before or not settled:
             return replace(self._maybe(probe, open_needs, writer), is_new=is_new)
-        if step.reuse != "strict" and [c.part for c in probe.changes] == ["guards"]:
+        if step.reuse != "strict" and probe.only_guards:
             return Outlook("maybe", Reason("guard_changed"), probe, None, "guard", is_new=is_new)
         return replace(run, reason=first or Reason("upstream_changed", open_needs))
 
@@ -350,6 +357,7 @@ def preview_digest(
             "edited": list(outlook.edited),
             "edits": list(edits.get(step_id, ())),
             "written": list(outlook.written),
+            **({"replaced": list(outlook.replaced)} if outlook.replaced else {}),
         }
         for step_id, outlook in outlooks.items()
     }

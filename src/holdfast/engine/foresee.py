@@ -106,11 +106,15 @@ class _Sight:
         own = encode_own(step, seen.parts)
         refs = Refs(Digest(""), Digest(""), digest_bytes(own))
         newest = self._newest.get(step.id)
+        stood, changes = self._prober.compared(
+            step, newest, self._previous, lambda base: self._prober.own_changes(step, base)
+        )
         probe = Probe(
             step.id,
             refs,
             newest=newest,
-            changes=() if newest is None else self._prober.own_changes(step, newest),
+            stood=stood,
+            changes=changes,
             unsure=seen.unsure,
             previous=self._prober.before(step.id, refs, self._previous),
             undone=self._prober.is_undone(step.id, refs.config_ref, newest),
@@ -137,6 +141,13 @@ class _Sight:
         if found.state == "edited":
             return Disk(edited=found.paths)
         return Disk(written=found.paths)
+
+    def theirs(self, step: Step) -> tuple[str, ...]:
+        """The files at its outputs that are stored as a person's version."""
+        if self._is_cut_off(step.id):
+            return ()
+        there = self._outputs.read(step)
+        return self._outputs.written_by_people(step, there, lambda: self._all(step.id))
 
     def _all(self, step: StepId) -> Iterator[Artifact]:
         return self._store.artifacts(project=self._plan.project, line=self._line, step=step)

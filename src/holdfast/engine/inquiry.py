@@ -15,7 +15,7 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.engine.evidence import Texts
 from holdfast.engine.foresee import Foreseen
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import read_state
+from holdfast.engine.probe import read_state, stood_in
 from holdfast.engine.survey import Survey
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Form
@@ -98,6 +98,8 @@ class Past:
         self._store = store
         self._texts = texts
         self._started: dict[StepId, list[AttemptStarted]] | None = None
+        self._previous: State | None = None
+        self._has_previous = False  # it was looked for
 
     def attempts(self, step_id: StepId) -> list[AttemptStarted]:
         """How each attempt at a step began in this run."""
@@ -126,7 +128,18 @@ class Past:
         return found[-1] if found else None
 
     def earlier(self, step_id: StepId) -> Artifact | None:
-        """The artifact that stood before this run."""
+        """The artifact that stood before this run: in the line's previous one, or the newest by then."""
+        newest, previous = self._newest_before(step_id), self.state.previous
+        if newest is None or previous is None or newest.run == previous:
+            return newest
+        if not self._has_previous:
+            self._previous, self._has_previous = read_state(self._store, previous), True
+        past = self._previous
+        if past is None or (not newest.run and newest.at >= past.started_at):
+            return newest
+        return stood_in(self._store, past, step_id) or newest
+
+    def _newest_before(self, step_id: StepId) -> Artifact | None:
         numbers = {row.run: row.number for row in self._store.runs()}
         here = numbers.get(self.state.run, 0)
         found = None
@@ -210,15 +223,13 @@ class Ahead:
         return Key(self.own(step_id), above)
 
     def behind(self, step_id: StepId) -> tuple[Shown, ...]:
-        """What changed since the newest artifact of a step, with the content behind it."""
+        """What changed since a step last stood, with the content behind it."""
         outlook = self.foreseen.outlooks[step_id]
         probe, reason = outlook.probe, outlook.reason
         if reason.code == "output_modified":
             return self._by_hand(step_id, outlook)
         shown = (
-            [self._shown(step_id, change, probe.newest) for change in probe.changes]
-            if probe
-            else []
+            [self._shown(step_id, change, probe.base) for change in probe.changes] if probe else []
         )
         if probe and not shown and reason.code == "input_changed" and not reason.because:
             note = "they changed while it ran, so that artifact is not reused"
@@ -229,10 +240,10 @@ class Ahead:
             shown.append(Shown(Change("upstream", reason.code, reason.because, None, None)))
         return tuple(shown)
 
-    def _shown(self, step_id: StepId, change: Change, newest: Artifact | None) -> Shown:
+    def _shown(self, step_id: StepId, change: Change, base: Artifact | None) -> Shown:
         if change.part != "upstream":
             return Shown(change, self._texts.behind(change))
-        before = None if newest is None else key_of(self._store, newest)
+        before = None if base is None else key_of(self._store, base)
         if before is None:
             return Shown(change)
         steps = self.foreseen.graph.steps
@@ -263,4 +274,4 @@ class Ahead:
 def standing(outlook: Outlook) -> Artifact | None:
     """The artifact that stands, or would if nothing had changed."""
     probe = outlook.probe
-    return None if probe is None else probe.found or probe.same_content or probe.newest
+    return None if probe is None else probe.found or probe.same_content or probe.base

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
@@ -182,7 +183,9 @@ class Looker:
 
     def _tell_replaced(self, step: Step, probed: Probed, there: Sequence[Entry]) -> None:
         """Say, once for each content, what a person wrote that this attempt will be put in the place of."""
-        edited = self._edited(step, probed, there)
+        known = partial(self._known, step)
+        stood = self._outputs.written_by_people(step, there, known)
+        edited = {*self._edited(step, probed, there), *stood}
         files = [e for e in there if e.path in edited and (e.path, e.digest) not in self._told]
         self._told.update((entry.path, entry.digest) for entry in files)
         tell_kept(self._world, step, files, "it is made again")

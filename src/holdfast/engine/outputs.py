@@ -115,7 +115,10 @@ class Outputs:
         entries: Sequence[Entry],
         known: Callable[[], Iterator[Artifact]],
     ) -> Drift:
-        """Compare the files that are there with those that shall be."""
+        """Compare the files that are there with those that shall be.
+
+        A person's version that guards refused is no known one: it is an edit for as long as it lies there.
+        """
         wanted = {entry.path: entry for entry in entries}
         present = {entry.path: entry for entry in there}
         wrong = {
@@ -128,6 +131,8 @@ class Outputs:
         unknown = {path: present[path].digest for path in wrong if path in present}
         if unknown:
             for other in known():
+                if other.is_refused_edit:
+                    continue
                 for entry in self.wanted(step, other.digest, other.form):
                     if unknown.get(entry.path) == entry.digest:
                         del unknown[entry.path]
@@ -136,6 +141,24 @@ class Outputs:
         if unknown:
             return Drift("edited", tuple(sorted(unknown)))
         return Drift("stale", tuple(sorted(wrong)))
+
+    def written_by_people(
+        self, step: Step, there: Sequence[Entry], known: Callable[[], Iterator[Artifact]]
+    ) -> tuple[str, ...]:
+        """The files there that are stored as a person's version and that no attempt ever made."""
+        rows = list(known())
+        if not any(row.source == "human" for row in rows):
+            return ()
+        lies = {entry.path: entry.digest for entry in there}
+        theirs: set[str] = set()
+        made: set[str] = set()
+        for row in rows:
+            if row.form == "tree" and not self._store.has(row.digest):
+                continue  # a person had it removed
+            entries = self.wanted(step, row.digest, row.form)
+            same = {entry.path for entry in entries if lies.get(entry.path) == entry.digest}
+            (theirs if row.source == "human" else made).update(same)
+        return tuple(sorted(theirs - made))
 
     def place(
         self, step: Step, entries: Sequence[Entry], key: str, fresh: Sequence[File] = ()

@@ -6,16 +6,16 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, cast
 
-from holdfast.core.changes import Change, Probe, differences
+from holdfast.core.changes import Change, Probe, differences, guards_only
 from holdfast.core.fold import fold
 from holdfast.core.refs import Refs, Upstream, encode_own, refs_of
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Options, RunStarted, StepUndone
+from holdfast.model.event import Options, RunStarted, StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
 from holdfast.ports import Facts, Store
 
@@ -26,6 +26,13 @@ class Probed(NamedTuple):
     probe: Probe
     own: bytes
     seen: Mapping[str, Json]
+
+
+class _Said(NamedTuple):
+    """What people wrote to the line: refs they withdrew; after which run they put a version in place."""
+
+    undone: dict[StepId, set[Digest]]
+    after: dict[tuple[StepId, Digest, Digest], RunId]
 
 
 class Prober:
@@ -40,7 +47,7 @@ class Prober:
         self._past: dict[RunId, State | None] = {}
         self._newest: Mapping[StepId, Artifact] | None = None
         self._read_to = -1
-        self._undone: dict[StepId, set[Digest]] | None = None
+        self._said: _Said | None = None
         self.alone = True  # no other engine adds artifacts to this line meanwhile
 
     def probe(
@@ -63,16 +70,23 @@ class Prober:
         if options.cutoff or step.reuse == "content":
             same = self._find(step, refs.input_ref, content=True)
         newest = found or self._newest_of(step.id)
+
+        def since(base: Artifact) -> tuple[Change, ...]:
+            return self._changes(step, own, upstream, base, previous, moved)
+
+        stood, changes = self.compared(step, newest, previous, since)
+        base = stood or newest
         probe = Probe(
             step=step.id,
             refs=refs,
             found=found,
             same_content=same,
             newest=newest,
-            changes=() if newest is None else self.changes(step, own, upstream, newest, moved),
+            stood=stood,
+            changes=changes,
             unsure=seen.unsure,
             previous=self.before(step.id, refs, previous),
-            gone=newest is not None and not newest.reusable and not self._is_whole(newest),
+            gone=base is not None and not base.reusable and not self._is_whole(base),
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
         )
         return Probed(probe, own, seen.parts)
@@ -88,20 +102,27 @@ class Prober:
 
     def is_undone(self, step: StepId, ref: Digest, newest: Artifact | None) -> bool:
         """Whether a person withdrew what stood under this ref, or the only thing that ever stood."""
-        if self._undone is None:
-            self._undone = {}
-            for recorded in self._store.read(line_journal(self._project, self._line)):
-                if isinstance(recorded.event, StepUndone):
-                    refs = self._undone.setdefault(recorded.event.step, set())
-                    refs.update(row.config_ref for row in recorded.event.rows)
-        refs = self._undone.get(step, set())
+        refs = self._said_by_people().undone.get(step, set())
         return bool(refs) and (newest is None or ref in refs)
+
+    def _said_by_people(self) -> _Said:
+        if self._said is None:
+            self._said = _Said({}, {})
+            for recorded in self._store.read(line_journal(self._project, self._line)):
+                event = recorded.event
+                if isinstance(event, StepUndone):
+                    refs = self._said.undone.setdefault(event.step, set())
+                    refs.update(row.config_ref for row in event.rows)
+                elif isinstance(event, StepAmended | StepAccepted):
+                    key = (event.step, event.config_ref, event.digest)
+                    self._said.after[key] = event.after_run
+        return self._said
 
     def refresh(self) -> None:
         """Forget what was looked up if the line's journal grew: a person may have amended a step."""
         last = self._store.last(line_journal(self._project, self._line))
         if last != self._read_to:
-            self._read_to, self._newest, self._undone = last, None, None
+            self._read_to, self._newest, self._said = last, None, None
 
     def _newest_of(self, step: StepId) -> Artifact | None:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""
@@ -135,12 +156,55 @@ class Prober:
                 found = row
         return found
 
-    def changes(
+    # --- what changed -----------------------------------------------------------------------------------
+
+    def compared(
+        self,
+        step: Step,
+        newest: Artifact | None,
+        previous: RunId | None,
+        since: Callable[[Artifact], tuple[Change, ...]],
+    ) -> tuple[Artifact | None, tuple[Change, ...]]:
+        """What stood in the line's previous run if not `newest`, and what changed since the one that counts.
+
+        A cause is what is other than in the previous run, whatever was tried and taken back before it.
+        Only if the newest artifact will be guarded again, nothing but the guards is named.
+        """
+        if newest is None:
+            return None, ()
+        stood = self._stood(newest, previous)
+        if stood == newest:
+            return None, since(newest)
+        if step.reuse != "strict" and guards_only(changes := since(newest)):
+            return None, changes
+        return stood, since(stood)
+
+    def _stood(self, newest: Artifact, previous: RunId | None) -> Artifact:
+        """The artifact that stood in the line's previous run; the newest one if none or no other did."""
+        if previous is None or newest.run == previous:
+            return newest
+        key = (newest.step, newest.config_ref, newest.digest)
+        if not newest.run and self._said_by_people().after.get(key) == previous:
+            return newest
+        then = self._completed(newest.step, previous)
+        if then is None or key[1:] == (then.config_ref, then.digest):
+            return newest
+        past = self.past(previous)
+        return (past and stood_in(self._store, past, newest.step)) or newest
+
+    def _completed(self, step: StepId, run: RunId | None) -> StepState | None:
+        """How a run left a step, if it completed it."""
+        past = None if run is None else self.past(run)
+        then = None if past is None else past.steps.get(step)
+        return then if then is not None and then.phase in COMPLETE else None
+
+    def _changes(
         self,
         step: Step,
         own: bytes,
         upstream: Mapping[StepId, Upstream],
-        newest: Artifact,
+        base: Artifact,
+        previous: RunId | None,
         moved: Callable[[], tuple[str, ...]],
     ) -> tuple[Change, ...]:
         """How the key differs from the one of an accepted artifact.
@@ -149,7 +213,7 @@ class Prober:
         needs bring now give the old ref, or they do not.
         """
         try:
-            old = self._store.get(newest.own_ref)
+            old = self._store.get(base.own_ref)
         except IntegrityError:
             return ()
         before = cast("Mapping[str, Json]", json.loads(old))
@@ -157,25 +221,29 @@ class Prober:
         changes = differences(before, after, None, {})
         if any(c.part in {"needs", "key"} for c in changes):
             return changes
-        if refs_of(step, old, upstream).config_ref == newest.config_ref:
+        if refs_of(step, old, upstream).config_ref == base.config_ref:
             return changes
-        names = moved() or self._moved_since(newest, upstream)
+        then = self._completed(step.id, previous)
+        if then is not None and then.config_ref == base.config_ref:
+            names = self._moved_since(previous, upstream)
+        else:
+            names = moved() or self._moved_since(base.run, upstream)
         return (*changes, Change("upstream", "upstream_changed", names, None, None))
 
-    def own_changes(self, step: Step, newest: Artifact) -> tuple[Change, ...]:
+    def own_changes(self, step: Step, base: Artifact) -> tuple[Change, ...]:
         """How a step's own parts differ from those of an artifact, whatever its needs will bring."""
         try:
             own = encode_own(step, self._survey.observe(step).parts)
-            before = cast("Mapping[str, Json]", json.loads(self._store.get(newest.own_ref)))
+            before = cast("Mapping[str, Json]", json.loads(self._store.get(base.own_ref)))
         except (NoInputError, IntegrityError):
             return ()
         return differences(before, cast("Mapping[str, Json]", json.loads(own)), None, {})
 
     def _moved_since(
-        self, newest: Artifact, upstream: Mapping[StepId, Upstream]
+        self, run: RunId | None, upstream: Mapping[StepId, Upstream]
     ) -> tuple[str, ...]:
-        """The needs that differ from what they were in the run that made an artifact."""
-        past = self.past(newest.run)
+        """The needs that differ from what they were in a run."""
+        past = None if run is None else self.past(run)
         if past is None:
             return ()
         names = []
@@ -223,6 +291,17 @@ class Prober:
         if run not in self._past:
             self._past[run] = read_state(self._store, run)
         return self._past[run]
+
+
+def stood_in(store: Store, past: State, step: StepId) -> Artifact | None:
+    """The accepted artifact that a step had in a run of its line."""
+    then, found = past.steps.get(step), None
+    if then is None or then.phase not in COMPLETE:
+        return None
+    for row in store.artifacts(project=past.project, line=past.line, step=step, status="accepted"):
+        if (row.config_ref, row.digest) == (then.config_ref, then.digest):
+            found = row
+    return found
 
 
 def read_state(store: Facts, run: RunId) -> State | None:

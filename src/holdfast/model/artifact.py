@@ -61,6 +61,11 @@ class Artifact:
     at: int = 0
     number: int = 0
 
+    @property
+    def is_refused_edit(self) -> bool:
+        """Whether a person wrote it and guards refused it: stored, but still that person's to decide."""
+        return self.source == "human" and self.status == "rejected"
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
