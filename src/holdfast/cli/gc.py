@@ -16,6 +16,7 @@ from holdfast.cli.measure import Duration, Size, age_words, count, cut, size_wor
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short, talk
 from holdfast.cli.view import view
+from holdfast.edits.journal import is_open, is_settled, keys_in
 from holdfast.engine.collect import (
     YOUNG_MS,
     Bounds,
@@ -30,6 +31,7 @@ from holdfast.model.digest import Json
 from holdfast.model.event import RunEnded
 from holdfast.ports import Holder, Store
 from holdfast.store.host import gone, this_process
+from holdfast.store.strangers import is_run
 
 DEFAULT_KEEP = 30 * 86_400_000
 WHY = {
@@ -55,6 +57,7 @@ class Done:
     leftovers: tuple[str, ...]
     busy: _Busy
     dry: bool
+    unfinished: tuple[str, ...] = ()
 
 
 @click.command(
@@ -114,7 +117,8 @@ def _looked(where: Place, store: Store, bounds: Bounds, *, dry: bool) -> Done:
     sweep = look(store, bounds, {(project, line) for project, line, _ in busy})
     if busy:  # what an engine is about to name cannot be told from what nobody names
         sweep = replace(sweep, contents=())
-    return Done(sweep, tuple(leftovers(where, store, busy)), busy, dry)
+    left = tuple(leftovers(where, store, busy))
+    return Done(sweep, left, busy, dry, tuple(unfinished(where)))
 
 
 def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
@@ -140,7 +144,7 @@ def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
             shutil.rmtree(path, ignore_errors=True)
         lost = tuple(item for item in sweep.lost if item.run in {t.row.run for t in goes})
         removed = replace(sweep, goes=goes, contents=tuple(contents.values()), lost=lost)
-        return Done(removed, left, busy, dry=False)
+        return Done(removed, left, busy, dry=False, unfinished=shown.unfinished)
     finally:
         store.leave(owner.engine)
 
@@ -154,21 +158,29 @@ def leftovers(where: Place, store: Store, busy: _Busy) -> Iterable[str]:
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             if name in driven or (busy and name not in known):
                 continue
-            empty = not os.listdir(os.path.join(folder, name))
-            if name not in known or (_has_ended(store, name) and not _is_kept(kind, folder, name)):
-                yield from () if empty else (os.path.join(folder, name),)
+            path = os.path.join(folder, name)
+            if kind == "apply" and (not is_run(name) or unsettled([path])):
+                continue  # whoever changes files next finishes what a kill left, or takes it back
+            empty = not os.listdir(path)
+            if name not in known or (_has_ended(store, name) and not _is_kept(kind, path)):
+                yield from () if empty else (path,)
 
 
-def _is_kept(kind: str, folder: str, name: str) -> bool:
-    return kind == "apply" and _has_conflicts(folder, name)
-
-
-def _has_conflicts(folder: str, name: str) -> bool:
+def _is_kept(kind: str, path: str) -> bool:
     """Whether an edit kept images that found no place: somebody may want them."""
-    inside = os.path.join(folder, name)
-    return any(
-        os.path.exists(os.path.join(inside, key, "settled.json")) for key in os.listdir(inside)
-    )
+    return kind == "apply" and any(is_settled(os.path.join(path, key)) for key in keys_in(path))
+
+
+def unfinished(where: Place) -> list[str]:
+    """Where changes of the project's files are written down that a kill left half done."""
+    folder = os.path.join(where.location, "apply")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return unsettled([os.path.join(folder, name) for name in names])
+
+
+def unsettled(paths: Iterable[str]) -> list[str]:
+    """Those of these directories that hold an open journal."""
+    return [path for path in paths if any(is_open(os.path.join(path, k)) for k in keys_in(path))]
 
 
 def _has_ended(store: Store, run: str) -> bool:
@@ -193,6 +205,8 @@ def _print(found: Done) -> None:
             f"process {holder.owner.pid} holds line '{name}': its runs stay,"
             " and so do all contents for now"
         )
+    if found.unfinished:
+        talk("a change of the project's files was killed half way: the next run or undo settles it")
     if not (sweep.goes or sweep.contents or found.leftovers):
         out("nothing to remove")
         return
