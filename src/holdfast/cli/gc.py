@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import click
 
@@ -27,6 +27,7 @@ from holdfast.engine.collect import (
     remove,
     unnamed,
 )
+from holdfast.engine.written import written_paths
 from holdfast.model.digest import Json
 from holdfast.model.event import RunEnded
 from holdfast.ports import Holder, Store
@@ -43,6 +44,7 @@ WHY = {
     "stands": "with an artifact that stands for a step",
     "reused": "with an artifact that a kept run reuses",
     "effect": "with an effect that was never confirmed, or after one",
+    "written": "with what a person wrote and no other run keeps",
     "held": "of a line that an engine holds",
 }
 SHOWN = 10
@@ -58,6 +60,7 @@ class Done:
     busy: _Busy
     dry: bool
     unfinished: tuple[str, ...] = ()
+    wrote: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by run, for which it stays
 
 
 @click.command(
@@ -86,7 +89,8 @@ def gc(
 ) -> int:
     """Remove old runs that nothing stands on, and contents that nothing names.
 
-    What is pinned, young, unfinished, the newest of its line, or stands for a step always stays.
+    What is pinned, young, unfinished, the newest of its line, or stands for a step always stays; so does
+    what a person wrote ('holdfast purge' removes that).
     """
     where = place(plan, store, plan_id)
     if keep is None and keep_runs is None and max_size is None:
@@ -118,7 +122,16 @@ def _looked(where: Place, store: Store, bounds: Bounds, *, dry: bool) -> Done:
     if busy:  # what an engine is about to name cannot be told from what nobody names
         sweep = replace(sweep, contents=())
     left = tuple(leftovers(where, store, busy))
-    return Done(sweep, left, busy, dry, tuple(unfinished(where)))
+    return Done(sweep, left, busy, dry, tuple(unfinished(where)), _wrote(store, sweep))
+
+
+def _wrote(store: Store, sweep: Sweep) -> dict[str, tuple[str, ...]]:
+    """The files for which runs stay, because a person wrote them."""
+    return {
+        told.row.run: tuple(written_paths(store, told.wrote))
+        for told, why in sweep.stays
+        if why == "written"
+    }
 
 
 def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
@@ -144,7 +157,9 @@ def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
             shutil.rmtree(path, ignore_errors=True)
         lost = tuple(item for item in sweep.lost if item.run in {t.row.run for t in goes})
         removed = replace(sweep, goes=goes, contents=tuple(contents.values()), lost=lost)
-        return Done(removed, left, busy, dry=False, unfinished=shown.unfinished)
+        return replace(
+            shown, sweep=removed, leftovers=left, busy=busy, wrote=_wrote(store, removed)
+        )
     finally:
         store.leave(owner.engine)
 
@@ -199,6 +214,8 @@ def _print(found: Done) -> None:
         out(f"keeps {count(len(sweep.stays), 'run')}")
         for why, number in counts.most_common():
             out(f"  {number} {WHY[why]}")
+        for run, paths in found.wrote.items():
+            out(f"kept: what you wrote to {', '.join(paths)} ({short(run)})")
     for project, line, holder in found.busy:
         name = f"{project}/{line}" if project else line
         talk(
@@ -263,7 +280,14 @@ def _json(found: Done) -> dict[str, Json]:
         "schema": "holdfast.gc/1",
         "dry_run": found.dry,
         "removed": [_told_json(told) for told in sweep.goes],
-        "kept": [{**_told_json(told), "why": why} for told, why in sweep.stays],
+        "kept": [
+            {
+                **_told_json(told),
+                "why": why,
+                "wrote": list[Json](found.wrote.get(told.row.run, ())),
+            }
+            for told, why in sweep.stays
+        ],
         "contents": {
             "count": len(sweep.contents),
             "bytes": sum(item.size for item in sweep.contents),
