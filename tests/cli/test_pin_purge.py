@@ -1,11 +1,15 @@
 """pin and purge: kept whatever its age, removed for good with a tombstone."""
 
 import hashlib
+import os
+import signal
+import subprocess
 
 import pytest
 
+from holdfast.model.plan import StepId
 from tests.cli.here import run_here
-from tests.cli.project import Project, finish
+from tests.cli.project import COMMAND, Project, finish
 
 
 def digest(text: str) -> str:
@@ -107,3 +111,45 @@ def test_nothing_is_purged_under_an_engine(project: Project) -> None:
     assert f"process {engine.pid}" in said
     project.open("go")
     assert finish(engine).code == 0
+
+
+_KILLER = """
+import os, signal, sys
+from holdfast.store import contents, sqlite
+
+die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[1] == "after":
+    contents.Contents.drop_files = die
+else:
+    sqlite.SqliteStore._apply = die
+sys.argv = ["holdfast", "purge", sys.argv[2], "--because", "secret", "--yes"]
+from holdfast.cli.main import main
+
+main()
+"""
+
+
+@pytest.mark.parametrize("point", ["after", "before"])
+def test_a_killed_purge_is_finished_or_did_not_happen(project: Project, point: str) -> None:
+    project.plan({"a": {"shell": project.sh("head -c 40000 /dev/zero")}})
+    large = str(run_here(project).steps[StepId("a")].digest)
+    file = project.store / "blobs" / large[:2] / large
+    old = file.stat().st_mtime - 7200
+    os.utime(file, (old, old))
+    killed = subprocess.run(
+        [COMMAND[0], "-c", _KILLER, point, large],
+        cwd=project.root,
+        env=project.environment(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert file.exists()
+    if point == "after":
+        assert "was purged and is still there" in project.refused(9, "verify")
+    project.ok("pin", "@")  # any command that writes
+    assert file.exists() is (point == "before")
+    project.ok("verify")
+    project.ok("gc", "--yes")
+    assert not list(project.store.glob("blobs/purging/*"))

@@ -72,18 +72,39 @@ def audit(store: Store) -> Audit:
 
 
 def _lost(store: Store) -> Iterator[tuple[Digest, str]]:
-    """Contents that must be there and are not; those that were purged, unless an artifact counts on them."""
+    """Contents that must be there and are not, and those that must not be there and are."""
+    wanted = _counted_on(store)
+    with suppress(HoldfastError):  # a journal that the store itself found damaged
+        absent = absent_in(store)
+        for digest, told in lacking(store, set(store.blobs())):
+            if digest not in absent or digest in wanted:
+                yield digest, told
+        purged = _purged(store)
+        for item in store.stored():
+            if item.at < purged.get(item.digest, 0) and item.digest not in wanted:
+                told = f"content '{item.digest}' was purged and is still there"
+                yield item.digest, f"{told}: holdfast purge {item.digest[:12]} --because …"
+
+
+def _purged(store: Store) -> dict[Digest, int]:
+    """When contents were purged, the last time."""
+    found: dict[Digest, int] = {}
+    for journal in store.journals():
+        for recorded in store.read(journal) if journal.startswith("line:") else ():
+            if isinstance(recorded.event, ContentPurged):
+                found.update(dict.fromkeys(recorded.event.digests, recorded.at))
+    return found
+
+
+def _counted_on(store: Store) -> set[Digest]:
+    """The contents of artifacts that may be reused, those of their files too."""
     wanted: set[Digest] = set()
     for row in store.artifacts(status="accepted"):
         if row.reusable and row.source != "imported":
             wanted.add(row.digest)
             with suppress(IntegrityError):
                 wanted.update(files_of(store, row.digest) if row.form == "tree" else ())
-    with suppress(HoldfastError):  # a journal that the store itself found damaged
-        absent = absent_in(store)
-        for digest, told in lacking(store, set(store.blobs())):
-            if digest not in absent or digest in wanted:
-                yield digest, told
+    return wanted
 
 
 def follows(store: Store, index: Sequence[Artifact], rebuilt: Sequence[Artifact]) -> bool:
