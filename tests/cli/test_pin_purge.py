@@ -92,6 +92,22 @@ def test_the_files_of_an_artifact_are_purged_together(project: Project) -> None:
     assert project.ok("verify").code == 0
 
 
+def test_what_lay_there_before_is_purged_with_its_list(project: Project) -> None:
+    project.write("out.txt", "my password\n")
+    project.plan({"a": {"shell": project.sh("echo made > out.txt"), "produces": "out.txt"}})
+    run_here(project)
+    (before,) = [event["before"] for event in project.events() if event.get("before")]
+    screen = project.refused(2, "purge", before, "--because", "x")
+    assert "--yes" in screen
+    answer = project.ok("purge", before, "--because", "x", "--yes", "--json").json
+    assert answer["digests"] == [digest("my password\n")]
+    assert "was purged" in project.refused(
+        2, "purge", digest("my password\n"), "--because", "x", "--yes"
+    )
+    assert "not here any more" in project.refused(2, "purge", before, "--because", "x", "--yes")
+    project.ok("verify")
+
+
 def test_what_cannot_be_purged_is_said(project: Project) -> None:
     three_steps(project)
     plan = project.events()[0]["plan"]
