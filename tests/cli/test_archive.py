@@ -126,8 +126,10 @@ def test_an_unfinished_back_up_is_restored_only_with_a_yes(project: Project) -> 
 def test_what_was_purged_does_not_travel(project: Project) -> None:
     lay(project)
     run_here(project)
-    secret = hashlib.sha256(b"one\n").hexdigest()
-    project.ok("purge", secret, "--because", "x", "--yes")
+    for secret in (b"one\n", b"2\n"):
+        digest = hashlib.sha256(secret).hexdigest()
+        project.ok("purge", digest, "--because", "x", "--yes")
+    assert project.ok("verify", "--json").json["problems"] == []
     project.ok("export", "@", "run.zip")
     other = elsewhere(project)
     other.ok("import", str(project.root / "run.zip"))
@@ -190,6 +192,12 @@ def _without_head(entries: Entries) -> None:
     del entries["holdfast.json"]
 
 
+def _without_runs(entries: Entries, kind: str = "run") -> None:
+    for name in [name for name in entries if name.startswith("journals/")]:
+        del entries[name]
+    head(entries, lambda data: data.update(kind=kind, runs=[], journals=[]))
+
+
 def _strange(field: str, value: object) -> Callable[[dict[str, Any]], None]:
     def change(item: dict[str, Any]) -> None:
         if field in item["event"]:
@@ -218,6 +226,9 @@ BAD: dict[str, tuple[Callable[[Entries], None], str]] = {
     "json": (lambda e: _edit(e, "journals/", lambda _: b"[" * 100_000), "cannot be read"),
     "journals": (lambda e: e.update({"journals/000002.jsonl": b""}), "not the ones it names"),
     "no journal": (lambda e: head(e, lambda d: d["journals"].clear()), "not the ones it names"),
+    "no runs": (_without_runs, "it holds no run"),
+    "no runs at all": (lambda e: _without_runs(e, kind="store"), "it holds no run"),
+    "list": (lambda e: head(e, lambda d: d["contents"].append("x")), "contents that are none"),
     "runs": (lambda e: head(e, lambda d: d["runs"].append(d["runs"][0])), "twice"),
     "run id": (lambda e: head(e, lambda d: d["runs"][0].update(run="r-../x")), "no proper id"),
     "line": (lambda e: head(e, lambda d: d["runs"][0].update(line="x")), "its journal tells of"),
@@ -265,6 +276,27 @@ def test_bad_files_are_refused_and_nothing_is_written(project: Project, good: Pa
         assert told["result"] == "refused", name
         assert BAD[name][1] in told["errors"][0], (name, told["errors"])
     assert not project.store.exists() or not list(project.store.glob("blobs/??/*"))
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "older"])
+def test_no_content_can_be_taken_out(project: Project, good: Path, listed: bool) -> None:
+    whole = unpacked(good)
+    if not listed:
+        head(whole, lambda data: data.pop("contents"))
+    two = hashlib.sha256(b"2\n").hexdigest()
+    names = [name for name in whole if name.startswith("contents/")]
+    for name in names:
+        packed(project.root / f"{name[-64:]}.zip", {n: b for n, b in whole.items() if n != name})
+    answer = project.call("import", *(f"{name[-64:]}.zip" for name in names), "--json")
+    told = {item["file"][:64]: item for item in answer.json["files"]}
+    refused = {digest for digest, item in told.items() if item["result"] == "refused"}
+    assert all(digest in told[digest]["errors"][0] for digest in refused)
+    assert two in refused, "a file of an artifact of several files"
+    if listed:
+        assert len(refused) == len(names)
+    packed(project.root / "whole.zip", whole)
+    project.ok("import", "whole.zip")
+    assert project.ok("verify", "--json").json["problems"] == []
 
 
 def test_a_name_that_is_there_twice_is_refused(tmp_path: Path, good: Path) -> None:

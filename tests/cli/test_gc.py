@@ -11,7 +11,7 @@ from holdfast import wire
 from holdfast.engine.collect import Bounds, Sweep, look
 from holdfast.model.event import Options
 from holdfast.model.plan import StepId
-from tests.cli.here import run_here
+from tests.cli.here import PLAIN, run_here
 from tests.cli.project import Project, finish, kill
 
 LARGE = "head -c 40000 /dev/zero | tr '\\0' "
@@ -223,3 +223,40 @@ def test_an_effect_that_nobody_confirmed_is_not_forgotten(project: Project) -> N
     sweep = looked(project, keep_ms=0)
     assert goes(sweep) == []
     assert "effect" in why(sweep).values()
+
+
+def test_what_a_person_wrote_stays_when_nothing_else_has_it(project: Project) -> None:
+    def plan(word: str) -> None:
+        guard = {"regex": {"pattern": "^[a-z]+\n$"}, "name": "one word"}
+        body = project.sh(f"echo {word} > a.txt")
+        project.plan({"a": {"shell": body, "produces": "a.txt", "guards": [guard]}})
+
+    def again(options: Options = PLAIN) -> str:
+        return str(run_here(project, options).run)
+
+    plan("one")
+    first = again()
+    project.write("a.txt", "mine\n")
+    adopted = again()
+    project.write("a.txt", "mine, bad\n")
+    refused = again()
+    project.write("a.txt", "replaced\n")
+    replaced = again(Options(on_drift="regenerate"))
+    for word in ("two", "three", "four"):
+        plan(word)
+        again()
+    age(project)
+    sweep = looked(project, keep_ms=0)
+    kept = {run: reason for run, reason in why(sweep).items() if reason == "written"}
+    assert kept == dict.fromkeys((adopted, refused, replaced), "written")
+    answer = gc(project, "--keep", "0s", "--yes")
+    assert first in removed(answer)
+    assert {tuple(item["wrote"]) for item in answer["kept"]} == {(), ("a.txt",)}
+    assert why(looked(project, max_bytes=1))[adopted] == "written"
+    for text in (b"mine\n", b"mine, bad\n", b"replaced\n"):
+        assert project.shown(hashlib.sha256(text).hexdigest()) == text
+    assert "kept: what you wrote to a.txt (r-" in project.ok("gc", "--dry-run", "--keep", "0s").out
+    assert project.ok("rebuild", "--json").json["changed"] is False
+    for text in (b"mine\n", b"replaced\n"):
+        project.ok("purge", hashlib.sha256(text).hexdigest(), "--because", "no", "--yes")
+    assert goes(looked(project, keep_ms=0)) == [adopted, replaced], "nothing is left to keep"

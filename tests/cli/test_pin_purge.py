@@ -1,11 +1,15 @@
 """pin and purge: kept whatever its age, removed for good with a tombstone."""
 
 import hashlib
+import os
+import signal
+import subprocess
 
 import pytest
 
+from holdfast.model.plan import StepId
 from tests.cli.here import run_here
-from tests.cli.project import Project, finish
+from tests.cli.project import COMMAND, Project, finish
 
 
 def digest(text: str) -> str:
@@ -88,6 +92,22 @@ def test_the_files_of_an_artifact_are_purged_together(project: Project) -> None:
     assert project.ok("verify").code == 0
 
 
+def test_what_lay_there_before_is_purged_with_its_list(project: Project) -> None:
+    project.write("out.txt", "my password\n")
+    project.plan({"a": {"shell": project.sh("echo made > out.txt"), "produces": "out.txt"}})
+    run_here(project)
+    (before,) = [event["before"] for event in project.events() if event.get("before")]
+    screen = project.refused(2, "purge", before, "--because", "x")
+    assert "--yes" in screen
+    answer = project.ok("purge", before, "--because", "x", "--yes", "--json").json
+    assert answer["digests"] == [digest("my password\n")]
+    assert "was purged" in project.refused(
+        2, "purge", digest("my password\n"), "--because", "x", "--yes"
+    )
+    assert "not here any more" in project.refused(2, "purge", before, "--because", "x", "--yes")
+    project.ok("verify")
+
+
 def test_what_cannot_be_purged_is_said(project: Project) -> None:
     three_steps(project)
     plan = project.events()[0]["plan"]
@@ -107,3 +127,45 @@ def test_nothing_is_purged_under_an_engine(project: Project) -> None:
     assert f"process {engine.pid}" in said
     project.open("go")
     assert finish(engine).code == 0
+
+
+_KILLER = """
+import os, signal, sys
+from holdfast.store import contents, sqlite
+
+die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[1] == "after":
+    contents.Contents.drop_files = die
+else:
+    sqlite.SqliteStore._apply = die
+sys.argv = ["holdfast", "purge", sys.argv[2], "--because", "secret", "--yes"]
+from holdfast.cli.main import main
+
+main()
+"""
+
+
+@pytest.mark.parametrize("point", ["after", "before"])
+def test_a_killed_purge_is_finished_or_did_not_happen(project: Project, point: str) -> None:
+    project.plan({"a": {"shell": project.sh("head -c 40000 /dev/zero")}})
+    large = str(run_here(project).steps[StepId("a")].digest)
+    file = project.store / "blobs" / large[:2] / large
+    old = file.stat().st_mtime - 7200
+    os.utime(file, (old, old))
+    killed = subprocess.run(
+        [COMMAND[0], "-c", _KILLER, point, large],
+        cwd=project.root,
+        env=project.environment(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert file.exists()
+    if point == "after":
+        assert "was purged and is still there" in project.refused(9, "verify")
+    project.ok("pin", "@")  # any command that writes
+    assert file.exists() is (point == "before")
+    project.ok("verify")
+    project.ok("gc", "--yes")
+    assert not list(project.store.glob("blobs/purging/*"))

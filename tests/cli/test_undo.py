@@ -212,6 +212,19 @@ main()
 """
 
 
+def kill_undo(project: Project, *point: str) -> None:
+    """Undo the last run, and end at that point as a power failure would."""
+    killed = subprocess.run(
+        [COMMAND[0], "-c", _KILLER, *point],
+        cwd=project.root,
+        env=project.environment(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+
+
 @pytest.mark.parametrize(
     ("point", "undone"),
     [(("files", "1"), False), (("files", "2"), False), (("before",), False), (("after",), True)],
@@ -224,15 +237,7 @@ def test_a_killed_undoing_is_whole_or_did_not_happen(
     body = project.sh("echo made > one; echo made > two")
     project.plan({"a": {"shell": body, "produces": ["one", "two"]}})
     project.run()
-    killed = subprocess.run(
-        [COMMAND[0], "-c", _KILLER, *point],
-        cwd=project.root,
-        env=project.environment(),
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    kill_undo(project, *point)
     project.ran()
     again = project.run()
     assert again.codes == {"a": "undone" if undone else "unchanged"}
@@ -243,6 +248,21 @@ def test_a_killed_undoing_is_whole_or_did_not_happen(
         assert project.read("one") == "before 1\n"
         assert not project.has("two")
     assert not leftovers(project)
+    sound(project)
+
+
+def test_gc_leaves_a_killed_undoing_to_whoever_can_settle_it(project: Project) -> None:
+    project.write("one", "before 1\n")
+    body = project.sh("echo made > one; echo made > two")
+    project.plan({"a": {"shell": body, "produces": ["one", "two"]}})
+    project.run()
+    kill_undo(project, "before")
+    assert project.read("one") == "before 1\n", "half undone: the files are, the facts are not"
+    answer = project.ok("gc", "--keep", "0s", "--yes")
+    assert "killed half way" in answer.err
+    assert project.run().codes == {"a": "unchanged"}
+    assert (project.read("one"), project.read("two")) == ("made\n", "made\n")
+    assert "killed half way" not in project.ok("gc", "--keep", "0s", "--yes").err
     sound(project)
 
 

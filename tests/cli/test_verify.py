@@ -83,6 +83,24 @@ def test_a_flipped_byte_and_a_missing_file_are_found(project: Project) -> None:
     assert digest[:12] in said
 
 
+def test_a_missing_file_of_several_and_of_what_lay_there_before_is_found(project: Project) -> None:
+    project.write("one.txt", "before\n")
+    body = project.sh("echo 1 > one.txt; echo 2 > two.txt")
+    project.plan({"a": {"shell": body, "produces": ["one.txt", "two.txt"]}})
+    run_here(project)
+    for text, path in ((b"2\n", "two.txt"), (b"before\n", "one.txt")):
+        digest = hashlib.sha256(text).digest()
+        with project.database() as connection:
+            (row,) = connection.execute("SELECT * FROM blob WHERE digest = ?", (digest,))
+            connection.execute("DELETE FROM blob WHERE digest = ?", (digest,))
+        said = problems(project)
+        assert f"content '{digest.hex()}' of the file '{path}' is missing" in said
+        assert "step 'a' in run 'r-" in said
+        with project.database() as connection:
+            connection.execute("INSERT INTO blob VALUES(?, ?, ?, ?)", row)
+    project.ok("verify")
+
+
 @pytest.mark.req("R10")
 def test_a_changed_event_breaks_the_chain(project: Project) -> None:
     small_and_large(project)

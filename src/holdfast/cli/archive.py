@@ -15,10 +15,11 @@ from holdfast.cli.say import out, out_json, short
 from holdfast.engine.audit import rebuilt_index, run_problem
 from holdfast.engine.collect import Names, digests_in
 from holdfast.engine.lines import line_journal
+from holdfast.engine.needed import absent_in, lacking
 from holdfast.engine.probe import read_state
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import ContentPurged, Event, RunImported
+from holdfast.model.event import Event, RunImported
 from holdfast.ports import Append, Batch, Facts, RunRow, Store
 from holdfast.store.archive import MAX_BYTES, Archive, Selection, write_archive
 
@@ -94,8 +95,20 @@ def _one(store: Store, run: str) -> Selection:
     rows = list(store.artifacts(run=row.run))
     journals = [f"run:{row.run}"]
     contents = _named(store, journals, {item.digest for item in rows})
-    absent = sorted({item.digest for item in rows} - {*contents})
+    needed = {digest for digest, _ in lacking(_Only(store, journals), {*contents})}
+    absent = sorted((needed | {item.digest for item in rows}) - {*contents})
     return Selection("run", [row], journals, contents, absent)
+
+
+class _Only:
+    """Some journals of a store, as all there are."""
+
+    def __init__(self, store: Store, journals: list[str]) -> None:
+        self.read, self.get, self.runs = store.read, store.get, store.runs
+        self._journals = journals
+
+    def journals(self) -> list[str]:
+        return self._journals
 
 
 def _whole(store: Store) -> Selection:
@@ -311,16 +324,15 @@ def _events(archive: Archive, journal: str) -> list[tuple[int, Event]]:
 
 
 def _check_present(archive: Archive, digests: list[Digest]) -> None:
-    """An artifact without its content would make the store contradict itself."""
-    present = {*archive.contents(), *archive.absent}
-    for journal in archive.journals():
-        for recorded in archive.read(journal) if journal.startswith("line:") else ():
-            event = recorded.event
-            present.update(event.digests if isinstance(event, ContentPurged) else ())
-            present.update(event.absent if isinstance(event, RunImported) else ())
+    """Something that its history names and that is not there would make the store contradict itself."""
+    absent = {*archive.absent, *absent_in(archive)}
+    present = {*archive.contents()}
     for digest in digests:
-        if digest not in present:
+        if digest not in present | absent:
             raise UsageError(f"'{archive.path}' is refused: content '{digest}' is missing")
+    for digest, told in lacking(archive, present):
+        if digest not in absent:
+            raise UsageError(f"'{archive.path}' is refused: {told}")
 
 
 def _put_contents(store: Store, archive: Archive) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import click
 
@@ -16,6 +16,7 @@ from holdfast.cli.measure import Duration, Size, age_words, count, cut, size_wor
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short, talk
 from holdfast.cli.view import view
+from holdfast.edits.journal import is_open, is_settled, keys_in
 from holdfast.engine.collect import (
     YOUNG_MS,
     Bounds,
@@ -26,10 +27,12 @@ from holdfast.engine.collect import (
     remove,
     unnamed,
 )
+from holdfast.engine.written import written_paths
 from holdfast.model.digest import Json
 from holdfast.model.event import RunEnded
 from holdfast.ports import Holder, Store
 from holdfast.store.host import gone, this_process
+from holdfast.store.strangers import is_run
 
 DEFAULT_KEEP = 30 * 86_400_000
 WHY = {
@@ -41,6 +44,7 @@ WHY = {
     "stands": "with an artifact that stands for a step",
     "reused": "with an artifact that a kept run reuses",
     "effect": "with an effect that was never confirmed, or after one",
+    "written": "with what a person wrote and no other run keeps",
     "held": "of a line that an engine holds",
 }
 SHOWN = 10
@@ -55,6 +59,8 @@ class Done:
     leftovers: tuple[str, ...]
     busy: _Busy
     dry: bool
+    unfinished: tuple[str, ...] = ()
+    wrote: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by run, for which it stays
 
 
 @click.command(
@@ -83,7 +89,8 @@ def gc(
 ) -> int:
     """Remove old runs that nothing stands on, and contents that nothing names.
 
-    What is pinned, young, unfinished, the newest of its line, or stands for a step always stays.
+    What is pinned, young, unfinished, the newest of its line, or stands for a step always stays; so does
+    what a person wrote ('holdfast purge' removes that).
     """
     where = place(plan, store, plan_id)
     if keep is None and keep_runs is None and max_size is None:
@@ -114,7 +121,17 @@ def _looked(where: Place, store: Store, bounds: Bounds, *, dry: bool) -> Done:
     sweep = look(store, bounds, {(project, line) for project, line, _ in busy})
     if busy:  # what an engine is about to name cannot be told from what nobody names
         sweep = replace(sweep, contents=())
-    return Done(sweep, tuple(leftovers(where, store, busy)), busy, dry)
+    left = tuple(leftovers(where, store, busy))
+    return Done(sweep, left, busy, dry, tuple(unfinished(where)), _wrote(store, sweep))
+
+
+def _wrote(store: Store, sweep: Sweep) -> dict[str, tuple[str, ...]]:
+    """The files for which runs stay, because a person wrote them."""
+    return {
+        told.row.run: tuple(written_paths(store, told.wrote))
+        for told, why in sweep.stays
+        if why == "written"
+    }
 
 
 def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
@@ -140,7 +157,9 @@ def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
             shutil.rmtree(path, ignore_errors=True)
         lost = tuple(item for item in sweep.lost if item.run in {t.row.run for t in goes})
         removed = replace(sweep, goes=goes, contents=tuple(contents.values()), lost=lost)
-        return Done(removed, left, busy, dry=False)
+        return replace(
+            shown, sweep=removed, leftovers=left, busy=busy, wrote=_wrote(store, removed)
+        )
     finally:
         store.leave(owner.engine)
 
@@ -154,21 +173,29 @@ def leftovers(where: Place, store: Store, busy: _Busy) -> Iterable[str]:
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             if name in driven or (busy and name not in known):
                 continue
-            empty = not os.listdir(os.path.join(folder, name))
-            if name not in known or (_has_ended(store, name) and not _is_kept(kind, folder, name)):
-                yield from () if empty else (os.path.join(folder, name),)
+            path = os.path.join(folder, name)
+            if kind == "apply" and (not is_run(name) or unsettled([path])):
+                continue  # whoever changes files next finishes what a kill left, or takes it back
+            empty = not os.listdir(path)
+            if name not in known or (_has_ended(store, name) and not _is_kept(kind, path)):
+                yield from () if empty else (path,)
 
 
-def _is_kept(kind: str, folder: str, name: str) -> bool:
-    return kind == "apply" and _has_conflicts(folder, name)
-
-
-def _has_conflicts(folder: str, name: str) -> bool:
+def _is_kept(kind: str, path: str) -> bool:
     """Whether an edit kept images that found no place: somebody may want them."""
-    inside = os.path.join(folder, name)
-    return any(
-        os.path.exists(os.path.join(inside, key, "settled.json")) for key in os.listdir(inside)
-    )
+    return kind == "apply" and any(is_settled(os.path.join(path, key)) for key in keys_in(path))
+
+
+def unfinished(where: Place) -> list[str]:
+    """Where changes of the project's files are written down that a kill left half done."""
+    folder = os.path.join(where.location, "apply")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return unsettled([os.path.join(folder, name) for name in names])
+
+
+def unsettled(paths: Iterable[str]) -> list[str]:
+    """Those of these directories that hold an open journal."""
+    return [path for path in paths if any(is_open(os.path.join(path, k)) for k in keys_in(path))]
 
 
 def _has_ended(store: Store, run: str) -> bool:
@@ -187,12 +214,16 @@ def _print(found: Done) -> None:
         out(f"keeps {count(len(sweep.stays), 'run')}")
         for why, number in counts.most_common():
             out(f"  {number} {WHY[why]}")
+        for run, paths in found.wrote.items():
+            out(f"kept: what you wrote to {', '.join(paths)} ({short(run)})")
     for project, line, holder in found.busy:
         name = f"{project}/{line}" if project else line
         talk(
             f"process {holder.owner.pid} holds line '{name}': its runs stay,"
             " and so do all contents for now"
         )
+    if found.unfinished:
+        talk("a change of the project's files was killed half way: the next run or undo settles it")
     if not (sweep.goes or sweep.contents or found.leftovers):
         out("nothing to remove")
         return
@@ -249,7 +280,14 @@ def _json(found: Done) -> dict[str, Json]:
         "schema": "holdfast.gc/1",
         "dry_run": found.dry,
         "removed": [_told_json(told) for told in sweep.goes],
-        "kept": [{**_told_json(told), "why": why} for told, why in sweep.stays],
+        "kept": [
+            {
+                **_told_json(told),
+                "why": why,
+                "wrote": list[Json](found.wrote.get(told.row.run, ())),
+            }
+            for told, why in sweep.stays
+        ],
         "contents": {
             "count": len(sweep.contents),
             "bytes": sum(item.size for item in sweep.contents),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import click
 
@@ -14,9 +14,10 @@ from holdfast.cli.place import Place, file_option, find_run, json_option, place,
 from holdfast.cli.say import out, out_json, short
 from holdfast.engine.audit import holds
 from holdfast.engine.lines import line_journal
+from holdfast.engine.needed import files_of
 from holdfast.engine.pins import Pin, pins
 from holdfast.errors import ConflictError, HeldError, IntegrityError, PurgedError, UsageError
-from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import ContentPurged, LineEvent, Pinned, Unpinned, UpTo
 from holdfast.ports import Append, Batch, RunRow, Store
@@ -241,7 +242,7 @@ def purge(
         if not as_json:
             _say_purge(digests, sum(sizes.values()), rows)
         confirm("remove this content for good?", yes=yes)
-        _purge(with_store, where, digests, because)
+        _purge(with_store, where, list(digests), because)
     finally:
         with_store.close()
     if as_json:
@@ -294,15 +295,33 @@ def find_content(store: Store, given: str) -> Digest:
     raise UsageError(f"there is no content '{given}'", hint="holdfast show STEP --json")
 
 
-def _all_of(store: Store, digest: Digest) -> tuple[Digest, ...]:
-    """What a digest means: the files of a manifest, which itself holds nothing but names; else itself."""
-    if not any(row.form == "tree" for row in store.artifacts(digest=digest)):
-        return (digest,)
-    files = {entry.digest for entry in tree_entries(store.get(digest))}
-    return tuple(sorted(item for item in files if store.has(item)))
+def _all_of(store: Store, digest: Digest) -> dict[Digest, str]:
+    """What a digest means, with paths: the files of a manifest, which itself holds only names; else itself.
+
+    Also what lay somewhere before an attempt, or was kept from being lost, is a manifest.
+    """
+    files = _files(store, digest)
+    if files is None:
+        return {digest: ""}
+    found = {name: path for name, path in sorted(files.items()) if store.has(name)}
+    if any(row.form != "tree" for row in store.artifacts(digest=digest)):
+        found[digest] = ""  # somebody made bytes that look like one
+    if not found:
+        raise UsageError("the files that this content lists are not here any more")
+    return found
 
 
-def _check_not_needed(store: Store, digests: Sequence[Digest]) -> None:
+def _files(store: Store, digest: Digest) -> dict[Digest, str] | None:
+    """The files of a content if it is a manifest."""
+    if not next(store.chunks(digest), b"").startswith(b"{"):
+        return None
+    try:
+        return files_of(store, digest)
+    except IntegrityError:
+        return None
+
+
+def _check_not_needed(store: Store, digests: Collection[Digest]) -> None:
     """Plans and keys are what journals are read with; they go only with their runs."""
     for journal in store.journals():
         for recorded in store.read(journal):
@@ -314,10 +333,12 @@ def _check_not_needed(store: Store, digests: Sequence[Digest]) -> None:
                     )
 
 
-def _say_purge(digests: Sequence[Digest], size: int, rows: Sequence[Artifact]) -> None:
+def _say_purge(digests: Mapping[Digest, str], size: int, rows: Sequence[Artifact]) -> None:
     out(f"purges {count(len(digests), 'content')} ({size_words(size)})")
-    for digest in digests[:10]:
-        out(f"  {digest}")
+    for digest, path in list(digests.items())[:10]:
+        out(f"  {digest} {path}".rstrip())
+    if len(digests) > 10:  # noqa: PLR2004 - as many as a person reads
+        out(f"  … and {len(digests) - 10} more")
     for row in rows[:10]:
         made = f"in {short(row.run)}" if row.run else "given by a person"
         out(f"  '{row.step}' {made} can no longer be reused: the step runs again")

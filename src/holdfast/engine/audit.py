@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from holdfast.core.refs import Upstream, refs_of, w_ref
 from holdfast.core.state import State
 from holdfast.core.views import artifacts_of, person_row
+from holdfast.engine.needed import absent_in, files_of, lacking
 from holdfast.engine.probe import read_state
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
@@ -54,6 +56,10 @@ def audit(store: Store) -> Audit:
         if found:
             problems.append(found)
             bits |= UNREADABLE
+    lost = list(_lost(store)) if not bits & UNREADABLE else []
+    if lost:
+        problems += [told for digest, told in lost if not any(digest in p for p in problems)]
+        bits |= CORRUPT
     if not problems:
         index = [replace(row, number=0) for row in store.artifacts()]
         if not follows(store, index, rebuilt_index(store)):
@@ -63,6 +69,42 @@ def audit(store: Store) -> Audit:
             bits |= CORRUPT
     blobs = sum(1 for _ in store.blobs())
     return Audit(tuple(problems), bits, len(rows), events, blobs)
+
+
+def _lost(store: Store) -> Iterator[tuple[Digest, str]]:
+    """Contents that must be there and are not, and those that must not be there and are."""
+    wanted = _counted_on(store)
+    with suppress(HoldfastError):  # a journal that the store itself found damaged
+        absent = absent_in(store)
+        for digest, told in lacking(store, set(store.blobs())):
+            if digest not in absent or digest in wanted:
+                yield digest, told
+        purged = _purged(store)
+        for item in store.stored():
+            if item.at < purged.get(item.digest, 0) and item.digest not in wanted:
+                told = f"content '{item.digest}' was purged and is still there"
+                yield item.digest, f"{told}: holdfast purge {item.digest[:12]} --because …"
+
+
+def _purged(store: Store) -> dict[Digest, int]:
+    """When contents were purged, the last time."""
+    found: dict[Digest, int] = {}
+    for journal in store.journals():
+        for recorded in store.read(journal) if journal.startswith("line:") else ():
+            if isinstance(recorded.event, ContentPurged):
+                found.update(dict.fromkeys(recorded.event.digests, recorded.at))
+    return found
+
+
+def _counted_on(store: Store) -> set[Digest]:
+    """The contents of artifacts that may be reused, those of their files too."""
+    wanted: set[Digest] = set()
+    for row in store.artifacts(status="accepted"):
+        if row.reusable and row.source != "imported":
+            wanted.add(row.digest)
+            with suppress(IntegrityError):
+                wanted.update(files_of(store, row.digest) if row.form == "tree" else ())
+    return wanted
 
 
 def follows(store: Store, index: Sequence[Artifact], rebuilt: Sequence[Artifact]) -> bool:

@@ -1,10 +1,11 @@
 """What of a store may go: ended runs that nothing stands on, and contents that nothing names.
 
 A run stays if it is the newest of its line, not ended, young, pinned, if an artifact it made stands for
-a step or is what a kept run reuses, or if it or an older run holds an effect that nobody confirmed. What
-is named is found in the events themselves: every digest in an event is a root, and a stored JSON object
-(a manifest of files, the own parts of a key) names further ones. An artifact that happens to look like
-that can keep a content alive too long, never remove one too early.
+a step or is what a kept run reuses, if it is the last to hold what a person wrote, or if it or an older
+run holds an effect that nobody confirmed. What is named is found in the events themselves: every digest in
+an event is a root, and a stored JSON object (a manifest of files, the own parts of a key) names further
+ones. An artifact that happens to look like that can keep a content alive too long, never remove one too
+early.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from holdfast.engine.lines import line_journal
 from holdfast.engine.pins import Pin, pins
+from holdfast.engine.written import Wrote, written_in
 from holdfast.errors import ConflictError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
@@ -67,6 +69,7 @@ class Told:
     tried: set[StepId] = field(default_factory=set)
     held: set[StepId] = field(default_factory=set)
     work: dict[tuple[StepId, int], int] = field(default_factory=dict)
+    wrote: list[Wrote] = field(default_factory=list)
 
     @property
     def line(self) -> _Line:
@@ -108,6 +111,8 @@ def look(store: Store, bounds: Bounds, held: Iterable[_Line] = ()) -> Sweep:
     stored = list(store.stored())
     names = Names(store, {item.digest for item in stored})
     roots = names.closure(_line_roots(store, marks, rows))
+    for run in _written(told, names, roots):
+        stays.setdefault(run, "written")
     goes = _chosen(told, stays, makers, bounds)
     if bounds.max_bytes is not None:
         goes = _shrunk(told, goes, stays, makers, _Sizes(stored, names, roots, bounds.max_bytes))
@@ -161,6 +166,8 @@ def _take(told: Told, recorded: Recorded) -> None:
     event = recorded.event
     told.at = max(told.at, recorded.at)
     told.names.update(digests_in(event))
+    if wrote := written_in(event):
+        told.wrote.append(wrote)
     match event:
         case RunEnded():
             told.status, told.ended = event.status, True
@@ -289,6 +296,17 @@ def _fixed(
     for run in _unconfirmed(told):
         stays.setdefault(run, "effect")
     return stays
+
+
+def _written(told: Sequence[Told], names: Names, roots: set[Digest]) -> Iterator[RunId]:
+    """The last run for each version of a person of which something is there, and that no line names."""
+    last: dict[Wrote, RunId] = {}
+    for t in told:
+        items = [item for item in t.wrote if not t.row.imported and item.digest not in roots]
+        last.update({Wrote(item.step, item.digest, item.form): t.row.run for item in items})
+    for item, run in last.items():
+        if names.closure([item.digest]) - ({item.digest} if item.form == "tree" else set()):
+            yield run
 
 
 def _unconfirmed(told: Sequence[Told]) -> Iterator[RunId]:

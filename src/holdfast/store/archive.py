@@ -8,9 +8,10 @@ A ZIP file (stored or deflated entries, no encryption) with exactly these names:
 
 `holdfast.json` is `{"schema": "holdfast.export/1", "kind": "run" | "store", "holdfast", "at", "runs":
 [{"run", "project", "line", "number", "fence", "imported"}], "journals": [{"name", "file", "last",
-"hash"}], "absent": [digest]}`. `body` is the text of the event as the journal has it, `hash` the
-chain up to it (see `codec`), so a journal in the file is checked like one in the store. `absent` names
-artifacts whose content was purged where they came from.
+"hash"}], "contents": [digest], "absent": [digest]}`. `body` is the text of the event as the journal has
+it, `hash` the chain up to it (see `codec`), so a journal in the file is checked like one in the store.
+`contents` names all contents in the file (files of older versions lack the list), `absent` those that its
+journals name and that were purged where they came from.
 
 A reader trusts nothing: names that are not in the list above, names that appear twice, other ways of
 compression, more bytes than allowed, a broken chain, a content under the wrong name and an event that
@@ -143,6 +144,7 @@ def _head(chosen: Selection, journals: list[Json], at: int) -> dict[str, Json]:
             for row in chosen.runs
         ],
         "journals": journals,
+        "contents": list(chosen.contents),
         "absent": list(chosen.absent),
     }
 
@@ -158,6 +160,7 @@ class Archive:
         self._file = file
         self.kind = ""
         self.absent: tuple[Digest, ...] = ()
+        self._listed: tuple[Digest, ...] = ()
         self._runs: list[RunRow] = []
         self._journals: dict[str, tuple[str, int, str]] = {}
         self._contents: dict[Digest, str] = {}
@@ -199,6 +202,9 @@ class Archive:
                 self._check_content(digest)
             for row in self._runs:
                 self._check_run(row)
+            for digest in self._listed:
+                if digest not in self._contents:
+                    raise self._refusal(f"content '{digest}' is missing")
         except IntegrityError as error:
             raise self._refusal(error.message, error.hint) from error
         except UsageError:
@@ -254,7 +260,9 @@ class Archive:
         for row in cast("list[Mapping[str, str]]", head["runs"]):
             self._runs.append(_row(row))
         self.absent = tuple(Digest(item) for item in cast("list[str]", head["absent"]))
-        if not all(is_digest(item) for item in self.absent):
+        listed = cast("list[str]", head.get("contents", []))
+        self._listed = tuple(Digest(item) for item in listed)
+        if not all(is_digest(item) for item in (*self.absent, *self._listed)):
             raise self._refusal("it names contents that are none")
         self._check_head()
 
@@ -263,6 +271,8 @@ class Archive:
         if files != {file for file, _, _ in self._journals.values()}:
             raise self._refusal("its journals are not the ones it names")
         runs = [row.run for row in self._runs]
+        if not runs:
+            raise self._refusal("it holds no run")
         if len({*runs}) != len(runs) or len({row.number for row in self._runs}) != len(runs):
             raise self._refusal("a run is in it twice")
         own = {f"run:{run}" for run in runs}

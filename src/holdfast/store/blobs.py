@@ -4,6 +4,7 @@
     blobs/tmp/<random>            being written; left behind by a kill, never read
     blobs/ab/<sha256>             complete and durable since the moment it has this name
     blobs/quarantine/<sha256>     found not to be what its name says
+    blobs/purging/<sha256>        to be removed if the event that this names says that it was purged
 
 Written as: temporary file (created, never opened by another name or through a link) → all bytes, in
 a loop, hashed on the way → fsync → rename → fsync of the directory. The name appears only when the
@@ -153,6 +154,36 @@ class BlobFiles:
         """Remove what lies in quarantine under this name."""
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(self._root, "quarantine", digest))
+
+    def mark(self, digests: Iterable[Digest], words: str) -> None:
+        """Write down, durably, that files are about to be removed for good, and on whose word."""
+        folder = os.path.join(self._root, "purging")
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            for digest in digests:
+                with open(os.path.join(folder, digest), "w", encoding="utf-8") as file:
+                    file.write(words)
+                    file.flush()
+                    self._sync(file.fileno())
+            self._sync_directory(folder)
+            self._sync_directory(self._root)
+        except OSError as error:
+            raise StoreError(f"nothing can be purged: {error}") from error
+
+    def marked(self) -> dict[Digest, str]:
+        """What was written down so and is not done, each with its words."""
+        folder, found = os.path.join(self._root, "purging"), {}
+        with contextlib.suppress(FileNotFoundError):
+            for name in filter(_NAME.fullmatch, os.listdir(folder)):
+                with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                    found[Digest(name)] = file.read()
+        return found
+
+    def unmark(self, digests: Iterable[Digest]) -> None:
+        """It is done."""
+        for digest in digests:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self._root, "purging", digest))
 
     def _freshen(self, digest: Digest) -> None:
         """Storing again what is there counts: whoever removes what is old must see that."""

@@ -20,10 +20,15 @@ from holdfast.store.blobs import FRESH, SMALL, BlobFiles
 from holdfast.store.codec import decode
 from holdfast.store.database import Database, Row
 from holdfast.store.refusals import damaged, purged
-from holdfast.store.rows import raw
+from holdfast.store.rows import PLACE, raw
 
 INSERT = "INSERT OR IGNORE INTO blob(digest, content, at) VALUES(?, ?, unixepoch())"
 INSERT_AGAIN = "INSERT OR REPLACE INTO blob(digest, content, at) VALUES(?, ?, unixepoch())"
+
+_AT = (
+    "SELECT kind, body FROM event JOIN journal ON event.place = journal.id * ? + ?"
+    " WHERE journal.name = ?"
+)
 
 
 class Contents:
@@ -129,11 +134,28 @@ class Contents:
         """Remove the rows of contents inside a writing transaction."""
         cursor.executemany("DELETE FROM blob WHERE digest = ?", [(raw(d),) for d in digests])
 
+    def mark(self, digests: Iterable[Digest], journal: str, seq: int) -> None:
+        """Let the next process that writes remove these files, if this one dies once the event is there."""
+        self._files.mark(digests, f"{seq} {journal}")
+
     def drop_files(self, digests: Iterable[Digest]) -> None:
         """Remove the files of contents, those in quarantine too."""
         for digest in digests:
             self._files.forget(digest)
             self._files.forget_damaged(digest)
+        self._files.unmark(digests)
+
+    def drop_marked(self) -> None:
+        """Remove what a purge that was killed left; it counts only if its event was written."""
+        for digest, words in self._files.marked().items():
+            seq, _, journal = words.partition(" ")
+            found = self._database.rows(_AT, (PLACE, int(seq) if seq.isdecimal() else 0, journal))
+            for kind, body in cast("list[tuple[str, str]]", found):
+                event = decode(kind, body) if kind == "content_purged" else None
+                if isinstance(event, ContentPurged) and digest in event.digests:
+                    self.drop_files([digest])
+                else:  # something else happened instead
+                    self._files.unmark([digest])
 
     def has(self, digest: Digest) -> bool:
         """Whether the content is there, judged by its size."""

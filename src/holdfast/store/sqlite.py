@@ -90,7 +90,10 @@ class SqliteStore:
                 raise
             database = _made(directory, busy_ms=busy_ms)
         files = BlobFiles(os.path.join(directory, "blobs"), database.poison, write)
-        return cls(directory, database, files)
+        store = cls(directory, database, files)
+        if not readonly:
+            store._contents.drop_marked()
+        return store
 
     def close(self) -> None:
         self._database.close()
@@ -174,6 +177,8 @@ class SqliteStore:
             self._apply(cursor, batch, texts, small)
             cursor.executemany("UPDATE artifact SET reusable = 0 WHERE number = ?", unfit)
 
+        for append in batch.appends[:1]:
+            self._contents.mark(digests, append.journal, append.expected + 1)
         self._names.write(work)
         self._contents.drop_files(digests)
 

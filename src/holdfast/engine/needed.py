@@ -1,0 +1,100 @@
+"""The contents that a history needs: what its events name, and the files of the manifests among that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from holdfast.errors import IntegrityError
+from holdfast.model.artifact import tree_entries
+from holdfast.model.digest import Digest
+from holdfast.model.event import (
+    ContentPurged,
+    Event,
+    Pinned,
+    RunCollected,
+    RunImported,
+    StepsReused,
+)
+from holdfast.ports import Facts
+
+_MANIFESTS = ("before", "kept")
+_FORMED = ("digest", "reguard")  # a manifest if the event says so
+_PLAIN = ("plan", "w_ref", "own_ref", "log", "feedback", "because")
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+def named_by(event: Event) -> Iterator[tuple[Digest, bool]]:
+    """The contents without which an event is not whole, and whether each is a manifest of files."""
+    if isinstance(event, StepsReused):
+        yield from ((item.digest, item.form == "tree") for item in event.items)
+        return
+    if isinstance(event, RunCollected | RunImported):
+        return
+    names = _PLAIN if isinstance(event, Pinned) else (*_PLAIN, *_FORMED, *_MANIFESTS)
+    for name in names:
+        digest = getattr(event, name, None)
+        if isinstance(digest, str):
+            tree = name in _FORMED and getattr(event, "form", "") == "tree"
+            yield Digest(digest), tree or name in _MANIFESTS
+
+
+def absent_in(facts: Facts) -> set[Digest]:
+    """Contents that a person had removed, or that an imported run came without."""
+    found: set[Digest] = set()
+    for journal in facts.journals():
+        for recorded in facts.read(journal) if journal.startswith("line:") else ():
+            event = recorded.event
+            found.update(event.digests if isinstance(event, ContentPurged) else ())
+            found.update(event.absent if isinstance(event, RunImported) else ())
+    return found
+
+
+def lacking(facts: Facts, present: Collection[Digest]) -> Iterator[tuple[Digest, str]]:
+    """Contents that a history needs and that are not among those present, with where they belong.
+
+    Manifests that are present are read; one that is none is told too.
+    """
+    seen: set[tuple[Digest, bool]] = set()
+    told: set[Digest] = set()
+    for journal in facts.journals():
+        for recorded in facts.read(journal):
+            for item in named_by(recorded.event):
+                if item in seen:
+                    continue
+                seen.add(item)
+                words = _words(journal, recorded.event)
+                for digest, problem in _of(facts, present, *item):
+                    if digest not in told:
+                        told.add(digest)
+                        yield digest, f"{problem} ({words})"
+
+
+def _of(
+    facts: Facts, present: Collection[Digest], digest: Digest, tree: bool
+) -> Iterator[tuple[Digest, str]]:
+    if digest not in present:
+        yield digest, f"content '{digest}' is missing"
+        return
+    if not tree:
+        return
+    try:
+        for name, path in files_of(facts, digest).items():
+            if name not in present:
+                yield name, f"content '{name}' of the file '{path}' is missing"
+    except IntegrityError as error:
+        yield digest, f"content '{digest}': {error.message}"
+
+
+def files_of(facts: Facts, manifest: Digest) -> dict[Digest, str]:
+    """The contents that a manifest names, each with a path; IntegrityError if it is none."""
+    entries = tree_entries(facts.get(manifest))
+    if not all(_DIGEST.fullmatch(str(entry.digest)) for entry in entries):
+        raise IntegrityError("a manifest of files cannot be read")
+    return {entry.digest: entry.path for entry in entries}
+
+
+def _words(journal: str, event: Event) -> str:
+    step = getattr(event, "step", "")
+    where = f"run '{journal.removeprefix('run:')}'" if journal.startswith("run:") else "its line"
+    return f"step '{step}' in {where}" if step else where
