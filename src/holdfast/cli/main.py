@@ -224,8 +224,8 @@ def main() -> NoReturn:
         from holdfast.cli.report import report
 
         code = report(failed, arguments, tuple(COMMANDS))
-        if _unwritten() is not None:  # it was said on stderr; leave without a second complaint
-            _nobody_reads()
+        if (left := _unwritten()) is not None:
+            code = _cannot_write(left)
     sys.exit(code if isinstance(code, int) else 0)
 
 
