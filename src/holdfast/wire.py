@@ -49,11 +49,17 @@ def store_location(root: str, given: str | None) -> str:
     return os.path.abspath(named)
 
 
-def open_store(location: str, *, create: bool = False, readonly: bool = False) -> Store:
-    """Open a store by its location."""
+def open_store(
+    location: str,
+    *,
+    create: bool = False,
+    readonly: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> Store:
+    """Open a store by its location; `say` is told if its format was brought up to date."""
     from holdfast.store.sqlite import SqliteStore
 
-    return SqliteStore.open(location, create=create, readonly=readonly)
+    return SqliteStore.open(location, create=create, readonly=readonly, say=say)
 
 
 def _guard_kinds(plan: Plan) -> set[str]:

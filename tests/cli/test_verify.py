@@ -234,3 +234,20 @@ def test_an_index_in_another_order_is_found(project: Project) -> None:
     assert "does not follow from the journals" in project.refused(9, "verify")
     project.ok("rebuild")
     assert project.ok("verify").code == 0
+
+
+def test_a_store_of_an_older_format_is_read_as_it_is_and_changed_with_a_word(
+    project: Project,
+) -> None:
+    small_and_large(project)
+    with project.database() as connection:
+        connection.execute("ALTER TABLE blob DROP COLUMN at")
+        connection.execute("ALTER TABLE run DROP COLUMN imported")
+        connection.execute("PRAGMA user_version = 1")
+    for words in (("verify",), ("status",), ("history",), ("gc", "--dry-run"), ("plan",)):
+        assert "format" not in project.ok(*words).err
+    assert project.shown("small") == b"small\n"
+    assert "was brought to format 2" in project.ok("pin", "@").err
+    assert "format" not in project.ok("pin", "small").err
+    assert project.run().data["totals"]["reused"] == 2
+    project.ok("verify")

@@ -100,15 +100,21 @@ def test_a_store_of_an_older_holdfast_is_brought_to_the_present_format(place: st
     old = bytes.fromhex(digest_bytes(b"old"))
     raw.execute("INSERT INTO blob(digest, content) VALUES(?, ?)", (old, b"old"))
     raw.close()
-    with pytest.raises(StoreError, match="format 1 of an older Holdfast") as caught:
-        SqliteStore.open(place, create=False, readonly=True)
-    assert caught.value.hint == "'holdfast rebuild' brings it to the present one"
-    with SqliteStore.open(place, create=False) as store:
+    before, said = files_below(place), list[str]()
+    with SqliteStore.open(place, create=False, readonly=True, say=said.append) as store:
         assert [row.imported for row in store.runs()] == [False]
         assert [(item.size, item.at) for item in store.stored()] == [(3, 0)]
         assert list(store.check()) == []
-    with SqliteStore.open(place, create=False, readonly=True) as store:
         assert store.get(digest_bytes(b"old")) == b"old"
+    assert (files_below(place), said) == (before, [])
+    with SqliteStore.open(place, create=False, say=said.append) as store:
+        assert said == ["the store had format 1; it was brought to format 2"]
+        assert [row.imported for row in store.runs()] == [False]
+        assert [(item.size, item.at) for item in store.stored()] == [(3, 0)]
+        assert list(store.check()) == []
+    with SqliteStore.open(place, create=False, readonly=True, say=said.append) as store:
+        assert store.get(digest_bytes(b"old")) == b"old"
+    assert len(said) == 1
 
 
 @pytest.mark.req("R68")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import click
 
 from holdfast import wire
+from holdfast.cli.say import talk
 from holdfast.errors import UsageError
 from holdfast.formats.heading import plan_name
 from holdfast.model.digest import Json
@@ -59,7 +60,7 @@ class Place:
 
     def open(self, *, create: bool = False, readonly: bool = False) -> Store:
         """Open the store."""
-        return wire.open_store(self.location, create=create, readonly=readonly)
+        return wire.open_store(self.location, create=create, readonly=readonly, say=talk)
 
     def exists(self) -> bool:
         """Whether there is a store already."""

@@ -23,7 +23,7 @@ import apsw
 
 from holdfast.errors import BugError, HoldfastError, IntegrityError, StoreError, UsageError
 from holdfast.store.blobs import sync_directory
-from holdfast.store.migrate import VERSION, migrate, version_of
+from holdfast.store.migrate import AS_NOW, VERSION, migrate, version_of
 
 T = TypeVar("T")
 Value = None | int | float | bytes | str
@@ -37,8 +37,18 @@ _CACHE_KIB = 32 * 1024
 class Database:
     """Two connections to one file."""
 
-    def __init__(self, path: str, *, create: bool, readonly: bool, busy_ms: int = BUSY_MS) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        create: bool,
+        readonly: bool,
+        busy_ms: int = BUSY_MS,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._path = path
+        self._say = say
+        self._views = ""  # stand before tables of an older format
         self.readonly = readonly
         self._busy_ms = busy_ms
         self._pid = os.getpid()
@@ -51,6 +61,7 @@ class Database:
             try:
                 self._prepare(create=create)
                 self._reader = self._connect(create=False)
+                self._reader.execute(self._views)
                 self._reader.pragma("query_only", True)
             except BaseException:
                 self._writer.close()
@@ -76,20 +87,18 @@ class Database:
         return connection
 
     def _prepare(self, *, create: bool) -> None:
-        """Bring the tables to this version, or refuse; a store is only made when asked for."""
+        """Bring the tables to this version unless it is only read; a store is only made when asked for."""
         version = version_of(self._writer, self._path)
         if version == 0 and not create:
             raise UsageError(f"no store at '{os.path.dirname(self._path)}'")
-        if version < VERSION and self.readonly:
-            raise StoreError(
-                f"store '{self._path}' has the format {version} of an older Holdfast",
-                hint="'holdfast rebuild' brings it to the present one",
-            )
-        if version < VERSION:
+        if self.readonly:
+            self._views = AS_NOW.get(version, "")
+            self._writer.pragma("query_only", True)
+        elif version < VERSION:
             self._writer.pragma("journal_mode", "WAL")
             migrate(self._writer, self._path)
-        if self.readonly:
-            self._writer.pragma("query_only", True)
+            if version:
+                self._say(f"the store had format {version}; it was brought to format {VERSION}")
 
     # use
 

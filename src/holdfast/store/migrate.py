@@ -98,6 +98,16 @@ ALTER TABLE run ADD COLUMN imported INTEGER NOT NULL DEFAULT 0;
 MIGRATIONS = (_FIRST, _AGES_AND_IMPORTS)
 VERSION = len(MIGRATIONS)
 
+# How a store of an older format is read without changing it: views of this connection alone, which hide
+# the tables and have the columns that are missing.
+AS_NOW = {
+    1: """
+PRAGMA temp_store = MEMORY;
+CREATE TEMP VIEW blob AS SELECT id, digest, content, 0 AS at FROM main.blob;
+CREATE TEMP VIEW run AS SELECT number, id, line, fence, 0 AS imported FROM main.run;
+"""
+}
+
 
 def version_of(connection: apsw.Connection, name: str) -> int:
     """How many steps were applied; 0 for an empty file. StoreError for a file that is not ours."""

@@ -78,13 +78,17 @@ class SqliteStore:
         busy_ms: int = BUSY_MS,
         kind_of_disk: Callable[[str], str] = file_system,
         write: Write = os.write,
+        say: Callable[[str], None] = lambda _: None,
     ) -> Self:
-        """Open the store in a directory. It is made if `create`; otherwise nothing ever is."""
+        """Open the store in a directory. It is made if `create`; otherwise nothing ever is.
+
+        `say` is told if it had an older format, and was changed.
+        """
         check_sqlite(apsw.sqlite_lib_version())
         directory = os.path.abspath(directory)
         check_file_system(kind_of_disk(directory), directory)
         try:
-            database = _opened(directory, readonly=readonly, busy_ms=busy_ms)
+            database = _opened(directory, readonly=readonly, busy_ms=busy_ms, say=say)
         except UsageError:
             if readonly or not create:
                 raise
@@ -443,12 +447,14 @@ _ADD_RUN = "INSERT INTO run(number, id, line, fence, imported) VALUES(?, ?, ?, ?
 _REMOVE_ROWS = "DELETE FROM artifact WHERE maker = (SELECT id FROM maker WHERE run = ?)"
 
 
-def _opened(directory: str, *, readonly: bool, busy_ms: int) -> Database:
+def _opened(
+    directory: str, *, readonly: bool, busy_ms: int, say: Callable[[str], None]
+) -> Database:
     """Open a store that is there; UsageError if there is none, and then nothing is made."""
     path = os.path.join(directory, _FILE)
     if not os.path.isfile(path):
         raise UsageError(f"no store at '{directory}'")
-    return Database(path, create=False, readonly=readonly, busy_ms=busy_ms)
+    return Database(path, create=False, readonly=readonly, busy_ms=busy_ms, say=say)
 
 
 def _made(directory: str, *, busy_ms: int) -> Database:
