@@ -10,6 +10,7 @@ from shlex import quote
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.pieces import Contents, Piece, pieces
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_edit, out_json, seconds, short
@@ -235,7 +236,7 @@ def _print(found: Difference, wanted: Wanted, given: tuple[str, str | None]) -> 
         words = " ".join(quote(word) for word in given if word)
         more = [f"holdfast diff {words} --plan"] if not found.plan.is_empty else []
         more += [f"holdfast diff {words} --outputs"] if found.outputs else []
-        out("next: " + ("    ".join(more) or "holdfast history"))
+        out(again("next: " + ("    ".join(more) or "holdfast history")))
 
 
 def _print_plan(change: PlanChange, *, whole: bool, full: bool) -> None:
@@ -332,7 +333,7 @@ def _print_piece(piece: Piece, *, full: bool) -> None:
         if len(shown) < len(piece.changes):
             out(f"      … {len(piece.changes) - len(shown)} more values, --full")
     elif piece.before and piece.after and piece.how != "mode":
-        out(f"      holdfast show {piece.before[:12]}    holdfast show {piece.after[:12]}")
+        out(again(f"      holdfast show {piece.before[:12]}    holdfast show {piece.after[:12]}"))
 
 
 def _one_value(change: ValueChange, *, full: bool) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
@@ -91,7 +92,7 @@ def end_block(
         lines.append(
             f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
         )
-    lines.append(f"next: {next_commands(state, driven=driven)}")
+    lines.append(again(f"next: {next_commands(state, driven=driven)}"))
     return [one_line(line) for line in lines]
 
 

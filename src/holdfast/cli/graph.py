@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import click
 
+from holdfast.cli.again import again
 from holdfast.cli.place import Place, find_run, json_option, place, place_options
 from holdfast.cli.say import SIGNS, out, out_json, short
 from holdfast.cli.selection import select_options, selected_steps
@@ -157,7 +158,7 @@ def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen)
     left = len(plan.steps) - len(steps)
     if left:
         out(f"{left} of {len(plan.steps)} steps left out")
-    out("next: holdfast graph --format svg > plan.svg")
+    out(again("next: holdfast graph --format svg > plan.svg"))
 
 
 def _title(plan: Plan, waves: int) -> str:

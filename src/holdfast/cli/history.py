@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.measure import Duration, age_words, cut, moment
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short
@@ -170,9 +171,8 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         out("no run fits" if known else "there is no run yet")
     elif len(seen) < known:
         out(f"{len(seen)} of {known} runs; more with -n")
-    out(
-        "next: holdfast status RUN    holdfast why STEP --run RUN" if seen else "next: holdfast run"
-    )
+    following = "holdfast status RUN    holdfast why STEP --run RUN" if seen else "holdfast run"
+    out(again(f"next: {following}"))
 
 
 def _seen_json(item: Seen) -> dict[str, Json]:

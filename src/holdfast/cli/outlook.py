@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from holdfast.cli.again import again
 from holdfast.cli.ahead import Ahead
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.say import short, shown
@@ -170,7 +171,8 @@ def _removed(ahead: Ahead) -> list[Row]:
     rows = []
     for step_id in ahead.changes.removed:
         paths = ", ".join(ahead.earlier.plan.steps[step_id].produces)
-        kept = f"; {paths} is kept (delete: holdfast run --removed prune)" if paths else ""
+        prune = again("holdfast run --removed prune")
+        kept = f"; {paths} is kept (delete: {prune})" if paths else ""
         rows.append(Row("-", step_id, f"left the plan{kept}"))
     return rows
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import click
 
 from holdfast import wire
+from holdfast.cli.again import Here, keep_here
 from holdfast.errors import UsageError
 from holdfast.formats.heading import plan_name
 from holdfast.model.digest import Json
@@ -68,7 +69,7 @@ class Place:
 
 def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     """Resolve what was given on the command line."""
-    file = plan or next((name for name in PLAN_NAMES if os.path.isfile(name)), None)
+    file = plan or _found()
     if plan is not None and not os.path.isfile(plan):
         if " " in plan and not plan.endswith(SUFFIXES):
             raise UsageError("a goal in words needs a planner, which this version does not have")
@@ -78,7 +79,23 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     except FileNotFoundError as error:
         raise UsageError("the current directory is not there any more", hint="-C DIR") from error
     location = wire.store_location(root, store)
-    return Place(file, root, location, plan_id, _params())
+    found = Place(file, root, location, plan_id, _params())
+    keep_here(_here(found, plan, store))
+    return found
+
+
+def _here(found: Place, plan: str | None, store: str | None) -> Here:
+    """What has to be said to get to this place again."""
+    file = plan if plan is not None and plan != _found() else ""
+    is_own = found.location == wire.store_location(found.root, None)
+    line = found.plan_id or ""
+    if line and found.file is not None and plan_name(found.file) == line:
+        line = ""
+    return Here(file, "" if is_own else store or "", line, found.params)
+
+
+def _found() -> str | None:
+    return next((name for name in PLAN_NAMES if os.path.isfile(name)), None)
 
 
 PARAMS = "holdfast.params"

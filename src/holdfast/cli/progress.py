@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.cli.again import again
 from holdfast.cli.say import SIGNS, named, seconds
 from holdfast.core.fold import INTERRUPTED
 from holdfast.core.reasons import sentence
@@ -137,7 +138,7 @@ class Teller:
 
     def _why_not(self, step: StepId, began: AttemptStarted | None) -> str:
         if began is not None and not began.reusable:
-            return f"a part of its key cannot be computed (holdfast why {named(step)})"
+            return again(f"a part of its key cannot be computed (holdfast why {named(step)})")
         return "something it reads changed under way"
 
     def _rejected(self, event: AttemptRejected) -> str:
@@ -210,8 +211,9 @@ def choices(reason: Reason) -> list[str]:
     """What a person can do about an output that was changed by hand and does not stand."""
     if reason.code != "output_modified":
         return []
-    return [
+    offers = (
         "  to keep it: make it pass the guards; with nothing else changed, holdfast run adopts it",
         "  to have it made again: holdfast run --on-drift regenerate (what is there is stored first)",
         "  to leave it as it is: holdfast run --on-drift fail (the step fails, the rest goes on)",
-    ]
+    )
+    return [again(offer) for offer in offers]

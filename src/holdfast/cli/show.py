@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.ending import last_words, print_lines
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import file_option, find_run, json_option, known_step, place, place_options
@@ -72,7 +73,9 @@ def _print_run(store: Store, state: State, file: str | None, *, every: bool, as_
     lines = status_lines(state, now, words, driven=driven, every=every, voice=voice)
     if any(row.run == state.run and row.imported for row in store.runs(imported=True)):
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
-        lines[-1] = f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"
+        lines[-1] = again(
+            f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"
+        )
     print_lines(lines)
 
 
