@@ -10,7 +10,7 @@ from typing import overload
 
 import click
 
-from holdfast.errors import HoldfastError, PlanError
+from holdfast.errors import HoldfastError, IntegrityError, PlanError
 
 ARGUMENT = frozenset({"check", "graph", "ls", "plan", "run"})  # these take the plan as an argument
 LONG = frozenset({"logs"})  # here -f is something else
@@ -61,7 +61,11 @@ def again(text: str | None) -> str | None:
 
 
 def mend(error: HoldfastError) -> None:
-    """Make the commands that an error names work from where the person is."""
+    """Make the commands that an error names work here; a broken store can be verified."""
+    context = click.get_current_context(silent=True)
+    is_looking = context is not None and context.invoked_subcommand == "verify"
+    if isinstance(error, IntegrityError) and error.hint is None and not is_looking:
+        error.hint = "holdfast verify"
     error.hint = again(error.hint)
     if isinstance(error, PlanError):
         error.check = again(error.check)

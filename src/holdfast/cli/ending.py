@@ -112,9 +112,10 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     limit = ""
     if state.status == "limit" and state.rest is not None:
         limit = f" · {sentence(state.rest)}"
+    failed = f", {counts['failed']} failed" if counts["failed"] else ""
     return (
         f"{short(state.run)} {word} · {complete} of {len(state.steps)} done"
-        f" · {counts['reused']} reused, {counts['done']} ran · {took}{saved}{limit}"
+        f" · {counts['reused']} reused, {counts['done']} ran{failed} · {took}{saved}{limit}"
     )
 
 

@@ -19,7 +19,7 @@ from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.probe import read_state
-from holdfast.errors import IntegrityError, UsageError
+from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, Entry, tree_entries
 from holdfast.model.digest import Digest, Json
 from holdfast.model.plan import RunId, StepId
@@ -130,7 +130,11 @@ def show(
             said = word.get((artifact.step, artifact.digest))
             out_json({**artifact_json(artifact), "decided": said.json() if said else None})
             return 0
-        _print_artifact(with_store, artifact)
+        try:
+            _print_artifact(with_store, artifact)
+        except IntegrityError as error:
+            error.where = Where(step=artifact.step)
+            raise
     finally:
         with_store.close()
     return 0

@@ -79,7 +79,7 @@ class Database:
         """Bring the tables to this version, or refuse; a store is only made when asked for."""
         version = version_of(self._writer, self._path)
         if version == 0 and not create:
-            raise UsageError(f"no store at '{os.path.dirname(self._path)}'")
+            raise UsageError(f"no store at '{os.path.dirname(self._path)}'", hint="holdfast run")
         if version < VERSION and self.readonly:
             raise StoreError(
                 f"store '{self._path}' has the format {version} of an older Holdfast",
