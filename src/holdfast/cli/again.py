@@ -10,7 +10,10 @@ from typing import overload
 
 import click
 
+from holdfast.cli.say import out
+from holdfast.cli.view import width_now
 from holdfast.errors import HoldfastError, IntegrityError, PlanError
+from holdfast.model.text import cells, wrap
 
 ARGUMENT = frozenset({"check", "graph", "ls", "plan", "run"})  # these take the plan as an argument
 LONG = frozenset({"logs"})  # here -f is something else
@@ -20,6 +23,7 @@ READS = frozenset(  # these read the plan, so they need its params
 )
 _COMMAND = re.compile(r"\bholdfast ([a-z]+)\b")
 _PLAN = re.compile(r" (?:'[^']+\.(?:ya?ml|json)'|[^\s',]+\.(?:ya?ml|json)(?![\w.]))")
+_NEXT, _GAP = "next: ", " " * 4
 _HERE = "holdfast.here"
 _FOLDER = "holdfast.folder"
 
@@ -58,6 +62,31 @@ def again(text: str | None) -> str | None:
     here = context.meta.get(_HERE, Here())
     folder = str(context.meta.get(_FOLDER, ""))
     return _COMMAND.sub(lambda found: _command(found, here, folder), text)
+
+
+def folded(line: str, width: int) -> list[str]:
+    """A line as several that fit; commands stay whole, so that each can be copied.
+
+    As many as fit stand side by side, or each on a line of its own where one has no room beside `next:`.
+    """
+    if not line.startswith(_NEXT) or not width:
+        return wrap(line, width)
+    commands = line.removeprefix(_NEXT).split(_GAP)
+    beside = [_NEXT + commands[0]]
+    for command in commands[1:]:
+        if cells(beside[-1] + _GAP + command) > width:
+            beside.append(" " * len(_NEXT) + command)
+        else:
+            beside[-1] += _GAP + command
+    if all(cells(piece) <= width for piece in beside):
+        return beside
+    return [_NEXT.rstrip(), *(f"  {command}" for command in commands)]
+
+
+def out_next(commands: str) -> None:
+    """The last line of a screen: what follows from it, separated by four blanks."""
+    for piece in folded(again(_NEXT + commands), width_now()):
+        out(piece)
 
 
 def mend(error: HoldfastError) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from holdfast import wire
-from holdfast.cli.again import again
+from holdfast.cli.again import again, folded
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
@@ -16,7 +16,7 @@ from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
-from holdfast.model.text import cells, clean, one_line, wrap
+from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
 
 EXIT = {
@@ -159,19 +159,5 @@ def print_lines(lines: list[str]) -> None:
     """Lines of the result, none wider than the terminal; commands are not broken."""
     width = width_now()
     for line in lines:
-        for piece in _commands(line, width) if line.startswith("next: ") else wrap(line, width):
+        for piece in folded(line, width):
             out(piece)
-
-
-def _commands(line: str, width: int) -> list[str]:
-    """Commands side by side, as many as fit; each can be copied whole."""
-    head, gap = "next: ", "    "
-    lines: list[str] = []
-    for command in line.removeprefix(head).split(gap):
-        if lines and width and cells(lines[-1] + gap + command) > width:
-            lines.append(" " * len(head) + command)
-        elif lines:
-            lines[-1] += gap + command
-        else:
-            lines.append(head + command)
-    return lines

@@ -141,6 +141,8 @@ def _as_json(context: click.Context, _: click.Parameter, value: object) -> bool:
 
 def _as_before(context: click.Context, param: click.Parameter, value: object) -> object:
     """The command's own flag, or what was said of it before the command's name."""
+    if value is True and param.name == "quiet":
+        _ask(context, quiet=True)
     said = _view(context).quiet if param.name == "quiet" else _view(context).verbose
     if isinstance(value, bool):
         return value or bool(said)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from holdfast.cli.again import again
+from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.say import short, shown
@@ -63,7 +63,7 @@ def table(ahead: Ahead, how: View, *, verbose: int = 0, commands: Sequence[str] 
     folded = [piece for line in lines for piece in wrap(one_line(line), how.width)]
     drawn = [*_drawn(rows, how), ""] if rows else []
     head = folded.index("") + 1
-    last = ["", _next(commands, how)] if commands else []
+    last = ["", *_next(commands, how)] if commands else []
     return [*folded[:head], *drawn, *folded[head:], *last]
 
 
@@ -313,7 +313,7 @@ def _drawn(rows: Sequence[Row], how: View) -> list[str]:
     lines = _line(Row(" ", "STEP", "WHY", "TIME" if times else ""), (names, whys, times), how)
     for row in rows:
         lines += _line(row, (names, whys, times), how)
-        lines += [f"     {text}" for text in row.below]
+        lines += [piece for text in row.below for piece in wrap(f"     {text}", how.width)]
     return lines
 
 
@@ -337,11 +337,11 @@ def _padded(text: str, width: int) -> str:
     return text + " " * max(0, width - cells(text))
 
 
-def _next(commands: Sequence[str], how: View) -> str:
+def _next(commands: Sequence[str], how: View) -> list[str]:
     """As many of the commands as fit, the first in any case."""
     while len(commands) > 1 and how.width and cells(_commands(commands)) > how.width:
         commands = commands[:-1]
-    return _commands(commands)
+    return folded(_commands(commands), how.width)
 
 
 def _commands(commands: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -187,10 +187,13 @@ def known_step(plan: Plan, given: str) -> StepId:
     """A step of the plan by its id."""
     step_id = StepId(given)
     if step_id not in plan.steps:
-        import difflib
-
-        near = difflib.get_close_matches(given, list(plan.steps), n=1)
-        raise UsageError(
-            f"the plan has no step '{given}'", hint=f"did you mean '{near[0]}'?" if near else None
-        )
+        raise UsageError(f"the plan has no step '{given}'", hint=nearest(given, plan.steps))
     return step_id
+
+
+def nearest(given: str, names: Iterable[str]) -> str | None:
+    """A question about the name that was probably meant; None if nothing is like it."""
+    import difflib
+
+    near = difflib.get_close_matches(given, list(names), n=1)
+    return f"did you mean '{near[0]}'?" if near else None

@@ -12,7 +12,15 @@ from holdfast import wire
 from holdfast.cli.again import again
 from holdfast.cli.ending import last_words, print_lines
 from holdfast.cli.people import decided, decided_in
-from holdfast.cli.place import file_option, find_run, json_option, known_step, place, place_options
+from holdfast.cli.place import (
+    file_option,
+    find_run,
+    json_option,
+    known_step,
+    nearest,
+    place,
+    place_options,
+)
 from holdfast.cli.say import out, out_json, out_line, short
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
@@ -123,7 +131,9 @@ def show(
             return 0
         artifact = _find_artifact(with_store, ref, where.line())
         if artifact is None:
-            _print_content(with_store, _find_content(with_store, ref), as_json=as_json)
+            _print_content(
+                with_store, _find_content(with_store, ref, where.line()), as_json=as_json
+            )
             return 0
         if as_json:
             word = decided(with_store, artifact.project, artifact.line)
@@ -157,13 +167,15 @@ def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
     return rows[-1] if rows else None
 
 
-def _find_content(store: Store, ref: str) -> Digest:
+def _find_content(store: Store, ref: str, line: str | None) -> Digest:
     """Content that is no artifact of its own: a file of one, or what lay in the place of an output."""
     found = {d for d in store.blobs() if d.startswith(ref)} if len(ref) >= SHORTEST else set()
     if len(found) > 1:
         raise UsageError(f"'{ref}' fits {len(found)} contents", hint="name more of the digest")
     if not found:
-        raise UsageError(f"there is no artifact '{ref}'", hint="holdfast status")
+        names = {row.step for row in store.artifacts() if line is None or row.line == line}
+        hint = nearest(ref.partition("@")[0], sorted(names)) or "holdfast status"
+        raise UsageError(f"there is no artifact '{ref}'", hint=hint)
     return found.pop()
 
 

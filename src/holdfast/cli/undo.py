@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from holdfast import wire
-from holdfast.cli.again import again
+from holdfast.cli.again import again, out_next
 from holdfast.cli.place import (
     Place,
     file_option,
@@ -111,7 +111,7 @@ def undo_command(
     else:
         _tell(said, found, ended, dry_run=dry_run)
         redo = f"holdfast undo {named(what) if scope.step else what}"
-        out(again(f"next: {redo if dry_run else 'holdfast plan    holdfast run'}"))
+        out_next(redo if dry_run else "holdfast plan    holdfast run")
     return 0
 
 
