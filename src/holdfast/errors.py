@@ -101,6 +101,7 @@ class PlanError(HoldfastError):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
+        self.check = "holdfast check"  # says it all again
         self.width = 0  # columns of whoever looks at it; 0 means lines are never cut
 
 

@@ -1,11 +1,14 @@
 """The last lines of a run: what it came to in one line, and commands that can be copied."""
 
 from holdfast.cli.ending import end_block, headline, next_commands
+from holdfast.cli.progress import Teller
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.say import named
 from holdfast.core.state import State, empty_state
-from holdfast.model.event import AttemptStarted, Reason
+from holdfast.model.digest import Digest
+from holdfast.model.event import AttemptLost, AttemptStarted, Reason, Recorded
 from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.store.memory import MemoryStore
 
 A, B = StepId("a"), StepId("b")
 
@@ -26,6 +29,26 @@ def test_the_run_in_one_line() -> None:
         "r-12345678 completed · 2 of 2 done · 2 reused, 0 ran · 1 min 6 s, saved ~1 h 1 min"
     )
     assert end_block(done, 99_000)[-1] == "next: holdfast show b    holdfast plan"
+
+
+def test_what_ran_and_failed_is_counted() -> None:
+    failed = state("failed")
+    failed.steps[A].phase = "failed"
+    failed.counts |= {"pending": 1, "failed": 1}
+    assert "· 0 reused, 0 ran, 1 failed · 1 min" in headline(failed, 99_000, driven=True)
+
+
+def test_an_interruption_is_said_where_the_attempt_ran() -> None:
+    running = state("running")
+    begun = AttemptStarted(A, 1, Digest("c"), Digest("i"), Digest("o"), Reason("never_ran"))
+    ended = Recorded(2, 0, AttemptLost(A, 1, "previous_interrupted"))
+    resumed = Teller(MemoryStore())
+    resumed.began(running)
+    assert resumed.lines(ended) == []
+    running.running[A] = begun
+    looking_on = Teller(MemoryStore())
+    looking_on.began(running)
+    assert looking_on.lines(ended) == ["  a: attempt 1 was interrupted"]
 
 
 def test_a_name_is_quoted_where_a_shell_would_read_it_otherwise() -> None:

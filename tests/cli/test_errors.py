@@ -1,5 +1,6 @@
 """Errors: one clear message, one object for programs, one exit code, never a traceback unasked."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -52,6 +53,26 @@ def test_every_error_is_one_object_for_programs(project: Project) -> None:
     assert len(plan["problems"]) > 1
     assert all(set(problem["where"]) == PLACE for problem in plan["problems"])
     assert "holdfast check" in plan["next"]
+
+
+@pytest.mark.req("R55")
+def test_what_to_do_about_a_store_is_said(project: Project) -> None:
+    project.plan({"a": {"run": "echo a"}})
+    none_yet = error_of(project, 2, "status", "--json")
+    assert (none_yet["hint"], none_yet["next"]) == ("holdfast run", ["holdfast run"])
+    project.ok("run")
+    with project.database() as connection:
+        connection.execute(
+            "UPDATE blob SET content = CAST(X'00' AS BLOB) WHERE digest = ?",
+            (hashlib.sha256(b"a\n").digest(),),
+        )
+    said = project.refused(9, "show", "a")
+    assert said.splitlines()[1:] == ["  step 'a'", "hint: holdfast verify"]
+    with project.database() as connection:
+        connection.execute("DROP TRIGGER event_is_kept")
+        connection.execute("UPDATE event SET body = '{}' WHERE kind = 'attempt_accepted'")
+    broken = error_of(project, 9, "status", "--json")
+    assert (broken["hint"], broken["next"]) == ("holdfast verify", ["holdfast verify"])
 
 
 def test_what_cannot_be_stored_can_be_tried_again(project: Project) -> None:

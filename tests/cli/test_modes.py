@@ -4,10 +4,12 @@ import json
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from holdfast.cli.view import AGENTS, automatic, coloured
+from holdfast.model.text import cells
 from tests.cli.project import Project
 from tests.cli.terminal import Terminal
 
@@ -160,3 +162,28 @@ def test_what_is_quick_loads_nothing_slow(project: Project, words: list[str]) ->
         check=False,
     )
     assert done.stderr.decode().endswith("LOADED ")
+
+
+@pytest.mark.req("R87")
+def test_nothing_is_wider_than_a_narrow_terminal(project: Project) -> None:
+    long, narrow = "fetch-the-sources-of-everything", {"COLUMNS": "40", "LINES": "24"}
+    for word in ("a", "b"):
+        steps: dict[str, dict[str, Any]] = {
+            long: {"shell": f"echo {word}"},
+            "report": {"shell": f"echo {word}; exit 3", "needs": [long]},
+        }
+        project.plan(steps, name="a-rather-long-name-of-a-plan")
+        project.call("run")
+    for words in (
+        ["plan", "-vv"],
+        ["plan", "--force", "--on-drift", "regenerate"],
+        ["graph"],
+        ["graph", "--no-state"],
+        ["history"],
+        ["status"],
+        ["diff", "@-1", "@"],
+    ):
+        said = project.call("--output", "rich", "--color", "never", *words, env=narrow)
+        assert said.code == 0, said
+        wide = [line for line in said.out.splitlines() if cells(line) > 40]
+        assert [line for line in wide if not line.startswith("  holdfast ")] == [], said.out

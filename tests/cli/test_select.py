@@ -102,3 +102,16 @@ def test_nothing_failed_and_nothing_changed_is_an_answer(project: Project) -> No
     assert project.ok("run", "-s", "state:failed", "--json").json["selected"] == []
     assert project.call("plan", "-s", "changed", "--detailed-exitcode").code == 0
     assert project.ran() == []
+
+
+@pytest.mark.req("R89")
+def test_a_name_that_is_nearly_right_is_asked_about(project: Project) -> None:
+    project.plan({"sort": {"shell": "echo s"}, "report": {"shell": "echo r", "needs": ["sort"]}})
+    hint = "hint: did you mean 'sort'?\n"
+    assert project.refused(2, "plan", "-s", "srt").endswith(hint)
+    assert project.refused(2, "run", "-s", "+srt").endswith(hint)
+    assert project.refused(2, "plan", "-x", "nothing-like-it").endswith("hint: holdfast ls\n")
+    project.ok("run")
+    assert project.refused(2, "show", "repot").endswith("hint: did you mean 'report'?\n")
+    assert project.refused(2, "show", "repot@1").endswith("hint: did you mean 'report'?\n")
+    assert project.refused(2, "show", "nothing-like-it").endswith("hint: holdfast status\n")

@@ -238,3 +238,22 @@ def test_one_long_list_of_reuse_means_what_several_short_ones_mean(one: int, two
     for piece in pieces[1:]:
         extend(state, StepsReused(reused(*piece).items))
     assert state == state_of(of, reused(*names))
+
+
+def test_the_time_of_every_attempt_counts_whose_end_was_seen() -> None:
+    events: tuple[tuple[int, Event], ...] = (
+        (0, begun()),
+        (10, started("s")),
+        (30, replace(rejected("s"), duration_ms=15)),
+        (40, started("s", 2)),
+        (60, failed("s", 2)),
+        (70, started("s", 3)),
+        (75, lost("s", 3, "timed_out")),
+        (80, started("s", 4)),
+        (9_000, lost("s", 4, "previous_interrupted")),
+    )
+    state = fold(ONE, [Recorded(seq, at, event) for seq, (at, event) in enumerate(events, 1)])
+    assert state.steps[S].spent_ms == 15 + 20 + 5
+    apply(state, Recorded(10, 9_100, started("s", 5)))
+    apply(state, Recorded(11, 9_200, replace(accepted("s", 5), duration_ms=60)))
+    assert (state.steps[S].duration_ms, state.steps[S].spent_ms) == (60, 100)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 
 from holdfast import wire
+from holdfast.cli.again import out_next
 from holdfast.cli.people import latest_run
 from holdfast.cli.place import (
     Place,
@@ -88,12 +89,12 @@ def accept(
         return 0
     if not fresh:
         out(f"{event.step}: {event.digest[:12]} of {short(run)} stands already")
-        out("next: holdfast status")
+        out_next("holdfast status")
         return 0
     out(f"{event.step}: {event.digest[:12]} of {short(run)} stands, unverified: {because}")
     if found.produces:
         out(f"  the next run writes {', '.join(found.produces)}")
-    out(f"next: holdfast plan    holdfast run    (to take it back: holdfast undo {event.step})")
+    out_next(f"holdfast plan    holdfast run    (to take it back: holdfast undo {event.step})")
     return 0
 
 

@@ -7,6 +7,7 @@ import getpass
 import click
 
 from holdfast import wire
+from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.judge import judge, stored_candidate
 from holdfast.cli.people import latest_run
@@ -78,7 +79,7 @@ def amend(
         out(
             f"{event.step}: your version {event.digest[:12]} stands; steps that read it will run again"
         )
-        out("next: holdfast plan    holdfast run")
+        out_next("holdfast plan    holdfast run")
     return 0
 
 

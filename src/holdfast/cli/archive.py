@@ -8,6 +8,7 @@ from dataclasses import replace
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again, out_next
 from holdfast.cli.ask import confirm, who
 from holdfast.cli.measure import Size, count, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
@@ -217,12 +218,16 @@ def _say(archive: Archive, path: str, *, changed: bool) -> None:
         out(
             f"restored {count(len(rows), 'run')} and {count(len(list(archive.contents())), 'content')}"
         )
-        out("next: holdfast verify    holdfast history --all")
+        out_next("holdfast verify    holdfast history --all")
         return
     else:
         out(f"added {short(rows[0].run)} to the history of line '{rows[0].line}'")
-        out("its artifacts are not reused by themselves: holdfast accept STEP --from RUN takes one")
-    out(f"next: holdfast history    holdfast status {short(rows[-1].run)}")
+        out(
+            again(
+                "its artifacts are not reused by themselves: holdfast accept STEP --from RUN takes one"
+            )
+        )
+    out_next(f"holdfast history    holdfast status {short(rows[-1].run)}")
 
 
 def _same(one: Facts, two: Facts, journal: str) -> bool:

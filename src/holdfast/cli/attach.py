@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.ending import conclude, headline
 from holdfast.cli.follow import following
 from holdfast.cli.onlook import leaving, look_on
@@ -39,8 +40,10 @@ def attach(
             if view().mode != "jsonl":
                 talk(headline(state, wire.now_ms(), driven=wire.is_driven(with_store, state)))
             with (
-                leaving(lambda: talk(f"{short(state.run)} goes on; to end it: holdfast stop")),
-                following(with_store, hint=HINT) as tell,
+                leaving(
+                    lambda: talk(again(f"{short(state.run)} goes on; to end it: holdfast stop"))
+                ),
+                following(with_store, hint=again(HINT)) as tell,
             ):
                 tell.began(state)
                 driven = look_on(with_store, where.location, state, tell)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from holdfast.cli.again import out_next
 from holdfast.cli.place import Place, json_option, place, place_options
 from holdfast.cli.say import out, out_json, talk
 from holdfast.cli.view import view
@@ -48,7 +49,7 @@ def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: 
     steps, waves = len(graph.order), len(graph.waves())
     found = _counted(len(loaded.warnings), "warning") if loaded.warnings else "nothing wrong"
     out(f"{where.file}: {_counted(steps, 'step')} in {_counted(waves, 'wave')}, {found}")
-    out(f"next: holdfast plan {plan}" if plan else "next: holdfast plan")
+    out_next("holdfast plan")
     return 0
 
 

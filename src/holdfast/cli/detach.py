@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Sequence
 
+from holdfast.cli.again import out_next
 from holdfast.cli.place import Place
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.lines import line_journal
@@ -43,7 +44,7 @@ def detach(where: Place, plan: Plan, key: str, *, as_json: bool) -> int:
         out_json({"schema": "holdfast.detached/1", "run": run, "pid": process.pid, "log": log})
         return 0
     out(f"{short(run)} runs in process {process.pid}; what it says is in {log}")
-    out(f"next: holdfast attach {short(run)}    holdfast status    holdfast stop {short(run)}")
+    out_next(f"holdfast attach {short(run)}    holdfast status    holdfast stop {short(run)}")
     return 0
 
 

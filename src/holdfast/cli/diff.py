@@ -10,15 +10,17 @@ from shlex import quote
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again, out_next
 from holdfast.cli.pieces import Contents, Piece, pieces
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_edit, out_json, seconds, short
 from holdfast.cli.sides import Attempt, Side, attempt, now, side
+from holdfast.cli.view import view
 from holdfast.core.compare import PlanChange, ValueChange, plan_change, text_change, value_changes
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.model.plan import StepId
-from holdfast.model.text import one_line
+from holdfast.model.text import one_line, wrap
 from holdfast.ports import Store
 
 MOST_LINES = 40
@@ -222,7 +224,7 @@ def _as_json(found: Difference) -> dict[str, Json]:
 
 
 def _print(found: Difference, wanted: Wanted, given: tuple[str, str | None]) -> None:
-    out(f"{found.before.name} → {found.after.name}")
+    _say(f"{found.before.name} → {found.after.name}")
     if wanted.plan or wanted.summary:
         _print_plan(found.plan, whole=wanted.plan, full=wanted.full)
     if wanted.outputs or (wanted.summary and found.outputs is not None):
@@ -230,12 +232,12 @@ def _print(found: Difference, wanted: Wanted, given: tuple[str, str | None]) -> 
     if wanted.time or (wanted.summary and found.times):
         _print_times(found.times, whole=wanted.time)
     for fault in found.after.faults:
-        out(f"  not compared: {fault}")
+        _say(f"  not compared: {fault}")
     if wanted.summary:
         words = " ".join(quote(word) for word in given if word)
         more = [f"holdfast diff {words} --plan"] if not found.plan.is_empty else []
         more += [f"holdfast diff {words} --outputs"] if found.outputs else []
-        out("next: " + ("    ".join(more) or "holdfast history"))
+        out_next("    ".join(more) or "holdfast history")
 
 
 def _print_plan(change: PlanChange, *, whole: bool, full: bool) -> None:
@@ -251,18 +253,18 @@ def _print_plan(change: PlanChange, *, whole: bool, full: bool) -> None:
         )
         if names
     ]
-    out(f"plan      {', '.join(counts) or 'its head changed'}")
+    _say(f"plan      {', '.join(counts) or 'its head changed'}")
     for step_id in change.added:
-        out(f"  + {step_id}")
+        _say(f"  + {step_id}")
     for step_id in change.removed:
-        out(f"  - {step_id}")
+        _say(f"  - {step_id}")
     for item in change.changed:
-        out(f"  ~ {item.step}: {', '.join(key.path for key in item.keys)}")
+        _say(f"  ~ {item.step}: {', '.join(key.path for key in item.keys)}")
         if whole:
             for key in item.keys:
                 _print_value(key, full=full)
     for key in change.top:
-        out(f"  ~ {key.path}")
+        _say(f"  ~ {key.path}")
         if whole:
             _print_value(key, full=full)
 
@@ -311,13 +313,13 @@ def _print_outputs(found: Difference, *, whole: bool, full: bool) -> None:
     outputs = found.outputs or ()
     compared = len(_shared(found.before, found.after))
     if not outputs:
-        out(f"outputs   equal ({compared} step{'s' if compared != 1 else ''} compared)")
+        _say(f"outputs   equal ({compared} step{'s' if compared != 1 else ''} compared)")
         return
     differ = len({piece.step for piece in outputs})
-    out(f"outputs   {differ} of {compared} differ")
+    _say(f"outputs   {differ} of {compared} differ")
     for piece in outputs:
         where = f" {one_line(piece.path)}" if piece.path else ""
-        out(f"  ~ {piece.step}{where}: {piece.words()}")
+        _say(f"  ~ {piece.step}{where}: {piece.words()}")
         if whole:
             _print_piece(piece, full=full)
 
@@ -332,7 +334,7 @@ def _print_piece(piece: Piece, *, full: bool) -> None:
         if len(shown) < len(piece.changes):
             out(f"      … {len(piece.changes) - len(shown)} more values, --full")
     elif piece.before and piece.after and piece.how != "mode":
-        out(f"      holdfast show {piece.before[:12]}    holdfast show {piece.after[:12]}")
+        out(again(f"      holdfast show {piece.before[:12]}    holdfast show {piece.after[:12]}"))
 
 
 def _one_value(change: ValueChange, *, full: bool) -> str:
@@ -360,10 +362,10 @@ def _print_lines(lines: Sequence[str], *, full: bool, margin: str = "") -> None:
 
 def _print_times(times: dict[StepId, tuple[int, int]], *, whole: bool) -> None:
     before, after = (sum(pair[side] for pair in times.values()) for side in (0, 1))
-    out(f"time      {seconds(before)} → {seconds(after)} in steps that ran")
+    _say(f"time      {seconds(before)} → {seconds(after)} in steps that ran")
     if whole:
         for step_id, (old, new) in times.items():
-            out(f"  {step_id}: {seconds(old)} → {seconds(new)}")
+            _say(f"  {step_id}: {seconds(old)} → {seconds(new)}")
 
 
 # --- attempts -------------------------------------------------------------------------------------
@@ -384,18 +386,18 @@ def _attempts(store: Store, first: Attempt, second: Attempt, *, full: bool, as_j
             }
         )
         return bool(found)
-    out(f"{first.name} → {second.name} of {short(first.run)}")
+    _say(f"{first.name} → {second.name} of {short(first.run)}")
     for item in (first, second):
         by = f" by '{item.guard}'" if item.guard else ""
         made = "" if item.files else ", it made nothing"
-        out(f"attempt {item.number} was {item.ended}{by}{made}")
+        _say(f"attempt {item.number} was {item.ended}{by}{made}")
         lines = item.feedback.strip().splitlines()
         for line in lines if full else lines[-MOST_LINES:]:
             out(f"    {line}", raw=True)
     if not found:
         out("both made the same" if first.files else "there is nothing to compare")
     for piece in found:
-        out(f"  ~ {piece.name}: {piece.words()}")
+        _say(f"  ~ {piece.name}: {piece.words()}")
         _print_piece(piece, full=full)
     return bool(found)
 
@@ -408,3 +410,9 @@ def _attempt_json(item: Attempt) -> dict[str, Json]:
         "guard": item.guard or None,
         "feedback": item.feedback,
     }
+
+
+def _say(line: str) -> None:
+    """A line of ours, none wider than the terminal."""
+    for piece in wrap(line, view().width):
+        out(piece)

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.measure import count, moment, size_words
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json
@@ -56,7 +57,7 @@ def doctor(plan: str | None, store: str | None, plan_id: str | None, *, as_json:
     warned = sum(1 for check in checks if check.grade == "warn")
     if as_json:
         shown: list[Json] = [
-            {"name": c.name, "grade": c.grade, "words": c.words, "fix": c.fix or None}
+            {"name": c.name, "grade": c.grade, "words": c.words, "fix": again(c.fix) or None}
             for c in checks
         ]
         out_json({"schema": "holdfast.doctor/1", "ok": not bad, "checks": shown})
@@ -64,7 +65,7 @@ def doctor(plan: str | None, store: str | None, plan_id: str | None, *, as_json:
     for check in checks:
         out(f"{check.grade:<4} {check.name}: {check.words}")
         if check.fix and check.grade != "ok":
-            out(f"     fix: {check.fix}")
+            out(f"     fix: {again(check.fix)}")
     out(f"{count(len(checks), 'check')}: {bad} to fix, {count(warned, 'warning')}")
     return 1 if bad else 0
 

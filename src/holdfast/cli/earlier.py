@@ -32,7 +32,8 @@ def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
         if not view().asks:
             raise UsageError(question, hint=f"holdfast status {run}, or say --yes")
         go_on(f"{question}. Proceed?", default=False)
-    talk(f"{run} was left {status}; this run takes its place and reuses what it accepted")
+    if not view().quiet:
+        talk(f"{run} was left {status}; this run takes its place and reuses what it accepted")
 
 
 def _left(store: Store, run: RunId) -> str | None:

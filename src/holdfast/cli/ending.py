@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from holdfast import wire
+from holdfast.cli.again import again, folded
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
@@ -15,7 +16,7 @@ from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
-from holdfast.model.text import cells, clean, one_line, wrap
+from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
 
 EXIT = {
@@ -91,7 +92,7 @@ def end_block(
         lines.append(
             f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
         )
-    lines.append(f"next: {next_commands(state, driven=driven)}")
+    lines.append(again(f"next: {next_commands(state, driven=driven)}"))
     return [one_line(line) for line in lines]
 
 
@@ -111,9 +112,10 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     limit = ""
     if state.status == "limit" and state.rest is not None:
         limit = f" · {sentence(state.rest)}"
+    failed = f", {counts['failed']} failed" if counts["failed"] else ""
     return (
         f"{short(state.run)} {word} · {complete} of {len(state.steps)} done"
-        f" · {counts['reused']} reused, {counts['done']} ran · {took}{saved}{limit}"
+        f" · {counts['reused']} reused, {counts['done']} ran{failed} · {took}{saved}{limit}"
     )
 
 
@@ -157,19 +159,5 @@ def print_lines(lines: list[str]) -> None:
     """Lines of the result, none wider than the terminal; commands are not broken."""
     width = width_now()
     for line in lines:
-        for piece in _commands(line, width) if line.startswith("next: ") else wrap(line, width):
+        for piece in folded(line, width):
             out(piece)
-
-
-def _commands(line: str, width: int) -> list[str]:
-    """Commands side by side, as many as fit; each can be copied whole."""
-    head, gap = "next: ", "    "
-    lines: list[str] = []
-    for command in line.removeprefix(head).split(gap):
-        if lines and width and cells(lines[-1] + gap + command) > width:
-            lines.append(" " * len(head) + command)
-        elif lines:
-            lines[-1] += gap + command
-        else:
-            lines.append(head + command)
-    return lines

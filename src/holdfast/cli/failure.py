@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from shlex import quote
 
+from holdfast.cli.again import again
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.model.plan import StepId
@@ -53,7 +54,8 @@ def _one(state: State, step_id: StepId, words: str) -> list[str]:
         head = f"attempt {step.attempts}" if place == 0 else ""
         lines.append(f"  {head:<11} {line}")
     if len(said) > MOST_WORDS:
-        lines.append(f"  {_INDENT}(the last of {len(said)} lines: holdfast logs {quote(step_id)})")
+        whole = again(f"holdfast logs {quote(step_id)}")
+        lines.append(f"  {_INDENT}(the last of {len(said)} lines: {whole})")
     blocked = [
         s
         for s in sorted(state.graph.below([step_id]), key=state.graph.rank.__getitem__)

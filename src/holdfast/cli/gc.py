@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import click
 
 from holdfast import wire
+from holdfast.cli.again import out_next
 from holdfast.cli.ask import confirm, who
 from holdfast.cli.measure import Duration, Size, age_words, count, cut, size_words
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
@@ -112,7 +113,7 @@ def gc(
     if as_json:
         out_json(_json(found))
     elif dry_run and goes:
-        out("next: holdfast gc --yes")
+        out_next("holdfast gc --yes")
     return 0
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import click
 
+from holdfast.cli.again import out_next
 from holdfast.cli.place import Place, find_run, json_option, place, place_options
 from holdfast.cli.say import SIGNS, out, out_json, short
 from holdfast.cli.selection import select_options, selected_steps
@@ -15,7 +16,7 @@ from holdfast.core.waves import Graph, graph_of
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, StepId
-from holdfast.model.text import clean
+from holdfast.model.text import cells, cut, one_line, wrap
 
 FORMATS = ("text", "mermaid", "dot", "svg", "json")
 
@@ -140,8 +141,12 @@ def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen)
     """Wave by wave: one line per step, with what it needs."""
     waves = ordered.wave[ordered.order[-1]] + 1
     of = f" · as in {short(seen.run)}" if seen.run else ""
-    out(_title(plan, waves) + of)
-    names = max(len(step) for step in steps)
+    width = view().width
+    for piece in wrap(_title(plan, waves) + of, width):
+        out(piece)
+    names = max(cells(one_line(step)) for step in steps)
+    if width:
+        names = min(names, max(12, width // 2))
     words = max((len(word) for word in seen.states.values()), default=0)
     wave = -1
     for step_id in steps:
@@ -152,12 +157,15 @@ def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen)
         sign = SIGNS.get(state, " ") if seen.run else ""
         needs = ", ".join(need.step for need in plan.steps[step_id].needs)
         tail = f"needs {needs}" if needs else ""
-        line = f"  {sign:<2}{step_id:<{names}}  {state:<{words}}  {tail}".rstrip()
-        out(_fitting(line if seen.run else f"  {step_id:<{names}}  {tail}".rstrip()))
+        name = one_line(step_id)
+        name = cut(name, names) if width else name
+        name += " " * (names - cells(name))
+        line = f"  {sign:<2}{name}  {state:<{words}}  {tail}".rstrip()
+        out(_fitting(line if seen.run else f"  {name}  {tail}".rstrip()))
     left = len(plan.steps) - len(steps)
     if left:
         out(f"{left} of {len(plan.steps)} steps left out")
-    out("next: holdfast graph --format svg > plan.svg")
+    out_next("holdfast graph --format svg > plan.svg")
 
 
 def _title(plan: Plan, waves: int) -> str:
@@ -169,8 +177,8 @@ def _title(plan: Plan, waves: int) -> str:
 def _fitting(line: str) -> str:
     """A line that fits the terminal; plain lines are never cut."""
     width = view().width
-    line = clean(line)
-    return line if not width or len(line) <= width else line[: width - 1] + "…"
+    line = one_line(line)
+    return cut(line, width) if width else line
 
 
 def _drawing(form: str, plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.judge import guards_of, judge, only, stored_candidate
 from holdfast.cli.place import (
@@ -208,6 +209,6 @@ def _print(
     if step.produces and not judged.on_disk and guards:
         out("judged in a copy, with the declared inputs beside it")
     if passed:
-        out("next: holdfast status")
+        out_next("holdfast status")
     else:
-        out(f"next: holdfast show {judged.digest[:12]}    holdfast amend {step.id} FILE")
+        out_next(f"holdfast show {judged.digest[:12]}    holdfast amend {step.id} FILE")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import click
 
 from holdfast import wire
+from holdfast.cli.again import out_next
 from holdfast.cli.measure import Duration, age_words, cut, moment
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short
@@ -18,6 +19,7 @@ from holdfast.engine.probe import read_state
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, RunEnded, RunRested
 from holdfast.model.plan import RunId
+from holdfast.model.text import wrap
 from holdfast.ports import Holder, RunRow, Store
 from holdfast.store.host import gone
 
@@ -159,10 +161,12 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         took = seconds(max(0, (state.ended_at or item.last_at) - state.started_at))
         when = age_words(now - state.started_at) if drawn else moment(state.started_at)
         line = f"{item.row.line}  " if every_line else ""
-        out(
+        head = (
             f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {state.counts['reused']:>4}"
             f" reused  {line}{when}, {took}"
         )
+        for piece in wrap(head, view().width):
+            out(piece)
         for note in (item.failure, "" if item.asked == "run" else f"asked: {item.asked}"):
             if note:
                 out(cut(f"            {note}"))
@@ -170,9 +174,8 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         out("no run fits" if known else "there is no run yet")
     elif len(seen) < known:
         out(f"{len(seen)} of {known} runs; more with -n")
-    out(
-        "next: holdfast status RUN    holdfast why STEP --run RUN" if seen else "next: holdfast run"
-    )
+    following = "holdfast status RUN    holdfast why STEP --run RUN" if seen else "holdfast run"
+    out_next(following)
 
 
 def _seen_json(item: Seen) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.onlook import PAUSE, Glass, Onlooker, leaving
 from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.core.state import State
@@ -189,9 +190,8 @@ def _print_running(
         for line in (*lines.add(Glass(home, state.run).rest(step, attempt)), *lines.end()):
             if is_wanted(line):
                 out(line, raw=True)
-        talk(
-            f"attempt {attempt} of '{step}' still runs; to follow it: holdfast logs {named(step)} -f"
-        )
+        follow = again(f"holdfast logs {named(step)} -f")
+        talk(f"attempt {attempt} of '{step}' still runs; to follow it: {follow}")
         return
     told = False
     for line in _tail(store, home, state, step, found, attempt):
@@ -203,7 +203,7 @@ def _print_running(
         log, _ = words_of(store, found[attempt])
         _print_lines(log, is_wanted)
     if found[attempt].ended is None:
-        talk(f"the engine of {short(state.run)} is gone; to go on: holdfast resume")
+        talk(again(f"the engine of {short(state.run)} is gone; to go on: holdfast resume"))
 
 
 def _print_ended(

@@ -9,9 +9,10 @@ from typing import NoReturn
 
 import click
 
+from holdfast.cli.again import mend
 from holdfast.cli.options import choose, share, shared_options
 from holdfast.cli.view import view
-from holdfast.errors import PlanError
+from holdfast.errors import HoldfastError, PlanError
 from holdfast.model.version import VERSION
 
 COMMANDS = {
@@ -170,8 +171,10 @@ class Commands(click.Group):
         """Run a command; what is wrong with a plan is shown as wide as things are shown."""
         try:
             return super().invoke(ctx)
-        except PlanError as error:
-            error.width = view().width
+        except HoldfastError as error:
+            mend(error)
+            if isinstance(error, PlanError):
+                error.width = view().width
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import click
 
+from holdfast.cli.again import keep_folder
 from holdfast.cli.view import MODES, Asked, View, choose_view
 
 _ASKED = "holdfast.asked"
@@ -43,12 +44,13 @@ def _louder(context: click.Context, _: click.Parameter, value: object) -> object
     return value
 
 
-def _work_in(_: click.Context, __: click.Parameter, value: object) -> object:
+def _work_in(context: click.Context, __: click.Parameter, value: object) -> object:
     if isinstance(value, str):
         try:
             os.chdir(value)
         except OSError as error:
             raise click.UsageError(f"cannot work in '{value}': {error.strerror}") from error
+        keep_folder(context, value)
     return value
 
 
@@ -139,6 +141,8 @@ def _as_json(context: click.Context, _: click.Parameter, value: object) -> bool:
 
 def _as_before(context: click.Context, param: click.Parameter, value: object) -> object:
     """The command's own flag, or what was said of it before the command's name."""
+    if value is True and param.name == "quiet":
+        _ask(context, quiet=True)
     said = _view(context).quiet if param.name == "quiet" else _view(context).verbose
     if isinstance(value, bool):
         return value or bool(said)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.say import short, shown
@@ -62,7 +63,7 @@ def table(ahead: Ahead, how: View, *, verbose: int = 0, commands: Sequence[str] 
     folded = [piece for line in lines for piece in wrap(one_line(line), how.width)]
     drawn = [*_drawn(rows, how), ""] if rows else []
     head = folded.index("") + 1
-    last = ["", _next(commands, how)] if commands else []
+    last = ["", *_next(commands, how)] if commands else []
     return [*folded[:head], *drawn, *folded[head:], *last]
 
 
@@ -170,7 +171,8 @@ def _removed(ahead: Ahead) -> list[Row]:
     rows = []
     for step_id in ahead.changes.removed:
         paths = ", ".join(ahead.earlier.plan.steps[step_id].produces)
-        kept = f"; {paths} is kept (delete: holdfast run --removed prune)" if paths else ""
+        prune = again("holdfast run --removed prune")
+        kept = f"; {paths} is kept (delete: {prune})" if paths else ""
         rows.append(Row("-", step_id, f"left the plan{kept}"))
     return rows
 
@@ -311,7 +313,7 @@ def _drawn(rows: Sequence[Row], how: View) -> list[str]:
     lines = _line(Row(" ", "STEP", "WHY", "TIME" if times else ""), (names, whys, times), how)
     for row in rows:
         lines += _line(row, (names, whys, times), how)
-        lines += [f"     {text}" for text in row.below]
+        lines += [piece for text in row.below for piece in wrap(f"     {text}", how.width)]
     return lines
 
 
@@ -335,11 +337,11 @@ def _padded(text: str, width: int) -> str:
     return text + " " * max(0, width - cells(text))
 
 
-def _next(commands: Sequence[str], how: View) -> str:
+def _next(commands: Sequence[str], how: View) -> list[str]:
     """As many of the commands as fit, the first in any case."""
     while len(commands) > 1 and how.width and cells(_commands(commands)) > how.width:
         commands = commands[:-1]
-    return _commands(commands)
+    return folded(_commands(commands), how.width)
 
 
 def _commands(commands: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import click
 
 from holdfast import wire
+from holdfast.cli.again import out_next
 from holdfast.cli.ask import confirm, who
 from holdfast.cli.measure import count, moment, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
@@ -72,7 +73,7 @@ def pin(
     else:
         sign = "no longer pinned" if remove else "pinned"
         out(f"{said.kind} {_shown(said.kind, said.name)} is {sign}")
-        out("next: holdfast pin --list    holdfast gc --dry-run")
+        out_next("holdfast pin --list    holdfast gc --dry-run")
     return 0
 
 
@@ -188,7 +189,7 @@ def _print_pins(now: Sequence[Pin], words: dict[Digest | None, str]) -> None:
         )
     if not now:
         out("nothing is pinned")
-    out("next: holdfast pin RUN    holdfast pin STEP --remove")
+    out_next("holdfast pin RUN    holdfast pin STEP --remove")
 
 
 def _pin_json(found: Pin, because: str) -> dict[str, Json]:
@@ -256,7 +257,7 @@ def purge(
         )
     else:
         out("purged; files in the project, back-ups and exports keep what they have")
-        out("next: holdfast plan    holdfast verify")
+        out_next("holdfast plan    holdfast verify")
     return 0
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
 from holdfast import wire
+from holdfast.cli.again import Here, keep_here
 from holdfast.cli.say import talk
 from holdfast.errors import UsageError
 from holdfast.formats.heading import plan_name
@@ -69,7 +70,7 @@ class Place:
 
 def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     """Resolve what was given on the command line."""
-    file = plan or next((name for name in PLAN_NAMES if os.path.isfile(name)), None)
+    file = plan or _found()
     if plan is not None and not os.path.isfile(plan):
         if " " in plan and not plan.endswith(SUFFIXES):
             raise UsageError("a goal in words needs a planner, which this version does not have")
@@ -79,7 +80,23 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     except FileNotFoundError as error:
         raise UsageError("the current directory is not there any more", hint="-C DIR") from error
     location = wire.store_location(root, store)
-    return Place(file, root, location, plan_id, _params())
+    found = Place(file, root, location, plan_id, _params())
+    keep_here(_here(found, plan, store))
+    return found
+
+
+def _here(found: Place, plan: str | None, store: str | None) -> Here:
+    """What has to be said to get to this place again."""
+    file = plan if plan is not None and plan != _found() else ""
+    is_own = found.location == wire.store_location(found.root, None)
+    line = found.plan_id or ""
+    if line and found.file is not None and plan_name(found.file) == line:
+        line = ""
+    return Here(file, "" if is_own else store or "", line, found.params)
+
+
+def _found() -> str | None:
+    return next((name for name in PLAN_NAMES if os.path.isfile(name)), None)
 
 
 PARAMS = "holdfast.params"
@@ -171,10 +188,13 @@ def known_step(plan: Plan, given: str) -> StepId:
     """A step of the plan by its id."""
     step_id = StepId(given)
     if step_id not in plan.steps:
-        import difflib
-
-        near = difflib.get_close_matches(given, list(plan.steps), n=1)
-        raise UsageError(
-            f"the plan has no step '{given}'", hint=f"did you mean '{near[0]}'?" if near else None
-        )
+        raise UsageError(f"the plan has no step '{given}'", hint=nearest(given, plan.steps))
     return step_id
+
+
+def nearest(given: str, names: Iterable[str]) -> str | None:
+    """A question about the name that was probably meant; None if nothing is like it."""
+    import difflib
+
+    near = difflib.get_close_matches(given, list(names), n=1)
+    return f"did you mean '{near[0]}'?" if near else None

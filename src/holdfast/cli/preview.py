@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from holdfast.cli.again import again
 from holdfast.cli.ahead import Ahead, gather, look_ahead, preview_json, survey_of
 from holdfast.cli.outlook import print_lines, table
 from holdfast.cli.place import json_option, known_step, place, place_options
@@ -95,17 +96,11 @@ def plan(
     if as_json:
         out_json(preview_json(ahead))
     else:
-        given = [*([plan_file] if plan_file else []), *_words("--store", store)]
-        given += _words("--plan-id", plan_id)
         asked = [*(w for name in selected for w in ("-s", name)), *_asked(options)]
         asked += [word for name in excluded for word in ("-x", name)]
-        commands = [_saved(file)] if file else _next(ahead, given, asked)
+        commands = [_command("run", file)] if file else _next(ahead, asked)
         print_lines(table(ahead, view(), verbose=verbose, commands=commands))
     return 10 if detailed_exitcode and ahead.is_work else 0
-
-
-def _words(flag: str, value: str | None) -> list[str]:
-    return [flag, value] if value else []
 
 
 def _asked(options: Options) -> list[str]:
@@ -116,22 +111,17 @@ def _asked(options: Options) -> list[str]:
     return words + (["--on-drift", options.on_drift] if options.on_drift != "adopt" else [])
 
 
-def _saved(file: str) -> str:
-    return _command("run", file)
-
-
 def _command(*words: str) -> str:
-    return " ".join(["holdfast", *(named(word) for word in words)])
+    return again(" ".join(["holdfast", *(named(word) for word in words)]))
 
 
-def _next(ahead: Ahead, given: list[str], asked: list[str]) -> list[str]:
+def _next(ahead: Ahead, asked: list[str]) -> list[str]:
     """The commands that follow from what was shown."""
     if not ahead.is_work:
         return [_command("status")]
-    where = ["-f", *given] if given and not given[0].startswith("-") else given
     first = next((s for s, o in ahead.outlooks.items() if o.decision != "reuse"), None)
-    ask = [_command("why", first, *where)] if first is not None else []
+    ask = [_command("why", first)] if first is not None else []
     if not any(o.is_work and o.decision != "wait" for o in ahead.outlooks.values()):
         return ask
-    save = _command("plan", *given, *asked, "-o", "review.plan.json")
-    return [_command("run", *given, *asked), *ask, save]
+    save = _command("plan", *asked, "-o", "review.plan.json")
+    return [_command("run", *asked), *ask, save]

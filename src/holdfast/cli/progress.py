@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.cli.again import again
 from holdfast.cli.say import SIGNS, named, seconds
 from holdfast.core.fold import INTERRUPTED
 from holdfast.core.reasons import sentence
@@ -49,6 +50,7 @@ class Teller:
     def began(self, state: State) -> None:
         """What is known before the first event."""
         self._plan, self._project, self._line = state.plan, state.project, state.line
+        self._started.update(state.running)
         for step_id, step in state.steps.items():
             if step.rejections:
                 self._tries[step_id] = step.rejections
@@ -67,7 +69,7 @@ class Teller:
             case AttemptRejected():
                 return [self._rejected(event)]
             case AttemptFailed() | AttemptLost():
-                return [self._ended(event)]
+                return self._ended(event)
             case StepFailed():
                 return [
                     f"{SIGNS['failed']} {event.step}: {sentence(event.reason)}",
@@ -137,7 +139,7 @@ class Teller:
 
     def _why_not(self, step: StepId, began: AttemptStarted | None) -> str:
         if began is not None and not began.reusable:
-            return f"a part of its key cannot be computed (holdfast why {named(step)})"
+            return again(f"a part of its key cannot be computed (holdfast why {named(step)})")
         return "something it reads changed under way"
 
     def _rejected(self, event: AttemptRejected) -> str:
@@ -150,15 +152,15 @@ class Teller:
         words = self._words(event.feedback, first_line)
         return f"  {event.step}: guard '{event.guard}' rejected {which}{words}"
 
-    def _ended(self, event: AttemptFailed | AttemptLost) -> str:
-        self._started.pop(event.step, None)
+    def _ended(self, event: AttemptFailed | AttemptLost) -> list[str]:
+        began = self._started.pop(event.step, None)
         which = self._which(event.step, event.attempt)
-        if event.code == INTERRUPTED:
-            return f"  {event.step}: {which} was interrupted"
+        if event.code == INTERRUPTED:  # long ago, if it did not run here: resuming says so
+            return [f"  {event.step}: {which} was interrupted"] if began is not None else []
         if isinstance(event, AttemptFailed):
             self._tries[event.step] = self._tries.get(event.step, 0) + 1
         words = self._words(event.feedback, last_line)
-        return f"  {event.step}: {which} failed: {sentence(Reason(event.code))}{words}"
+        return [f"  {event.step}: {which} failed: {sentence(Reason(event.code))}{words}"]
 
     def _words(self, digest: Digest | None, pick: Callable[[str], str]) -> str:
         """One line of what a guard or a command said."""
@@ -210,8 +212,9 @@ def choices(reason: Reason) -> list[str]:
     """What a person can do about an output that was changed by hand and does not stand."""
     if reason.code != "output_modified":
         return []
-    return [
+    offers = (
         "  to keep it: make it pass the guards; with nothing else changed, holdfast run adopts it",
         "  to have it made again: holdfast run --on-drift regenerate (what is there is stored first)",
         "  to leave it as it is: holdfast run --on-drift fail (the step fails, the rest goes on)",
-    ]
+    )
+    return [again(offer) for offer in offers]

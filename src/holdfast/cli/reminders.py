@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.cli.again import again
 from holdfast.cli.say import talk
 
 
@@ -16,6 +17,7 @@ class Reminders:
 
     def __call__(self, text: str) -> None:
         """Say it now."""
+        text = again(text)
         self._say(text)
         self._lines[text] = None
 

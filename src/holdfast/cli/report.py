@@ -16,7 +16,7 @@ from holdfast.errors import BugError, HoldfastError, PlanError, Problem, Where
 from holdfast.model.text import escaped
 from holdfast.model.version import VERSION
 
-_COMMAND = re.compile(r"holdfast(?: [^\s',;()…]+)+")
+_COMMAND = re.compile(r"holdfast(?: (?:'[^']*'|[^\s',;()…]+))+")
 _SECRET = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|_KEY\Z|\AKEY\Z|AUTH|COOKIE|DSN"
 )
@@ -144,7 +144,7 @@ def _plan(error: PlanError, as_json: bool) -> int:
             f"{first.message}{more}",
             first.hint or f"holdfast explain {first.code}",
             where=place,
-            following=["holdfast check", f"holdfast explain {first.code}"],
+            following=[error.check, f"holdfast explain {first.code}"],
         )
         problems = [_problem_json(problem) for problem in error.problems]
         _print_json({**told.json(), "problems": problems})

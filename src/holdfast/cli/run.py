@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.ask import consent_to
 from holdfast.cli.detach import detach as detached
 from holdfast.cli.earlier import leave_earlier
@@ -261,7 +262,8 @@ def _say_edited(where: Place, state: State) -> None:
         edited = True
     if edited:
         talk(
-            f"{where.file} changed since; this run keeps its plan. 'holdfast run' takes the new one"
+            f"{where.file} changed since; this run keeps its plan. "
+            + again("'holdfast run' takes the new one")
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
+from holdfast.cli.again import again
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, preview_json
 from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.outlook import compared, print_lines, table
@@ -247,7 +248,7 @@ def _changed(ahead: Ahead) -> list[str]:
     from holdfast.wire import now_ms
 
     if ahead.earlier is None:
-        return ["No previous plan to compare", "next: holdfast plan"]
+        return ["No previous plan to compare", again("next: holdfast plan")]
     before, after, changes = ahead.earlier.plan, ahead.plan, ahead.changes
     head = f"{after.name} · {compared(ahead, now_ms())}"
     same = len(after.steps) - len(changes.added) - len(changes.edited)
@@ -260,7 +261,7 @@ def _changed(ahead: Ahead) -> list[str]:
         lines.append(f" ~ {step}: {_edit(before.steps[step], after.steps[step], keys)}")
     counts = f"{len(changes.added)} added, {len(changes.removed)} removed"
     lines += ["", f"{counts}, {len(changes.edited)} changed, {same} unchanged"]
-    return [*lines, "next: holdfast plan    holdfast run"]
+    return [*lines, again("next: holdfast plan    holdfast run")]
 
 
 def _edit(before: Step, after: Step, keys: tuple[str, ...]) -> str:

@@ -9,16 +9,25 @@ from collections.abc import Iterator
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.ending import last_words, print_lines
 from holdfast.cli.people import decided, decided_in
-from holdfast.cli.place import file_option, find_run, json_option, known_step, place, place_options
+from holdfast.cli.place import (
+    file_option,
+    find_run,
+    json_option,
+    known_step,
+    nearest,
+    place,
+    place_options,
+)
 from holdfast.cli.say import out, out_json, out_line, short
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.probe import read_state
-from holdfast.errors import IntegrityError, UsageError
+from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, Entry, tree_entries
 from holdfast.model.digest import Digest, Json
 from holdfast.model.plan import RunId, StepId
@@ -72,7 +81,9 @@ def _print_run(store: Store, state: State, file: str | None, *, every: bool, as_
     lines = status_lines(state, now, words, driven=driven, every=every, voice=voice)
     if any(row.run == state.run and row.imported for row in store.runs(imported=True)):
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
-        lines[-1] = f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"
+        lines[-1] = again(
+            f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"
+        )
     print_lines(lines)
 
 
@@ -120,14 +131,20 @@ def show(
             return 0
         artifact = _find_artifact(with_store, ref, where.line())
         if artifact is None:
-            _print_content(with_store, _find_content(with_store, ref), as_json=as_json)
+            _print_content(
+                with_store, _find_content(with_store, ref, where.line()), as_json=as_json
+            )
             return 0
         if as_json:
             word = decided(with_store, artifact.project, artifact.line)
             said = word.get((artifact.step, artifact.digest))
             out_json({**artifact_json(artifact), "decided": said.json() if said else None})
             return 0
-        _print_artifact(with_store, artifact)
+        try:
+            _print_artifact(with_store, artifact)
+        except IntegrityError as error:
+            error.where = Where(step=artifact.step)
+            raise
     finally:
         with_store.close()
     return 0
@@ -150,13 +167,15 @@ def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
     return rows[-1] if rows else None
 
 
-def _find_content(store: Store, ref: str) -> Digest:
+def _find_content(store: Store, ref: str, line: str | None) -> Digest:
     """Content that is no artifact of its own: a file of one, or what lay in the place of an output."""
     found = {d for d in store.blobs() if d.startswith(ref)} if len(ref) >= SHORTEST else set()
     if len(found) > 1:
         raise UsageError(f"'{ref}' fits {len(found)} contents", hint="name more of the digest")
     if not found:
-        raise UsageError(f"there is no artifact '{ref}'", hint="holdfast status")
+        names = {row.step for row in store.artifacts() if line is None or row.line == line}
+        hint = nearest(ref.partition("@")[0], sorted(names)) or "holdfast status"
+        raise UsageError(f"there is no artifact '{ref}'", hint=hint)
     return found.pop()
 
 

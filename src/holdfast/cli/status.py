@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.cli.again import again
 from holdfast.cli.ending import headline, next_commands
 from holdfast.cli.failure import refusal
 from holdfast.cli.progress import choices
@@ -36,7 +37,7 @@ def status_lines(
             lines += _step(state, step_id, elapsed, words.get(step_id, ""), voice=voice)
     if not every:
         lines += _rest(state)
-    return [*lines, f"next: {next_commands(state, driven=driven)}"]
+    return [*lines, again(f"next: {next_commands(state, driven=driven)}")]
 
 
 def _step(state: State, step_id: StepId, now: int, words: str, *, voice: bool) -> list[str]:
@@ -69,5 +70,5 @@ def _rest(state: State) -> list[str]:
     phases: tuple[Phase, ...] = ("done", "reused", "pending", "skipped")
     counts = [(phase, state.counts[phase]) for phase in phases]
     return [f"{SIGNS[phase]} {count} {phase}" for phase, count in counts if count] + [
-        "  (every step: holdfast status -v)"
+        again("  (every step: holdfast status -v)")
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from holdfast.cli.again import again
 from holdfast.cli.place import Place
 from holdfast.cli.say import talk
 from holdfast.engine.removed import Left, left_behind, prune
@@ -47,4 +48,4 @@ def _tell(left: list[Left], *, gone: bool) -> None:
     if len(left) > LISTED:
         talk(f"- and {len(left) - LISTED} more")
     if not gone:
-        talk("  to delete them: holdfast run --removed prune")
+        talk(again("  to delete them: holdfast run --removed prune"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again, out_next
 from holdfast.cli.place import (
     Place,
     file_option,
@@ -109,8 +110,8 @@ def undo_command(
         _tell_json(said, found, ended, dry_run=dry_run)
     else:
         _tell(said, found, ended, dry_run=dry_run)
-        again = f"holdfast undo {named(what) if scope.step else what}"
-        out(f"next: {again if dry_run else 'holdfast plan    holdfast run'}")
+        redo = f"holdfast undo {named(what) if scope.step else what}"
+        out_next(redo if dry_run else "holdfast plan    holdfast run")
     return 0
 
 
@@ -289,4 +290,4 @@ def _print_item(event: StepUndone, item: Undoing, *, dry_run: bool) -> None:
     for note in item.notes:
         out(f"  note      {note}")
     if event.paths and event.kept:
-        out(f"  kept      what lay there: holdfast show {event.kept[:12]}")
+        out(again(f"  kept      what lay there: holdfast show {event.kept[:12]}"))

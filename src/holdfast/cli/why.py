@@ -8,6 +8,7 @@ from dataclasses import replace
 import click
 
 from holdfast import wire
+from holdfast.cli.again import again
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.measure import age_words
 from holdfast.cli.people import BY_PEOPLE, Decided, decided, decided_in
@@ -116,6 +117,7 @@ def tell(told: Told, *, as_json: bool) -> None:
 
     if not told.next:
         told = replace(told, next=commands_for(told, COMMANDS))
+    told = replace(told, next=tuple(again(command) for command in told.next))
     if as_json:
         out_json(told_json(told))
     else:

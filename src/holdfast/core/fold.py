@@ -212,7 +212,7 @@ def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     started = _require_attempt(step, event, "attempt_accepted")
     step.config_ref, step.digest, step.form = started.config_ref, event.digest, event.form
     step.verified, step.log, step.last = event.verified, event.log, None
-    step.duration_ms = at - step.started_at if not event.duration_ms else event.duration_ms
+    step.duration_ms = _spend(step, at, event.duration_ms)
     step.running = None
     del state.running[event.step]
     if started.reguard is None:
@@ -221,6 +221,13 @@ def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
         step.reason = Reason("amended" if event.source == "human" else "reguarded")
         _set(state, step, "reused")
     _completed(state, event.step)
+
+
+def _spend(step: StepState, at: int, told: int) -> int:
+    """Add what an attempt took: as it was told, else what lies between its two events."""
+    took = told or max(0, at - step.started_at)
+    step.spent_ms += took
+    return took
 
 
 def _back_to_pending(state: State, step_id: StepId, step: StepState) -> AttemptStarted:
@@ -233,9 +240,10 @@ def _back_to_pending(state: State, step_id: StepId, step: StepState) -> AttemptS
     return started
 
 
-def _attempt_rejected(state: State, event: AttemptRejected, _: int) -> None:
+def _attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
     step = _move(state, event.step, "attempt_rejected")
     started = _require_attempt(step, event, "attempt_rejected")
+    _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
     if started.reguard is None:  # a kept artifact under new guards costs no try
         step.rejections += 1
@@ -244,21 +252,23 @@ def _attempt_rejected(state: State, event: AttemptRejected, _: int) -> None:
     step.fed = (*step.fed, Fed(event.digest, event.guard, event.feedback))
 
 
-def _attempt_failed(state: State, event: AttemptFailed, _: int) -> None:
+def _attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
     step = _move(state, event.step, "attempt_failed")
     _require_attempt(step, event, "attempt_failed")
+    _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
     step.rejections += 1
     step.last, step.log = Reason(event.code), event.log
     step.fed = (*step.fed, Fed(None, "", event.feedback))
 
 
-def _attempt_lost(state: State, event: AttemptLost, _: int) -> None:
+def _attempt_lost(state: State, event: AttemptLost, at: int) -> None:
     step = _move(state, event.step, "attempt_lost")
     _require_attempt(step, event, "attempt_lost")
     _back_to_pending(state, event.step, step)
-    if event.code != INTERRUPTED:  # the engine's death is not the step's fault
+    if event.code != INTERRUPTED:  # the engine's death is not the step's fault, nor was it seen
         step.losses += 1
+        _spend(step, at, 0)
     step.last, step.log = Reason(event.code), event.log
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from holdfast.core.waves import Graph
@@ -78,7 +79,9 @@ def _base(
         if found:
             return found
         raise UsageError(f"no step fits '{body}'", hint="holdfast ls")
-    raise UsageError(f"the plan has no step '{body}'", hint="holdfast ls")
+    near = get_close_matches(body, graph.order, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else "holdfast ls"
+    raise UsageError(f"the plan has no step '{body}'", hint=hint)
 
 
 def _reach(

@@ -43,7 +43,8 @@ class StepState:
     fed: tuple[Fed, ...] = ()
     log: Digest | None = None
     started_at: int = 0
-    duration_ms: int = 0
+    duration_ms: int = 0  # of the attempt that was accepted
+    spent_ms: int = 0  # on all attempts whose end was seen
 
 
 @dataclass(slots=True)

@@ -61,7 +61,7 @@ def _step_json(step: StepState) -> dict[str, Json]:
         "config_ref": step.config_ref,
         "digest": step.digest if complete else None,
         "cost_usd": 0.0,
-        "duration_ms": step.duration_ms if step.phase == "done" else 0,
+        "duration_ms": 0 if step.phase == "reused" else step.spent_ms,
     }
 
 

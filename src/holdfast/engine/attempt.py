@@ -16,7 +16,7 @@ from holdfast.engine.outputs import SMALL, Kept, Outputs
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.tee import Tee, tee_path
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, EditError, IntegrityError
+from holdfast.errors import AttemptError, EditError, IntegrityError, Where
 from holdfast.model.artifact import Artifact, Entry, Form, Status, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import (
@@ -166,6 +166,7 @@ class Bench:
                 raise IntegrityError(
                     f"the artifact of '{step_id}' cannot be used: {error.message}",
                     hint=f"holdfast run --force-node {step_id}",
+                    where=Where(step=step_id),
                 ) from error
 
         if form != "tree":

@@ -90,7 +90,7 @@ class Database:
         """Bring the tables to this version unless it is only read; a store is only made when asked for."""
         version = version_of(self._writer, self._path)
         if version == 0 and not create:
-            raise UsageError(f"no store at '{os.path.dirname(self._path)}'")
+            raise UsageError(f"no store at '{os.path.dirname(self._path)}'", hint="holdfast run")
         if self.readonly:
             self._views = AS_NOW.get(version, "")
             self._writer.pragma("query_only", True)

@@ -453,7 +453,7 @@ def _opened(
     """Open a store that is there; UsageError if there is none, and then nothing is made."""
     path = os.path.join(directory, _FILE)
     if not os.path.isfile(path):
-        raise UsageError(f"no store at '{directory}'")
+        raise UsageError(f"no store at '{directory}'", hint="holdfast run")
     return Database(path, create=False, readonly=readonly, busy_ms=busy_ms, say=say)
 
 

@@ -1,0 +1,133 @@
+"""Commands that a person is told to type: they name the same place as the command that says so."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import overload
+
+import click
+
+from holdfast.cli.say import out
+from holdfast.cli.view import width_now
+from holdfast.errors import HoldfastError, IntegrityError, PlanError
+from holdfast.model.text import cells, wrap
+
+ARGUMENT = frozenset({"check", "graph", "ls", "plan", "run"})  # these take the plan as an argument
+LONG = frozenset({"logs"})  # here -f is something else
+NOWHERE = frozenset({"completion", "demo", "explain", "init", "schema"})  # these need no place
+READS = frozenset(  # these read the plan, so they need its params
+    {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}
+)
+_COMMAND = re.compile(r"\bholdfast ([a-z]+)\b")
+_PLAN = re.compile(r" (?:'[^']+\.(?:ya?ml|json)'|[^\s',]+\.(?:ya?ml|json)(?![\w.]))")
+_NEXT, _GAP = "next: ", " " * 4
+_HERE = "holdfast.here"
+_FOLDER = "holdfast.folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What was said about the place and is not what is taken anyway."""
+
+    file: str = ""
+    store: str = ""
+    plan_id: str = ""
+    params: Mapping[str, object] = field(default_factory=dict)
+
+
+def keep_here(here: Here) -> None:
+    """Remember the place of this command."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_HERE] = here
+
+
+def keep_folder(context: click.Context, folder: str) -> None:
+    """Remember that this command works as if it had been started in a folder."""
+    context.meta[_FOLDER] = os.path.join(str(context.meta.get(_FOLDER, "")), folder)
+
+
+@overload
+def again(text: str) -> str: ...
+@overload
+def again(text: None) -> None: ...
+def again(text: str | None) -> str | None:
+    """Our own words, with every command in them made to work from where the person is."""
+    context = click.get_current_context(silent=True)
+    if context is None or text is None:
+        return text
+    here = context.meta.get(_HERE, Here())
+    folder = str(context.meta.get(_FOLDER, ""))
+    return _COMMAND.sub(lambda found: _command(found, here, folder), text)
+
+
+def folded(line: str, width: int) -> list[str]:
+    """A line as several that fit; commands stay whole, so that each can be copied.
+
+    As many as fit stand side by side, or each on a line of its own where one has no room beside `next:`.
+    """
+    if not line.startswith(_NEXT) or not width:
+        return wrap(line, width)
+    commands = line.removeprefix(_NEXT).split(_GAP)
+    beside = [_NEXT + commands[0]]
+    for command in commands[1:]:
+        if cells(beside[-1] + _GAP + command) > width:
+            beside.append(" " * len(_NEXT) + command)
+        else:
+            beside[-1] += _GAP + command
+    if all(cells(piece) <= width for piece in beside):
+        return beside
+    return [_NEXT.rstrip(), *(f"  {command}" for command in commands)]
+
+
+def out_next(commands: str) -> None:
+    """The last line of a screen: what follows from it, separated by four blanks."""
+    for piece in folded(again(_NEXT + commands), width_now()):
+        out(piece)
+
+
+def mend(error: HoldfastError) -> None:
+    """Make the commands that an error names work here; a broken store can be verified."""
+    context = click.get_current_context(silent=True)
+    is_looking = context is not None and context.invoked_subcommand == "verify"
+    if isinstance(error, IntegrityError) and error.hint is None and not is_looking:
+        error.hint = "holdfast verify"
+    error.hint = again(error.hint)
+    if isinstance(error, PlanError):
+        error.check = again(error.check)
+
+
+def _command(found: re.Match[str], here: Here, folder: str) -> str:
+    name = found[1]
+    if name in NOWHERE:
+        return found[0]
+    words = ["holdfast", *_flag("-C", folder), name]
+    if here.file and not _PLAN.match(found.string, found.end()):  # it may name one already
+        words += _file(name, here.file)
+    words += _flag("--store", here.store)
+    words += _flag("--plan-id", here.plan_id)
+    if name in READS:
+        words += [
+            w for key, value in here.params.items() for w in _flag("--param", f"{key}={value}")
+        ]
+    return " ".join(words)
+
+
+def _file(name: str, file: str) -> Iterable[str]:
+    if name in ARGUMENT:
+        return [_quoted(file)]
+    return _flag("--file" if name in LONG else "-f", file)
+
+
+def _flag(flag: str, value: str) -> list[str]:
+    return [flag, _quoted(value)] if value else []
+
+
+def _quoted(word: str) -> str:
+    """A word as a shell takes it whole; plain ones stay as they are."""
+    if re.fullmatch(r"[\w@%+=:,./~-]+", word, re.ASCII) and not word.startswith("~"):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
