@@ -105,6 +105,9 @@ class Sight(Protocol):
     def theirs(self, step: Step) -> tuple[str, ...]:
         """The files at its outputs that are stored as a person's version."""
 
+    def absent(self, step: Step, artifact: Artifact) -> tuple[str, ...]:
+        """The files that are put back beside a person's edit, so that it is adopted with all of them."""
+
     def held(self, step: Step) -> bool:
         """Whether a person must look before the step may be tried."""
 
@@ -200,7 +203,7 @@ class _Foresight:
         if disk.edited and not selected:
             return Outlook("wait", Reason("not_selected"), probe)
         if disk.edited:
-            return replace(self._edited(step, probe, disk.edited), is_new=fresh)
+            return replace(self._edited(step, probe, choice.artifact, disk.edited), is_new=fresh)
         if choice.action == "reuse":
             return Outlook("reuse", choice.reason, probe, choice.artifact, written=disk.written)
         if self._sight.held(step):
@@ -229,14 +232,17 @@ class _Foresight:
         replaced = tuple(path for path in theirs if path not in edited)
         return replace(outlook, edited=edited, replaced=replaced)
 
-    def _edited(self, step: Step, probe: Probe, edited: tuple[str, ...]) -> Outlook:
+    def _edited(
+        self, step: Step, probe: Probe, artifact: Artifact, edited: tuple[str, ...]
+    ) -> Outlook:
         reason = Reason("output_modified", edited)
         if self._options.on_drift == "fail":
             return Outlook("wait", reason, probe)
-        if self._options.on_drift == "adopt":
-            return Outlook("run", reason, probe, None, "adopt", edited)
-        theirs = tuple(path for path in self._sight.theirs(step) if path not in edited)
-        return Outlook("run", reason, probe, None, "make", edited, replaced=theirs)
+        if self._options.on_drift == "regenerate":
+            theirs = tuple(path for path in self._sight.theirs(step) if path not in edited)
+            return Outlook("run", reason, probe, None, "make", edited, replaced=theirs)
+        written = self._sight.absent(step, artifact)
+        return Outlook("run", reason, probe, None, "adopt", edited, written)
 
     # --- something above is open ----------------------------------------------------------------------
 

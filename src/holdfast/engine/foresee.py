@@ -149,6 +149,12 @@ class _Sight:
         there = self._outputs.read(step)
         return self._outputs.written_by_people(step, there, lambda: self._all(step.id))
 
+    def absent(self, step: Step, artifact: Artifact) -> tuple[str, ...]:
+        """The files of an artifact at whose output path nothing lies; EditError if it is no such file."""
+        wanted = self._outputs.wanted(step, artifact.digest, artifact.form)
+        missing = self._outputs.missing(step, self._outputs.read(step), wanted)
+        return tuple(entry.path for entry in missing)
+
     def _all(self, step: StepId) -> Iterator[Artifact]:
         return self._store.artifacts(project=self._plan.project, line=self._line, step=step)
 

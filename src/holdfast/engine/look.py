@@ -73,7 +73,9 @@ class Looker:
         if drift.state == "edited":
             if not self._state.may_run(step.id):
                 return Look(probed, Choice("skip", Reason("not_selected")))
-            return Look(probed, Choice("run", Reason("output_modified", drift.paths)))
+            changed = Look(probed, Choice("run", Reason("output_modified", drift.paths)))
+            adopts = self._state.options.on_drift == "adopt"
+            return self._completed(step, choice.artifact, changed) if adopts else changed
         if drift.state == "equal":
             return Look(probed, choice)
         return self._restored(step, choice.artifact, Look(probed, choice))
@@ -137,6 +139,18 @@ class Looker:
         """Everything that was ever made for a step, refused and interrupted too."""
         state = self._state
         return self._world.store.artifacts(project=state.project, line=state.line, step=step.id)
+
+    def _completed(self, step: Step, artifact: Artifact, look: Look) -> Look:
+        """Put back the outputs that are wholly absent, so that an edit is adopted with all its files."""
+        wanted = self._outputs.wanted(step, artifact.digest, artifact.form)
+        missing = self._outputs.missing(step, self._outputs.read(step), wanted)
+        if not missing:
+            return look
+        key = f"{self._state.run}.{step.id}.place"
+        paths = [entry.path for entry in missing]
+        done = self._outputs.write(self._outputs.changes(paths, missing), key)
+        placed = OutputsPlaced(step.id, artifact.digest, artifact.form, done)
+        return look._replace(placed=placed, key=key)
 
     def _restored(self, step: Step, artifact: Artifact, look: Look) -> Look:
         entries = self._outputs.wanted(step, artifact.digest, artifact.form)

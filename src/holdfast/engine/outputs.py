@@ -160,6 +160,29 @@ class Outputs:
             (theirs if row.source == "human" else made).update(same)
         return tuple(sorted(theirs - made))
 
+    def missing(
+        self, step: Step, there: Sequence[Entry], entries: Sequence[Entry]
+    ) -> tuple[Entry, ...]:
+        """The files that shall be at output paths where nothing lies at all: a person's edit needs them.
+
+        EditError if a directory stands in the place of a file, or a file in that of a directory: that
+        is no other version of the step's files.
+        """
+        absent: list[Entry] = []
+        for path in step.produces:
+            present = [entry for entry in there if _is_at(entry.path, path)]
+            wanted = [entry for entry in entries if _is_at(entry.path, path)]
+            if not present:
+                absent += wanted
+            elif wanted and (present[0].path == path) != (wanted[0].path == path):
+                kinds = ("a file", "a directory")
+                now, then = kinds if present[0].path == path else kinds[::-1]
+                raise EditError(
+                    f"'{path}' is {now} and was {then}: move it away, then holdfast run writes"
+                    f" the version of '{step.id}' that stands"
+                )
+        return tuple(absent)
+
     def place(
         self, step: Step, entries: Sequence[Entry], key: str, fresh: Sequence[File] = ()
     ) -> tuple[str, ...]:
@@ -229,6 +252,10 @@ def edit_of(run: RunId, event: Event) -> str:
             return f"{run}.{event.step}.place"
         case _:
             return ""
+
+
+def _is_at(path: str, place: str) -> bool:
+    return path == place or path.startswith(f"{place}/")
 
 
 def _same(one: Entry | None, other: Entry | None) -> bool:

@@ -1,0 +1,66 @@
+"""Output files of several kinds and owners: incomplete edits, shared paths, links, and what is told."""
+
+from typing import Any
+
+import pytest
+
+from tests.cli.project import Project
+from tests.cli.test_drift import sources
+
+
+def pair(project: Project, **more: Any) -> None:
+    """A step with two files, and one that reads both."""
+    project.plan(
+        {
+            "a": {
+                "shell": project.sh("echo x > x.txt; echo y > y.txt"),
+                "produces": ["x.txt", "y.txt"],
+                **more,
+            },
+            "b": {"shell": project.sh("cat x.txt y.txt"), "needs": ["a"]},
+        }
+    )
+
+
+@pytest.mark.req("R57")
+def test_a_deleted_file_is_put_back_beside_an_edited_one(project: Project) -> None:
+    pair(project)
+    project.run()
+    (project.root / "x.txt").unlink()
+    project.write("y.txt", "mine\n")
+    said = project.refused(2, "amend", "a")
+    assert "'a' makes x.txt too, and nothing lies there" in said
+    ahead = project.ok("plan").out
+    assert "your edit of y.txt is guarded and kept; writes x.txt from the store" in ahead
+    run = project.run()
+    assert run.codes == {"a": "amended", "b": "upstream_changed"}
+    assert (project.read("x.txt"), project.read("y.txt")) == ("x\n", "mine\n")
+    assert project.shown("b") == b"x\nmine\n"
+    assert project.call("plan", "--detailed-exitcode").code == 0
+    assert project.call("rebuild", "--json").json["changed"] is False
+
+
+@pytest.mark.req("R57")
+@pytest.mark.parametrize("declared", ["file", "directory"])
+def test_neither_kind_of_output_is_adopted_in_the_place_of_the_other(
+    project: Project, declared: str
+) -> None:
+    body = "echo 1 > out" if declared == "file" else "mkdir -p out; echo 1 > out/one"
+    project.plan({"a": {"shell": project.sh(body), "produces": "out"}})
+    project.run()
+    if declared == "file":
+        (project.root / "out").unlink()
+        mine = project.write("out/inner", "mine\n")
+    else:
+        (project.root / "out/one").unlink()
+        (project.root / "out").rmdir()
+        mine = project.write("out", "mine\n")
+    ahead = project.ok("plan").out
+    said = project.refused(2, "amend", "a")
+    run = project.run()
+    assert (run.code, run.states) == (1, {"a": "failed"})
+    kinds = ("a directory", "a file") if declared == "file" else ("a file", "a directory")
+    for told in (ahead, said, run.because("a")[0]):
+        assert f"'out' is {kinds[0]} and was {kinds[1]}" in told
+    assert mine.read_text() == "mine\n", "untouched"
+    assert sources(project) == ["generated"]
