@@ -64,3 +64,60 @@ def test_neither_kind_of_output_is_adopted_in_the_place_of_the_other(
         assert f"'out' is {kinds[0]} and was {kinds[1]}" in told
     assert mine.read_text() == "mine\n", "untouched"
     assert sources(project) == ["generated"]
+
+
+def layers(project: Project, last: str = "B") -> None:
+    """Two steps in a row that write the same file, and one that reads it."""
+    project.plan(
+        {
+            "a": {"shell": project.sh("echo A > f.txt"), "produces": "f.txt"},
+            "b": {
+                "shell": project.sh(f"echo {last} >> f.txt"),
+                "produces": "f.txt",
+                "needs": ["a"],
+            },
+            "c": {"shell": project.sh("cat f.txt"), "needs": ["b"]},
+        }
+    )
+
+
+@pytest.mark.req("R57")
+def test_steps_in_a_row_that_write_the_same_file_come_to_rest(project: Project) -> None:
+    layers(project)
+    assert project.run().code == 0
+    assert project.ran() == ["a", "b", "c"]
+    for _ in range(2):
+        assert project.call("plan", "--detailed-exitcode").code == 0, "nothing to do"
+        run = project.run()
+        assert set(run.codes.values()) == {"unchanged"}
+        assert project.read("f.txt") == "A\nB\n"
+        assert not [e for e in project.events() if e["event"] == "outputs_placed"]
+    layers(project, "C")
+    run = project.run()
+    assert run.code == 0
+    assert project.ran() == ["b", "c"], "what is written for a is what b goes on from"
+    assert project.read("f.txt") == "A\nC\n"
+    assert "is kept" not in run.err, "nobody wrote it by hand"
+    (project.root / "f.txt").unlink()
+    project.run()
+    assert project.read("f.txt") == "A\nC\n"
+    assert project.ran() == []
+    assert {*sources(project, "a"), *sources(project, "b")} == {"generated"}
+
+
+@pytest.mark.req("R57")
+def test_a_directory_of_which_a_later_step_makes_a_file(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": project.sh("mkdir -p d; echo y > d/y"), "produces": "d"},
+            "b": {"shell": project.sh("echo x > d/x"), "produces": ["d/x", "z"], "needs": ["a"]},
+        }
+    )
+    project.write("z", "z\n")
+    project.run()
+    project.ran()
+    project.write("z", "mine\n")
+    assert project.run().codes == {"a": "unchanged", "b": "amended"}
+    assert (project.read("d/x"), project.read("z")) == ("x\n", "mine\n")
+    assert project.call("plan", "--detailed-exitcode").code == 0
+    assert project.ran() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator
 
 import click
 
@@ -203,13 +202,10 @@ def _check_unedited(
     """What a person wrote to the outputs would be adopted in the place of what is accepted here."""
     if not step.produces:
         return
-    outputs, plan = Outputs(where.root, "", store), loaded.plan
+    plan = loaded.plan
+    outputs = Outputs(where.root, "", store, plan.steps)
     wanted = outputs.wanted(step, digest, form)
-
-    def known() -> Iterator[Artifact]:
-        return store.artifacts(project=plan.project, line=plan.name, step=step.id)
-
-    drift = outputs.drift_from(step, wanted, known)
+    drift = outputs.drift_from(step, wanted, lambda: outputs.known(plan.project, plan.name, step))
     if drift.state == "edited":
         raise UsageError(
             f"{', '.join(drift.paths)} was changed by hand, and one of both can stand",

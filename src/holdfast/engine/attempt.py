@@ -292,7 +292,7 @@ class Bench:
             step,
             kept.entries,
             made,
-            lambda: store.artifacts(project=state.project, line=state.line, step=step.id),
+            lambda: self._outputs.known(state.project, state.line, step),
         )
         if drift.state != "edited":
             return []

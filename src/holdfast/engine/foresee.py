@@ -9,6 +9,7 @@ from typing import cast
 
 from holdfast.core.changes import Change, Probe, differences
 from holdfast.core.history import Timing, durations, timing
+from holdfast.core.overwritten import without_overwritten
 from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
 from holdfast.core.refs import Refs, Upstream, encode_own
 from holdfast.core.versions import ChangeReport, compare
@@ -61,7 +62,7 @@ def foresee(
     rows = [row for row in store.runs(line) if row.project == plan.project]
     previous = rows[-1].run if rows else None
     sight = _Sight(plan, line, root, store, survey, options, previous)
-    outlooks = preview(graph, options, sight, now=clock())
+    outlooks = without_overwritten(graph, preview(graph, options, sight, now=clock()))
     outlooks = {step_id: sight.named(outlook, step_id) for step_id, outlook in outlooks.items()}
     edits = {
         step_id: sight.edits(plan.steps[step_id])
@@ -91,7 +92,7 @@ class _Sight:
         self._options = options
         self._previous = previous
         self._prober = Prober(store, survey, plan, plan.project, line)
-        self._outputs = Outputs(root, "", store)
+        self._outputs = Outputs(root, "", store, plan.steps)
         self._newest = store.newest_of_all(plan.project, line)
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: frozenset[StepId] | None = None
@@ -137,7 +138,7 @@ class _Sight:
         if self._is_cut_off(step.id):  # a run first puts back what its dead attempt left there
             return Disk()
         wanted = self._outputs.wanted(step, artifact.digest, artifact.form) if artifact else ()
-        found = self._outputs.drift_from(step, wanted, lambda: self._all(step.id))
+        found = self._outputs.drift_from(step, wanted, lambda: self._all(step))
         if found.state == "edited":
             return Disk(edited=found.paths)
         return Disk(written=found.paths)
@@ -147,7 +148,7 @@ class _Sight:
         if self._is_cut_off(step.id):
             return ()
         there = self._outputs.read(step)
-        return self._outputs.written_by_people(step, there, lambda: self._all(step.id))
+        return self._outputs.written_by_people(step, there, lambda: self._all(step))
 
     def absent(self, step: Step, artifact: Artifact) -> tuple[str, ...]:
         """The files of an artifact at whose output path nothing lies; EditError if it is no such file."""
@@ -155,8 +156,8 @@ class _Sight:
         missing = self._outputs.missing(step, self._outputs.read(step), wanted)
         return tuple(entry.path for entry in missing)
 
-    def _all(self, step: StepId) -> Iterator[Artifact]:
-        return self._store.artifacts(project=self._plan.project, line=self._line, step=step)
+    def _all(self, step: Step) -> Iterator[Artifact]:
+        return self._outputs.known(self._plan.project, self._line, step)
 
     def _is_cut_off(self, step: StepId) -> bool:
         if self._cut_off is None:

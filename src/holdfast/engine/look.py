@@ -8,10 +8,12 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
+from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.refs import Upstream
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
+from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.kept import tell_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
@@ -43,6 +45,8 @@ class Looker:
     ) -> None:
         self._world = world
         self._state = state
+        self._survey = survey
+        self._foreseen: Foreseen | None = None
         self._outputs = outputs
         self._bench = bench
         self._keeper = Keeper(world.root, world.store, survey.said)
@@ -76,7 +80,8 @@ class Looker:
             changed = Look(probed, Choice("run", Reason("output_modified", drift.paths)))
             adopts = self._state.options.on_drift == "adopt"
             return self._completed(step, choice.artifact, changed) if adopts else changed
-        if drift.state == "equal":
+        is_reused = choice.action == "reuse"
+        if drift.state == "equal" or (is_reused and self._is_overwritten(step, drift.paths)):
             return Look(probed, choice)
         return self._restored(step, choice.artifact, Look(probed, choice))
 
@@ -136,9 +141,25 @@ class Looker:
         return self._outputs.drift(step, artifact, lambda: self._known(step))
 
     def _known(self, step: Step) -> Iterator[Artifact]:
-        """Everything that was ever made for a step, refused and interrupted too."""
-        state = self._state
-        return self._world.store.artifacts(project=state.project, line=state.line, step=step.id)
+        return self._outputs.known(self._state.project, self._state.line, step)
+
+    def _is_overwritten(self, step: Step, paths: tuple[str, ...]) -> bool:
+        """Whether these outputs are a later step's too, and nothing that needs this version will run."""
+        state, world = self._state, self._world
+        below = state.graph.below([step.id]) - {step.id}
+        if not any(has_outputs_at(state.plan.steps[other], paths) for other in below):
+            return False
+        if self._foreseen is None:
+            self._foreseen = foresee(
+                state.plan,
+                state.line,
+                world.root,
+                world.store,
+                self._survey,
+                state.options,
+                world.clock,
+            )
+        return is_overwritten(state.graph, self._foreseen.outlooks, step.id, paths)
 
     def _completed(self, step: Step, artifact: Artifact, look: Look) -> Look:
         """Put back the outputs that are wholly absent, so that an edit is adopted with all its files."""

@@ -7,7 +7,8 @@ journaled apply, so a set of files changes as a whole, also across a crash.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from holdfast.edits.apply import FileChange, apply, forget, recover
@@ -24,7 +25,7 @@ from holdfast.model.event import (
     Event,
     OutputsPlaced,
 )
-from holdfast.model.plan import RunId, Step
+from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import File, Store
 
 SMALL = 16 * 1024
@@ -46,9 +47,16 @@ class Drift(NamedTuple):
 
 
 class Outputs:
-    """Reads and writes output paths beneath one project directory."""
+    """Reads and writes output paths beneath one project directory. `steps` are those of the plan."""
 
-    def __init__(self, root: str, journal: str, store: Store) -> None:
+    def __init__(
+        self,
+        root: str,
+        journal: str,
+        store: Store,
+        steps: Mapping[StepId, Step] = MappingProxyType({}),
+    ) -> None:
+        self._steps = steps
         self._root = root
         self._journal = journal
         self._store = store
@@ -96,10 +104,20 @@ class Outputs:
             return tree_entries(self._store.get(digest))
         return (Entry(step.produces[0], digest, form == "program"),)
 
+    def known(self, project: str, line: str, step: Step) -> Iterator[Artifact]:
+        """Everything that was ever made at the step's output paths, refused and interrupted too.
+
+        Steps in a row may write the same path; what one of them made is a person's for none.
+        """
+        yield from self._store.artifacts(project=project, line=line, step=step.id)
+        for other in self._steps.values():
+            if other.id != step.id and _overlap(other.produces, step.produces):
+                yield from self._store.artifacts(project=project, line=line, step=other.id)
+
     def drift(
         self, step: Step, artifact: Artifact, known: Callable[[], Iterator[Artifact]]
     ) -> Drift:
-        """Compare the disk with the artifact. `known` are all artifacts of the step, of any status."""
+        """Compare the disk with the artifact. `known` are all artifacts of its makers, of any status."""
         return self.drift_from(step, self.wanted(step, artifact.digest, artifact.form), known)
 
     def drift_from(
@@ -133,7 +151,8 @@ class Outputs:
             for other in known():
                 if other.is_refused_edit:
                     continue
-                for entry in self.wanted(step, other.digest, other.form):
+                maker = self._steps.get(other.step, step)
+                for entry in self.wanted(maker, other.digest, other.form):
                     if unknown.get(entry.path) == entry.digest:
                         del unknown[entry.path]
                 if not unknown:
@@ -155,7 +174,8 @@ class Outputs:
         for row in rows:
             if row.form == "tree" and not self._store.has(row.digest):
                 continue  # a person had it removed
-            entries = self.wanted(step, row.digest, row.form)
+            maker = self._steps.get(row.step, step)
+            entries = self.wanted(maker, row.digest, row.form)
             same = {entry.path for entry in entries if lies.get(entry.path) == entry.digest}
             (theirs if row.source == "human" else made).update(same)
         return tuple(sorted(theirs - made))
@@ -256,6 +276,10 @@ def edit_of(run: RunId, event: Event) -> str:
 
 def _is_at(path: str, place: str) -> bool:
     return path == place or path.startswith(f"{place}/")
+
+
+def _overlap(some: Sequence[str], others: Sequence[str]) -> bool:
+    return any(_is_at(one, other) or _is_at(other, one) for one in some for other in others)
 
 
 def _same(one: Entry | None, other: Entry | None) -> bool:
