@@ -104,7 +104,7 @@ def _accept(
     digest, form = _had(store, run, step)
     _check_fits(store, step, digest, form, run)
     outlook, probe = _known(where, loaded, step)
-    _check_unedited(where, store, loaded, step, digest, form)
+    check_unedited(where, store, loaded, step, digest, form)
     stands = probe.found
     own = encode_own(step, survey_of(where, plan, store).observe(step).parts)
     if store.put(own) != probe.refs.own_ref:
@@ -196,10 +196,10 @@ def _known(where: Place, loaded: Loaded, step: Step) -> tuple[Outlook, Probe]:
     return outlooks[step.id], probe
 
 
-def _check_unedited(
+def check_unedited(
     where: Place, store: Store, loaded: Loaded, step: Step, digest: Digest, form: Form
 ) -> None:
-    """What a person wrote to the outputs would be adopted in the place of what is accepted here."""
+    """What a person wrote to the outputs would be adopted in the place of what shall stand here."""
     if not step.produces:
         return
     plan = loaded.plan
@@ -209,5 +209,5 @@ def _check_unedited(
     if drift.state == "edited":
         raise UsageError(
             f"{', '.join(drift.paths)} was changed by hand, and one of both can stand",
-            hint=f"holdfast amend {step.id} keeps yours; put it aside to accept the other",
+            hint=f"holdfast amend {step.id} keeps yours; put it aside to have the other stand",
         )

@@ -7,6 +7,7 @@ import getpass
 import click
 
 from holdfast import wire
+from holdfast.cli.accept import check_unedited
 from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.judge import judge, stored_candidate
 from holdfast.cli.people import latest_run
@@ -88,6 +89,8 @@ def _amend(
     plan = loaded.plan
     newest = _amendable(where, loaded, step, store)
     digest, form, candidate = _content(where, step, store, file, newest)
+    if file is not None:
+        check_unedited(where, store, loaded, step, digest, form)
     (outcome,) = judge(where, plan, [step], candidate, on_disk=file is None)
     if outcome.ended != "accepted":
         guard = outcome.verdict.guard if outcome.verdict else outcome.code
