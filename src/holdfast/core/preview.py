@@ -38,6 +38,7 @@ class Outlook:
     adopt what a person wrote. `edited` are files a person changed, `written` files that would be
     written from the store, `replaced` a person's version that stood and that an attempt would replace.
     `is_new` says that no accepted artifact has the ref it would run under.
+    `put_back` are files that a dead engine's attempt left and that are put back before anything else.
     `failed_before` says that the line's previous run failed there, `also` what else changed then or since.
     """
 
@@ -52,6 +53,7 @@ class Outlook:
     is_new: bool = False
     failed_before: bool = False
     also: Reason | None = None
+    put_back: tuple[str, ...] = ()
 
     @property
     def is_stuck(self) -> bool:
@@ -73,7 +75,9 @@ class Outlook:
     @property
     def is_work(self) -> bool:
         """Whether a run would do something for it."""
-        return bool(self.written) or (self.decision != "reuse" and not self.is_left_out)
+        return bool(self.written or self.put_back) or (
+            self.decision != "reuse" and not self.is_left_out
+        )
 
 
 class Own(NamedTuple):

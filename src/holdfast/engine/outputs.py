@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from holdfast.edits.apply import FileChange, apply, forget, recover
 from holdfast.edits.journal import is_settled, keys_in, place_of
-from holdfast.edits.tree import read_tree
+from holdfast.edits.tree import clear, read_tree, take_special
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, digest_bytes
@@ -74,7 +74,11 @@ class Outputs:
 
     def keep(self, step: Step) -> Kept:
         """Store what lies at the step's output paths: large files now, small ones with the next batch."""
-        entries = self.read(step)
+        return self.keep_paths(step.produces)
+
+    def keep_paths(self, paths: Sequence[str], more: Sequence[Entry] = ()) -> Kept:
+        """Store what lies at or beneath these paths; `more` is in the store and named with it."""
+        entries = self.read_paths(paths)
         blobs: list[tuple[Digest, bytes]] = []
         for entry in entries:
             if self._store.has(entry.digest):
@@ -87,6 +91,7 @@ class Outputs:
                 blobs.append((found, content))
             if found != entry.digest:
                 raise EditError(f"'{entry.path}' changes while it is being read")
+        entries = tuple(sorted((*entries, *more), key=lambda entry: entry.path))
         manifest = tree_bytes(entries)
         digest = digest_bytes(manifest)
         return Kept(digest, (*blobs, (digest, manifest)), entries)
@@ -242,6 +247,21 @@ class Outputs:
             mode = 0o755 if want and want.executable else 0o644
             changes.append(FileChange(path, before, after, mode))
         return changes
+
+    def take_special(self, paths: Sequence[str]) -> list[Entry]:
+        """Remove links and the like at these paths, after the targets of the links are stored."""
+        taken: list[Entry] = []
+
+        def keep(path: str, target: bytes) -> None:
+            taken.append(Entry(path, self._store.put(target), size=len(target)))
+
+        take_special(self._root, paths, keep)
+        return taken
+
+    def force(self, paths: Sequence[str], entries: Sequence[Entry], key: str) -> None:
+        """Let these paths hold exactly these files, whatever is in the way: all of it must be stored."""
+        clear(self._root, paths)
+        self.write(self.changes(paths, entries), key)
 
     def placed(self, key: str) -> None:
         """The event that names this change is stored: its journal is no longer needed."""
