@@ -52,6 +52,9 @@ class Memory:
         again = step.id in self.again or (kept is not None and step.id not in self.changed)
         return Own(probe, made_before=again)
 
+    def absent(self, step: Step, artifact: Artifact) -> tuple[str, ...]:
+        return ()
+
     def disk(self, step: Step, artifact: Artifact | None) -> Disk:
         assert artifact is None or artifact.step == step.id
         return Disk(

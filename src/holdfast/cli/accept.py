@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator
 
 import click
 
@@ -106,7 +105,7 @@ def _accept(
     digest, form = _had(store, run, step)
     _check_fits(store, step, digest, form, run)
     outlook, probe = _known(where, loaded, step)
-    _check_unedited(where, store, loaded, step, digest, form)
+    check_unedited(where, store, loaded, step, digest, form)
     stands = probe.found
     own = encode_own(step, survey_of(where, plan, store).observe(step).parts)
     if store.put(own) != probe.refs.own_ref:
@@ -198,21 +197,18 @@ def _known(where: Place, loaded: Loaded, step: Step) -> tuple[Outlook, Probe]:
     return outlooks[step.id], probe
 
 
-def _check_unedited(
+def check_unedited(
     where: Place, store: Store, loaded: Loaded, step: Step, digest: Digest, form: Form
 ) -> None:
-    """What a person wrote to the outputs would be adopted in the place of what is accepted here."""
+    """What a person wrote to the outputs would be adopted in the place of what shall stand here."""
     if not step.produces:
         return
-    outputs, plan = Outputs(where.root, "", store), loaded.plan
+    plan = loaded.plan
+    outputs = Outputs(where.root, "", store, plan.steps)
     wanted = outputs.wanted(step, digest, form)
-
-    def known() -> Iterator[Artifact]:
-        return store.artifacts(project=plan.project, line=plan.name, step=step.id)
-
-    drift = outputs.drift_from(step, wanted, known)
+    drift = outputs.drift_from(step, wanted, lambda: outputs.known(plan.project, plan.name, step))
     if drift.state == "edited":
         raise UsageError(
             f"{', '.join(drift.paths)} was changed by hand, and one of both can stand",
-            hint=f"holdfast amend {step.id} keeps yours; put it aside to accept the other",
+            hint=f"holdfast amend {step.id} keeps yours; put it aside to have the other stand",
         )

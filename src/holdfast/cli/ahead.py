@@ -272,6 +272,7 @@ def _details(outlook: Outlook) -> dict[str, Json]:
         "edited": list(outlook.edited),
         "replaced": list(outlook.replaced),
         "writes": list(outlook.written),
+        "puts_back": list(outlook.put_back),
         "failed_before": outlook.failed_before,
         "also": reason_json(outlook.also),
     }

@@ -7,6 +7,7 @@ import getpass
 import click
 
 from holdfast import wire
+from holdfast.cli.accept import check_unedited
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.judge import judge, stored_candidate
@@ -17,7 +18,7 @@ from holdfast.cli.say import out, out_json
 from holdfast.core.reasons import sentence
 from holdfast.core.views import person_row
 from holdfast.engine.lines import tell_line
-from holdfast.engine.outputs import Outputs
+from holdfast.engine.outputs import Kept, Outputs
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form
@@ -89,6 +90,8 @@ def _amend(
     plan = loaded.plan
     newest = _amendable(where, loaded, step, store)
     digest, form, candidate = _content(where, step, store, file, newest)
+    if file is not None:
+        check_unedited(where, store, loaded, step, digest, form)
     (outcome,) = judge(where, plan, [step], candidate, on_disk=file is None)
     if outcome.ended != "accepted":
         guard = outcome.verdict.guard if outcome.verdict else outcome.code
@@ -151,7 +154,7 @@ def _content(
         return store.put(content), newest.form, Candidate(newest.form, content)
     if not step.produces:
         raise UsageError(f"'{step.id}' writes no files; name a FILE with the new content")
-    kept = Outputs(where.root, "", store).keep(step)
+    kept = _whole(Outputs(where.root, "", store), step, newest)
     for digest, content in kept.blobs:
         store.put(content)
         assert digest == digest_bytes(content)
@@ -159,9 +162,22 @@ def _content(
         entry = kept.entries[0]
         form: Form = "program" if entry.executable else "bytes"
         return entry.digest, form, Candidate(form, store.get(entry.digest))
+    return kept.digest, "tree", stored_candidate(store, kept.digest, "tree")
+
+
+def _whole(outputs: Outputs, step: Step, newest: Artifact) -> Kept:
+    """What lies at the output paths; all of a step's files are amended together, so none may be missing."""
+    kept = outputs.keep(step)
     if not kept.entries:
         raise UsageError(f"nothing lies at the output paths of '{step.id}'")
-    return kept.digest, "tree", stored_candidate(store, kept.digest, "tree")
+    wanted = outputs.wanted(step, newest.digest, newest.form)
+    missing = [entry.path for entry in outputs.missing(step, kept.entries, wanted)]
+    if missing:
+        raise UsageError(
+            f"'{step.id}' makes {', '.join(missing)} too, and nothing lies there",
+            hint="holdfast run puts it back from the store and adopts your edit",
+        )
+    return kept
 
 
 def _read(file: str) -> bytes:

@@ -191,6 +191,8 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
     if outlook.replaced and outlook.decision in {"run", "maybe"}:
         how = "replaces" if outlook.decision == "run" else "would replace"
         words += f"; {how} your version of {_paths(outlook.replaced)}"
+    if outlook.put_back:
+        words += f"; what lies at {_paths(outlook.put_back)} is stored, then first put back"
     if outlook.written:
         words += f"; writes {_paths(outlook.written)} from the store"
     if outlook.decision in {"run", "maybe"} and ahead.plan.steps[step_id].effects == "external":

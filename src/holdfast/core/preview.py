@@ -38,6 +38,7 @@ class Outlook:
     adopt what a person wrote. `edited` are files a person changed, `written` files that would be
     written from the store, `replaced` a person's version that stood and that an attempt would replace.
     `is_new` says that no accepted artifact has the ref it would run under.
+    `put_back` are files that a dead engine's attempt left and that are put back before anything else.
     `failed_before` says that the line's previous run failed there, `also` what else changed then or since.
     """
 
@@ -52,6 +53,7 @@ class Outlook:
     is_new: bool = False
     failed_before: bool = False
     also: Reason | None = None
+    put_back: tuple[str, ...] = ()
 
     @property
     def is_stuck(self) -> bool:
@@ -73,7 +75,9 @@ class Outlook:
     @property
     def is_work(self) -> bool:
         """Whether a run would do something for it."""
-        return bool(self.written) or (self.decision != "reuse" and not self.is_left_out)
+        return bool(self.written or self.put_back) or (
+            self.decision != "reuse" and not self.is_left_out
+        )
 
 
 class Own(NamedTuple):
@@ -104,6 +108,9 @@ class Sight(Protocol):
 
     def theirs(self, step: Step) -> tuple[str, ...]:
         """The files at its outputs that are stored as a person's version."""
+
+    def absent(self, step: Step, artifact: Artifact) -> tuple[str, ...]:
+        """The files that are put back beside a person's edit, so that it is adopted with all of them."""
 
     def held(self, step: Step) -> bool:
         """Whether a person must look before the step may be tried."""
@@ -200,7 +207,7 @@ class _Foresight:
         if disk.edited and not selected:
             return Outlook("wait", Reason("not_selected"), probe)
         if disk.edited:
-            return replace(self._edited(step, probe, disk.edited), is_new=fresh)
+            return replace(self._edited(step, probe, choice.artifact, disk.edited), is_new=fresh)
         if choice.action == "reuse":
             return Outlook("reuse", choice.reason, probe, choice.artifact, written=disk.written)
         if self._sight.held(step):
@@ -229,14 +236,17 @@ class _Foresight:
         replaced = tuple(path for path in theirs if path not in edited)
         return replace(outlook, edited=edited, replaced=replaced)
 
-    def _edited(self, step: Step, probe: Probe, edited: tuple[str, ...]) -> Outlook:
+    def _edited(
+        self, step: Step, probe: Probe, artifact: Artifact, edited: tuple[str, ...]
+    ) -> Outlook:
         reason = Reason("output_modified", edited)
         if self._options.on_drift == "fail":
             return Outlook("wait", reason, probe)
-        if self._options.on_drift == "adopt":
-            return Outlook("run", reason, probe, None, "adopt", edited)
-        theirs = tuple(path for path in self._sight.theirs(step) if path not in edited)
-        return Outlook("run", reason, probe, None, "make", edited, replaced=theirs)
+        if self._options.on_drift == "regenerate":
+            theirs = tuple(path for path in self._sight.theirs(step) if path not in edited)
+            return Outlook("run", reason, probe, None, "make", edited, replaced=theirs)
+        written = self._sight.absent(step, artifact)
+        return Outlook("run", reason, probe, None, "adopt", edited, written)
 
     # --- something above is open ----------------------------------------------------------------------
 

@@ -19,10 +19,11 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from holdfast.errors import EditError, StoreError
@@ -257,11 +258,59 @@ def read_tree(root: str, paths: Iterable[str]) -> tuple[Entry, ...]:
     return tuple(entries[path] for path in sorted(entries))
 
 
-def _is_directory(parent: int, name: str) -> bool:
+def take_special(root: str, paths: Iterable[str], keep: Callable[[str, bytes], None]) -> None:
+    """Remove what is neither file nor directory at or beneath these paths; links are not followed.
+
+    `keep` gets the path and the target of each link first (of anything else nothing: it has no content).
+    """
+    with outside_world(f"clear files in {quoted(root)}"), opened(open_root(root)) as root_fd:
+        pending = list(paths)
+        while pending:
+            path = pending.pop()
+            with suppress(EditError, OSError):  # whoever reads it next is told what is wrong there
+                *above, name = split_path(path)
+                with opened(open_directory(root_fd, above)) as parent:
+                    if _is_directory(parent, name):
+                        pending.extend(_names_in(parent, name, path))
+                    else:
+                        _take(parent, name, path, keep)
+
+
+def _take(parent: int, name: str, path: str, keep: Callable[[str, bytes], None]) -> None:
+    mode = _mode(parent, name)
+    if mode is None or stat.S_ISREG(mode):
+        return
+    target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(mode) else ""
+    keep(path, os.fsencode(target))
+    os.unlink(name, dir_fd=parent)
+
+
+def clear(root: str, paths: Iterable[str]) -> None:
+    """Remove whatever lies at these paths, directories with all they hold; links are not followed."""
+    with outside_world(f"clear files in {quoted(root)}"), opened(open_root(root)) as root_fd:
+        for path in paths:
+            *above, name = split_path(path)
+            try:
+                parent = open_directory(root_fd, above)
+            except FileNotFoundError:
+                continue
+            with opened(parent):
+                if _is_directory(parent, name):
+                    shutil.rmtree(name, dir_fd=parent)
+                elif _mode(parent, name) is not None:
+                    os.unlink(name, dir_fd=parent)
+
+
+def _mode(parent: int, name: str) -> int | None:
     try:
-        return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+        return os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     except FileNotFoundError:
-        return False
+        return None
+
+
+def _is_directory(parent: int, name: str) -> bool:
+    mode = _mode(parent, name)
+    return mode is not None and stat.S_ISDIR(mode)
 
 
 def _names_in(parent: int, name: str, path: str) -> list[str]:

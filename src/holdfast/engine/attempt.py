@@ -13,6 +13,7 @@ from holdfast.core.values import filled
 from holdfast.engine.furnish import furnish, lay_out, write_file
 from holdfast.engine.kept import tell_kept
 from holdfast.engine.outputs import SMALL, Kept, Outputs
+from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.tee import Tee, tee_path
 from holdfast.engine.world import World
@@ -293,7 +294,7 @@ class Bench:
             step,
             kept.entries,
             made,
-            lambda: store.artifacts(project=state.project, line=state.line, step=step.id),
+            lambda: self._outputs.known(state.project, state.line, step),
         )
         if drift.state != "edited":
             return []
@@ -369,20 +370,32 @@ class Bench:
         result = Result(
             AttemptFailed(step.id, started.attempt, code, words, log_digest, took), now, blobs
         )
-        kept = self._put_back(started, step, result)
+        back = self._put_back(started, step, result)
+        kept = back.kept.digest if back else None
         result.ending = AttemptFailed(step.id, started.attempt, code, words, log_digest, took, kept)
         return result
 
     def lost(
-        self, started: AttemptStarted, code: str, now: int, feedback: str = "", log: bytes = b""
+        self,
+        started: AttemptStarted,
+        code: str,
+        now: int,
+        feedback: str = "",
+        log: bytes = b"",
+        *,
+        unwatched: bool = False,
     ) -> Result:
-        """An attempt that gave no answer: what it left at its output paths is kept, then put back."""
+        """An attempt that gave no answer: what it left at its output paths is kept, then put back.
+
+        `unwatched` says that its engine died, so that anybody may have written there since.
+        """
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
         words = self._note(step, blobs, feedback.encode("utf-8", "replace"))
         log_digest = self._note(step, blobs, log)
         result = Result(AttemptLost(step.id, started.attempt, code, words, log_digest), now, blobs)
-        kept = self._put_back(started, step, result, tell=self._world.remind)
+        back = self._put_back(started, step, result, loud=True, unwatched=unwatched)
+        kept = back.kept.digest if back else None
         result.ending = AttemptLost(step.id, started.attempt, code, words, log_digest, kept)
         if kept is not None:
             result.artifacts.append(self.row(started, kept, "tree", "interrupted", now))
@@ -393,32 +406,22 @@ class Bench:
         started: AttemptStarted,
         step: Step,
         result: Result,
-        tell: Callable[[str], None] | None = None,
-    ) -> Digest | None:
-        """Restore the output paths of a shared attempt; gives the manifest of what was there instead."""
+        *,
+        loud: bool = False,
+        unwatched: bool = False,
+    ) -> PutBack | None:
+        """Restore the output paths of a shared attempt; gives what was there instead."""
         if started.before is None or started.reguard is not None or self.in_scratch(step):
             return None
-        try:
-            kept = self._outputs.keep(step)
-        except (EditError, OSError) as error:  # a link or a device: nothing that could be stored
-            self._world.say(f"{step.id}: its outputs are left as they are: {error}")
-            return None
-        if kept.digest == started.before:
-            return None
         entries = tree_entries(self._world.store.get(started.before))
-        for digest, content in kept.blobs:  # stored before anything is written over it
-            if not self._world.store.has(digest):
-                self._world.store.put(content)
         key = f"{self._state.run}.{step.id}.{started.attempt}.back"
-        paths = self._outputs.place(step, entries, key)
+        done = put_back(self._world, self._outputs, step, entries, key)
+        if done is None:
+            return None
         result.applied.append(key)
-        if paths:
-            name = kept.digest[:12]
-            (tell or self._world.say)(
-                f"{step.id}: put back {', '.join(paths)}; what it left is kept as {name}:"
-                f" holdfast show {name}"
-            )
-        return kept.digest
+        for line in (*done.words(step), *(done.doubt(step) if unwatched else ())):
+            (self._world.remind if loud else self._world.say)(line)
+        return done
 
     def row(
         self,

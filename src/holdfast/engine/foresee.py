@@ -9,6 +9,7 @@ from typing import cast
 
 from holdfast.core.changes import Change, Probe, differences
 from holdfast.core.history import Timing, durations, timing
+from holdfast.core.overwritten import without_overwritten
 from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
 from holdfast.core.refs import Refs, Upstream, encode_own
 from holdfast.core.versions import ChangeReport, compare
@@ -17,7 +18,7 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Prober
 from holdfast.engine.survey import Survey
 from holdfast.errors import EditError, IntegrityError
-from holdfast.model.artifact import Artifact
+from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest, plan_from_json
@@ -61,8 +62,10 @@ def foresee(
     rows = [row for row in store.runs(line) if row.project == plan.project]
     previous = rows[-1].run if rows else None
     sight = _Sight(plan, line, root, store, survey, options, previous)
-    outlooks = preview(graph, options, sight, now=clock())
+    outlooks = without_overwritten(graph, preview(graph, options, sight, now=clock()))
     outlooks = {step_id: sight.named(outlook, step_id) for step_id, outlook in outlooks.items()}
+    for step_id, paths in sight.put_back().items():
+        outlooks[step_id] = replace(outlooks[step_id], put_back=paths)
     edits = {
         step_id: sight.edits(plan.steps[step_id])
         for step_id, outlook in outlooks.items()
@@ -91,10 +94,10 @@ class _Sight:
         self._options = options
         self._previous = previous
         self._prober = Prober(store, survey, plan, plan.project, line)
-        self._outputs = Outputs(root, "", store)
+        self._outputs = Outputs(root, "", store, plan.steps)
         self._newest = store.newest_of_all(plan.project, line)
         self._tried: Mapping[StepId, Digest] | None = None
-        self._cut_off: frozenset[StepId] | None = None
+        self._cut_off: Mapping[StepId, AttemptStarted] | None = None
 
     def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
         """Probe a step whose data needs are all known."""
@@ -137,7 +140,7 @@ class _Sight:
         if self._is_cut_off(step.id):  # a run first puts back what its dead attempt left there
             return Disk()
         wanted = self._outputs.wanted(step, artifact.digest, artifact.form) if artifact else ()
-        found = self._outputs.drift_from(step, wanted, lambda: self._all(step.id))
+        found = self._outputs.drift_from(step, wanted, lambda: self._all(step))
         if found.state == "edited":
             return Disk(edited=found.paths)
         return Disk(written=found.paths)
@@ -147,27 +150,54 @@ class _Sight:
         if self._is_cut_off(step.id):
             return ()
         there = self._outputs.read(step)
-        return self._outputs.written_by_people(step, there, lambda: self._all(step.id))
+        return self._outputs.written_by_people(step, there, lambda: self._all(step))
 
-    def _all(self, step: StepId) -> Iterator[Artifact]:
-        return self._store.artifacts(project=self._plan.project, line=self._line, step=step)
+    def absent(self, step: Step, artifact: Artifact) -> tuple[str, ...]:
+        """The files of an artifact at whose output path nothing lies; EditError if it is no such file."""
+        wanted = self._outputs.wanted(step, artifact.digest, artifact.form)
+        missing = self._outputs.missing(step, self._outputs.read(step), wanted)
+        return tuple(entry.path for entry in missing)
+
+    def _all(self, step: Step) -> Iterator[Artifact]:
+        return self._outputs.known(self._plan.project, self._line, step)
+
+    def put_back(self) -> dict[StepId, tuple[str, ...]]:
+        """The files that a run would first put back to what they were before an attempt was cut off."""
+        found = {}
+        for step_id, started in self._attempts_cut_off().items():
+            step = self._plan.steps.get(step_id)
+            if step is None or started.before is None or started.reguard is not None:
+                continue
+            if step.workspace != "scratch" and (paths := self._left(step, started.before)):
+                found[step_id] = paths
+        return found
+
+    def _left(self, step: Step, before: Digest) -> tuple[str, ...]:
+        try:
+            changes = self._outputs.changes(step.produces, tree_entries(self._store.get(before)))
+        except EditError:  # a link or a device among them
+            return step.produces
+        return tuple(change.path for change in changes)
 
     def _is_cut_off(self, step: StepId) -> bool:
+        return step in self._attempts_cut_off()
+
+    def _attempts_cut_off(self) -> Mapping[StepId, AttemptStarted]:
         if self._cut_off is None:
             self._cut_off = self._running_still()
-        return step in self._cut_off
+        return self._cut_off
 
-    def _running_still(self) -> frozenset[StepId]:
-        """The steps that the previous run began and never ended."""
+    def _running_still(self) -> Mapping[StepId, AttemptStarted]:
+        """The attempts that the previous run began and never ended."""
         if self._previous is None:
-            return frozenset()
+            return {}
         journal = f"run:{self._previous}"
         last = self._store.last(journal)
         for recorded in self._store.read(journal, max(0, last - 1)):
             if isinstance(recorded.event, RunEnded | RunRested):
-                return frozenset()
+                return {}
         past = self._prober.past(self._previous)
-        return frozenset() if past is None else frozenset(past.running)
+        return {} if past is None else past.running
 
     def held(self, step: Step) -> bool:
         """Whether an unconfirmed effect of an earlier run is in the way, and nobody asked to repeat it."""

@@ -8,10 +8,12 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
+from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.refs import Upstream
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
+from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.kept import tell_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
@@ -43,6 +45,8 @@ class Looker:
     ) -> None:
         self._world = world
         self._state = state
+        self._survey = survey
+        self._foreseen: Foreseen | None = None
         self._outputs = outputs
         self._bench = bench
         self._keeper = Keeper(world.root, world.store, survey.said)
@@ -73,8 +77,11 @@ class Looker:
         if drift.state == "edited":
             if not self._state.may_run(step.id):
                 return Look(probed, Choice("skip", Reason("not_selected")))
-            return Look(probed, Choice("run", Reason("output_modified", drift.paths)))
-        if drift.state == "equal":
+            changed = Look(probed, Choice("run", Reason("output_modified", drift.paths)))
+            adopts = self._state.options.on_drift == "adopt"
+            return self._completed(step, choice.artifact, changed) if adopts else changed
+        is_reused = choice.action == "reuse"
+        if drift.state == "equal" or (is_reused and self._is_overwritten(step, drift.paths)):
             return Look(probed, choice)
         return self._restored(step, choice.artifact, Look(probed, choice))
 
@@ -134,9 +141,37 @@ class Looker:
         return self._outputs.drift(step, artifact, lambda: self._known(step))
 
     def _known(self, step: Step) -> Iterator[Artifact]:
-        """Everything that was ever made for a step, refused and interrupted too."""
-        state = self._state
-        return self._world.store.artifacts(project=state.project, line=state.line, step=step.id)
+        return self._outputs.known(self._state.project, self._state.line, step)
+
+    def _is_overwritten(self, step: Step, paths: tuple[str, ...]) -> bool:
+        """Whether these outputs are a later step's too, and nothing that needs this version will run."""
+        state, world = self._state, self._world
+        below = state.graph.below([step.id]) - {step.id}
+        if not any(has_outputs_at(state.plan.steps[other], paths) for other in below):
+            return False
+        if self._foreseen is None:
+            self._foreseen = foresee(
+                state.plan,
+                state.line,
+                world.root,
+                world.store,
+                self._survey,
+                state.options,
+                world.clock,
+            )
+        return is_overwritten(state.graph, self._foreseen.outlooks, step.id, paths)
+
+    def _completed(self, step: Step, artifact: Artifact, look: Look) -> Look:
+        """Put back the outputs that are wholly absent, so that an edit is adopted with all its files."""
+        wanted = self._outputs.wanted(step, artifact.digest, artifact.form)
+        missing = self._outputs.missing(step, self._outputs.read(step), wanted)
+        if not missing:
+            return look
+        key = f"{self._state.run}.{step.id}.place"
+        paths = [entry.path for entry in missing]
+        done = self._outputs.write(self._outputs.changes(paths, missing), key)
+        placed = OutputsPlaced(step.id, artifact.digest, artifact.form, done)
+        return look._replace(placed=placed, key=key)
 
     def _restored(self, step: Step, artifact: Artifact, look: Look) -> Look:
         entries = self._outputs.wanted(step, artifact.digest, artifact.form)

@@ -72,7 +72,8 @@ class Engine:
         self._hold = hold
         self._writer = Writer()
         self._survey = survey
-        self._outputs = Outputs(world.root, world.journal(state.run), world.store)
+        journal, steps = world.journal(state.run), state.plan.steps
+        self._outputs = Outputs(world.root, journal, world.store, steps)
         self._bench = Bench(world, state, survey, self._outputs)
         self._looker = Looker(world, state, survey, self._outputs, self._bench)
         self._pending = Pending()

@@ -7,12 +7,13 @@ journaled apply, so a set of files changes as a whole, also across a crash.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from holdfast.edits.apply import FileChange, apply, forget, recover
 from holdfast.edits.journal import is_settled, keys_in, place_of
-from holdfast.edits.tree import read_tree
+from holdfast.edits.tree import clear, read_tree, take_special
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, digest_bytes
@@ -24,7 +25,7 @@ from holdfast.model.event import (
     Event,
     OutputsPlaced,
 )
-from holdfast.model.plan import RunId, Step
+from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import File, Store
 
 SMALL = 16 * 1024
@@ -46,9 +47,16 @@ class Drift(NamedTuple):
 
 
 class Outputs:
-    """Reads and writes output paths beneath one project directory."""
+    """Reads and writes output paths beneath one project directory. `steps` are those of the plan."""
 
-    def __init__(self, root: str, journal: str, store: Store) -> None:
+    def __init__(
+        self,
+        root: str,
+        journal: str,
+        store: Store,
+        steps: Mapping[StepId, Step] = MappingProxyType({}),
+    ) -> None:
+        self._steps = steps
         self._root = root
         self._journal = journal
         self._store = store
@@ -66,7 +74,11 @@ class Outputs:
 
     def keep(self, step: Step) -> Kept:
         """Store what lies at the step's output paths: large files now, small ones with the next batch."""
-        entries = self.read(step)
+        return self.keep_paths(step.produces)
+
+    def keep_paths(self, paths: Sequence[str], more: Sequence[Entry] = ()) -> Kept:
+        """Store what lies at or beneath these paths; `more` is in the store and named with it."""
+        entries = self.read_paths(paths)
         blobs: list[tuple[Digest, bytes]] = []
         for entry in entries:
             if self._store.has(entry.digest):
@@ -79,6 +91,7 @@ class Outputs:
                 blobs.append((found, content))
             if found != entry.digest:
                 raise EditError(f"'{entry.path}' changes while it is being read")
+        entries = tuple(sorted((*entries, *more), key=lambda entry: entry.path))
         manifest = tree_bytes(entries)
         digest = digest_bytes(manifest)
         return Kept(digest, (*blobs, (digest, manifest)), entries)
@@ -96,10 +109,20 @@ class Outputs:
             return tree_entries(self._store.get(digest))
         return (Entry(step.produces[0], digest, form == "program"),)
 
+    def known(self, project: str, line: str, step: Step) -> Iterator[Artifact]:
+        """Everything that was ever made at the step's output paths, refused and interrupted too.
+
+        Steps in a row may write the same path; what one of them made is a person's for none.
+        """
+        yield from self._store.artifacts(project=project, line=line, step=step.id)
+        for other in self._steps.values():
+            if other.id != step.id and _overlap(other.produces, step.produces):
+                yield from self._store.artifacts(project=project, line=line, step=other.id)
+
     def drift(
         self, step: Step, artifact: Artifact, known: Callable[[], Iterator[Artifact]]
     ) -> Drift:
-        """Compare the disk with the artifact. `known` are all artifacts of the step, of any status."""
+        """Compare the disk with the artifact. `known` are all artifacts of its makers, of any status."""
         return self.drift_from(step, self.wanted(step, artifact.digest, artifact.form), known)
 
     def drift_from(
@@ -133,7 +156,8 @@ class Outputs:
             for other in known():
                 if other.is_refused_edit:
                     continue
-                for entry in self.wanted(step, other.digest, other.form):
+                maker = self._steps.get(other.step, step)
+                for entry in self.wanted(maker, other.digest, other.form):
                     if unknown.get(entry.path) == entry.digest:
                         del unknown[entry.path]
                 if not unknown:
@@ -155,10 +179,34 @@ class Outputs:
         for row in rows:
             if row.form == "tree" and not self._store.has(row.digest):
                 continue  # a person had it removed
-            entries = self.wanted(step, row.digest, row.form)
+            maker = self._steps.get(row.step, step)
+            entries = self.wanted(maker, row.digest, row.form)
             same = {entry.path for entry in entries if lies.get(entry.path) == entry.digest}
             (theirs if row.source == "human" else made).update(same)
         return tuple(sorted(theirs - made))
+
+    def missing(
+        self, step: Step, there: Sequence[Entry], entries: Sequence[Entry]
+    ) -> tuple[Entry, ...]:
+        """The files that shall be at output paths where nothing lies at all: a person's edit needs them.
+
+        EditError if a directory stands in the place of a file, or a file in that of a directory: that
+        is no other version of the step's files.
+        """
+        absent: list[Entry] = []
+        for path in step.produces:
+            present = [entry for entry in there if _is_at(entry.path, path)]
+            wanted = [entry for entry in entries if _is_at(entry.path, path)]
+            if not present:
+                absent += wanted
+            elif wanted and (present[0].path == path) != (wanted[0].path == path):
+                kinds = ("a file", "a directory")
+                now, then = kinds if present[0].path == path else kinds[::-1]
+                raise EditError(
+                    f"'{path}' is {now} and was {then}: move it away, then holdfast run writes"
+                    f" the version of '{step.id}' that stands"
+                )
+        return tuple(absent)
 
     def place(
         self, step: Step, entries: Sequence[Entry], key: str, fresh: Sequence[File] = ()
@@ -200,6 +248,21 @@ class Outputs:
             changes.append(FileChange(path, before, after, mode))
         return changes
 
+    def take_special(self, paths: Sequence[str]) -> list[Entry]:
+        """Remove links and the like at these paths, after the targets of the links are stored."""
+        taken: list[Entry] = []
+
+        def keep(path: str, target: bytes) -> None:
+            taken.append(Entry(path, self._store.put(target), size=len(target)))
+
+        take_special(self._root, paths, keep)
+        return taken
+
+    def force(self, paths: Sequence[str], entries: Sequence[Entry], key: str) -> None:
+        """Let these paths hold exactly these files, whatever is in the way: all of it must be stored."""
+        clear(self._root, paths)
+        self.write(self.changes(paths, entries), key)
+
     def placed(self, key: str) -> None:
         """The event that names this change is stored: its journal is no longer needed."""
         forget(self._journal, key)
@@ -229,6 +292,14 @@ def edit_of(run: RunId, event: Event) -> str:
             return f"{run}.{event.step}.place"
         case _:
             return ""
+
+
+def _is_at(path: str, place: str) -> bool:
+    return path == place or path.startswith(f"{place}/")
+
+
+def _overlap(some: Sequence[str], others: Sequence[str]) -> bool:
+    return any(_is_at(one, other) or _is_at(other, one) for one in some for other in others)
 
 
 def _same(one: Entry | None, other: Entry | None) -> bool:

@@ -184,7 +184,10 @@ def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     for path in outputs.recover(lambda key: key in recorded):
         world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
     bench = Bench(world, state, survey, outputs)
-    return [bench.lost(started, INTERRUPTED, world.clock()) for started in state.running.values()]
+    return [
+        bench.lost(started, INTERRUPTED, world.clock(), unwatched=True)
+        for started in state.running.values()
+    ]
 
 
 def _events(world: World, run: RunId) -> Iterable[Event]:
