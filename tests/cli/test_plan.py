@@ -396,6 +396,8 @@ def test_a_run_shows_its_plan_and_asks_at_a_terminal(project: Project) -> None:
     assert "Execute? [Y/n]" in seen
     assert not project.store.exists()
     code, seen = at_terminal(project, "", "run", "--dry-run")
+    assert (code, project.ran(), "Execute?" in seen) == (0, [], False)
+    code, seen = at_terminal(project, "", "run", "--show-plan")
     assert (code, project.ran()) == (0, ["a", "b"])
 
 
