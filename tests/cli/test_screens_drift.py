@@ -65,3 +65,20 @@ def test_a_persons_file_is_named_when_it_is_replaced(project: Project, screen: S
     project.write("notes.txt", "mine\n")
     screen("accept", "notes", "--from", "@-1", "--because", "x", name="accept-edited", modes=ONE)
     screen("run", "-j", "1", "--on-drift", "regenerate", name="run-regenerate", modes=ONE)
+
+
+def test_a_persons_version_that_is_refused_or_replaced(project: Project, screen: Screen) -> None:
+    guard = {"regex": {"pattern": "^[a-z]+\n$"}}
+    made = {"shell": "cat in.txt > notes.txt", "produces": "notes.txt", "inputs": ["in.txt"]}
+    project.plan({"notes": {**made, "guards": [guard]}})
+    project.write("in.txt", "one\n")
+    project.run()
+    project.write("notes.txt", "two words\n")
+    screen("run", name="edit-refused", modes=("80",))
+    screen("status", name="edit-refused-status", modes=ONE)
+    project.write("notes.txt", "mine\n")
+    project.run()
+    project.write("in.txt", "three\n")
+    screen("plan", name="version-replaced-plan")
+    screen("why", "notes", name="version-replaced-why", modes=ONE)
+    screen("run", name="version-replaced-run", modes=ONE)
