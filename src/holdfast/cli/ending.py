@@ -12,7 +12,7 @@ from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
@@ -61,9 +61,9 @@ def last_words(store: Store, state: State) -> dict[StepId, str]:
     """What the last attempt of each failed step was refused with, as far as it is still there."""
     words = {}
     for step_id, step in state.steps.items():
-        if step.phase == "failed" and step.fed and step.fed[-1].feedback is not None:
+        if step.phase == "failed" and step.said is not None:
             with suppress(IntegrityError):
-                words[step_id] = clean(store.get(step.fed[-1].feedback).decode("utf-8", "replace"))
+                words[step_id] = clean(store.get(step.said).decode("utf-8", "replace"))
     return words
 
 
@@ -84,7 +84,9 @@ def end_block(
     for step in state.steps.values():
         lines += choices(step.reason) if step.phase == "failed" and step.reason else []
     lines += _waiting(state)
-    if skipped := state.counts["skipped"] - state.unselected:
+    if state.status == "blocked":
+        lines += _blocked(state)
+    elif skipped := state.counts["skipped"] - state.unselected:
         lines.append(f"{SIGNS['skipped']} {_steps(skipped)} skipped because of that")
     if state.unselected:
         lines.append(f"{SIGNS['skipped']} {_steps(state.unselected)} not selected")
@@ -94,6 +96,20 @@ def end_block(
         )
     lines.append(again(f"next: {next_commands(state, driven=driven)}"))
     return [one_line(line) for line in lines]
+
+
+def _cut_off(state: State) -> list[StepId]:
+    """The selected steps that need one which was left out and would have to run."""
+    return [s for s in state.graph.order if state.steps[s].phase == "skipped" and state.may_run(s)]
+
+
+def _blocked(state: State) -> list[str]:
+    lines = []
+    for step_id in _cut_off(state)[:MOST_STEPS]:
+        reason = state.steps[step_id].reason
+        names = ", ".join(reason.because) if reason else ""
+        lines.append(f"! {step_id} needs {names}, which would have to run and is not selected")
+    return lines
 
 
 def _steps(count: int) -> str:
@@ -147,9 +163,12 @@ def next_commands(state: State, *, driven: bool = True) -> str:
     if state.status == "waiting":
         first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
         return f"holdfast why {named(first)} --run @    holdfast retry {named(first)}"
+    if state.status == "blocked" and (cut := _cut_off(state)):
+        return f"holdfast run -s +{named(cut[0])}    holdfast run"
     if state.status in {"paused", "limit", "blocked", "failed", "escalated"}:
         return "holdfast resume    holdfast status"
-    last = next((s for s in reversed(state.graph.order) if not state.graph.dependents.get(s)), None)
+    made = (s for s in reversed(state.graph.order) if state.steps[s].phase in COMPLETE)
+    last = next(made, None)
     if state.status == "completed" and last is not None:
         return f"holdfast show {named(last)}    holdfast plan"
     return "holdfast status    holdfast plan"

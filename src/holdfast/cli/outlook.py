@@ -376,7 +376,9 @@ def _totals(ahead: Ahead) -> list[str]:
         stand = "its one step stands" if total == 1 else f"all {total} steps stand"
         lines.append(f"Nothing to do: {stand}.")
     else:
-        lines.append(" · ".join(["Nothing to do", *_stops(ahead)]))
+        cut = [s for s, o in ahead.outlooks.items() if o.reason.code == "dependency_skipped"]
+        what = f"Cannot run {', '.join(cut[:5])}: add what it needs, -s +{cut[0]}" if cut else ""
+        lines.append(" · ".join([what or "Nothing to do", *_stops(ahead)]))
     if reused and (sure or maybe):
         saved = f", saves ~{rough(estimate.saved)}" if estimate.saved else ""
         lines.append(f"Reuses {reused} of {total} ({reused * 100 // total} %){saved}")

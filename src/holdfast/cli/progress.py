@@ -195,7 +195,9 @@ class Teller:
 
 def _skipped(event: StepsSkipped) -> list[str]:
     lines = [
-        f"{SIGNS['skipped']} {item.step}: skipped, needs '{item.because}'"
+        f"{SIGNS['skipped']} {item.step}: not selected"
+        if item.code == "not_selected"
+        else f"{SIGNS['skipped']} {item.step}: skipped, needs '{item.because}'"
         for item in event.items[:MOST_SKIPPED]
     ]
     rest = len(event.items) - MOST_SKIPPED

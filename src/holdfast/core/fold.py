@@ -249,6 +249,7 @@ def _attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
         step.rejections += 1
     step.last = Reason("guard_fatal" if event.fatal else "guard_rejected", (event.guard,))
     step.log = event.log
+    step.said = event.feedback
     step.fed = (*step.fed, Fed(event.digest, event.guard, event.feedback))
 
 
@@ -259,6 +260,7 @@ def _attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
     _back_to_pending(state, event.step, step)
     step.rejections += 1
     step.last, step.log = Reason(event.code), event.log
+    step.said = event.feedback
     step.fed = (*step.fed, Fed(None, "", event.feedback))
 
 
@@ -269,6 +271,7 @@ def _attempt_lost(state: State, event: AttemptLost, at: int) -> None:
     if event.code != INTERRUPTED:  # the engine's death is not the step's fault, nor was it seen
         step.losses += 1
         _spend(step, at, 0)
+    step.said = event.feedback
     step.last, step.log = Reason(event.code), event.log
 
 

@@ -41,6 +41,7 @@ class StepState:
     running: AttemptStarted | None = None
     last: Reason | None = None  # how the last attempt ended, if it did not count
     fed: tuple[Fed, ...] = ()
+    said: Digest | None = None  # what the last attempt that did not count was ended with, as a blob
     log: Digest | None = None
     started_at: int = 0
     duration_ms: int = 0  # of the attempt that was accepted
