@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 import holdfast
+from tests.cli.zygote import Ended, can_fork, zygote
 
 DEADLINE = 60.0
 COMMAND = [sys.executable, "-m", "holdfast"]
@@ -42,6 +43,10 @@ def _library() -> dict[str, str]:
 
 
 LIBRARY = _library()
+
+
+def _decoded(ended: Ended) -> tuple[int, str, str]:
+    return ended.code, ended.out.decode(), ended.err.decode()
 
 
 class Answer(NamedTuple):
@@ -180,16 +185,19 @@ class Project:
         stdin: bytes = b"",
     ) -> Answer:
         """One command, to its end."""
+        whole = self.environment(env)
+        if can_fork(whole, env or {}):
+            return Answer(*_decoded(zygote().run(words, cwd or self.root, whole, stdin)))
         done = subprocess.run(
             [*COMMAND, *words],
             cwd=cwd or self.root,
-            env=self.environment(env),
+            env=whole,
             input=stdin,
             capture_output=True,
             timeout=120,
             check=False,
         )
-        return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return Answer(*_decoded(Ended(done.returncode, done.stdout, done.stderr)))
 
     def _as_run(self, words: Iterable[str], env: Mapping[str, str] | None) -> Run:
         answer = self.call(*words, "--json", env=env)
