@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Function = Callable[..., object]
 STORE_NAME = ".holdfast"
+_VERSION_AT = 60  # where a SQLite file holds the version of its tables
 
 
 def now_ms() -> int:
@@ -60,6 +61,24 @@ def open_store(
     from holdfast.store.sqlite import SqliteStore
 
     return SqliteStore.open(location, create=create, readonly=readonly, say=say)
+
+
+def has_store(location: str) -> bool:
+    """Whether a store was made here. Most tell it by the first page of their file, without opening it."""
+    try:
+        with open(os.path.join(location, "state.db"), "rb") as file:
+            head = file.read(_VERSION_AT + 4)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return False
+    except OSError as error:
+        raise StoreError(f"'{location}' cannot be read: {error.strerror}") from error
+    if any(head[_VERSION_AT:]):
+        return True
+    try:  # all of it may still be in the write-ahead log
+        open_store(location, readonly=True).close()
+    except UsageError:
+        return False
+    return True
 
 
 def _guard_kinds(plan: Plan) -> set[str]:

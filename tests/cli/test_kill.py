@@ -216,3 +216,12 @@ def test_an_engine_that_is_taken_for_dead_still_keeps_others_out(project: Projec
     kill(engine)
     project.open("go")
     assert project.run("--poll", "0.05").code == 0, "the lock ended with its process"
+
+
+def test_a_store_whose_making_was_cut_off_counts_as_none(project: Project) -> None:
+    project.plan({"s": {"shell": project.sh()}})
+    project.store.mkdir()
+    (project.store / "state.db").touch()
+    assert "first time" in project.ok("plan").out
+    assert project.run().code == 0
+    assert project.ran() == ["s"]

@@ -64,8 +64,8 @@ class Place:
         return wire.open_store(self.location, create=create, readonly=readonly, say=talk)
 
     def exists(self) -> bool:
-        """Whether there is a store already."""
-        return os.path.isfile(os.path.join(self.location, "state.db"))
+        """Whether there is a store already: made whole, not only begun by a process that was killed."""
+        return wire.has_store(self.location)
 
 
 def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
