@@ -468,3 +468,21 @@ def test_the_files_of_a_produced_directory_drift_one_by_one(project: Project) ->
     assert project.run().codes == {"a": "amended"}
     assert "d/extra" in project.ok("show", "a").out
     assert Path(project.root / "d/extra").read_text() == "mine too\n"
+
+
+def test_a_standing_version_is_named_when_an_earlier_one_stands_again(project: Project) -> None:
+    def plan(word: str) -> None:
+        project.plan({"a": {"shell": f"echo {word} > out.txt", "produces": "out.txt"}})
+
+    plan("one")
+    project.run()
+    plan("two")
+    project.run()
+    project.write("out.txt", "mine\n")
+    project.run()
+    plan("one")
+    back = project.run()
+    assert project.read("out.txt") == "one\n"
+    assert "your 'out.txt' is kept (an earlier version stands again): holdfast show" in back.err
+    digest = back.err.split("holdfast show ")[1].split()[0]
+    assert project.shown(digest) == b"mine\n"

@@ -405,10 +405,11 @@ def _stops(ahead: Ahead) -> list[str]:
     stuck = sum(outlook.is_stuck for outlook in ahead.outlooks.values())
     left_out = sum(outlook.is_left_out for outlook in ahead.outlooks.values())
     waits = ahead.count("wait") - stuck - left_out
+    unselected = sum(o.reason.code == "not_selected" for o in ahead.outlooks.values())
     return [
         *([f"{waits} wait{'s' if waits == 1 else ''} for a person"] if waits else []),
         *([f"{stuck} cannot run"] if stuck else []),
-        *([f"{left_out} not selected"] if left_out else []),
+        *([f"{unselected} not selected"] if unselected else []),
     ]
 
 

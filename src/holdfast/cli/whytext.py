@@ -83,7 +83,7 @@ def otherwise(
 ) -> str:
     """What would be reused, if what changed had not; nothing if there is nothing to reuse."""
     artifact, took = kept
-    if outlook.decision in {"reuse", "wait"} or artifact is None:
+    if outlook.decision in {"reuse", "wait"} or artifact is None or not artifact.reusable:
         return ""
     code = outlook.reason.code
     if code in _INSTEAD:

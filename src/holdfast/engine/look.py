@@ -176,12 +176,16 @@ class Looker:
     def _restored(self, step: Step, artifact: Artifact, look: Look) -> Look:
         entries = self._outputs.wanted(step, artifact.digest, artifact.form)
         key = f"{self._state.run}.{step.id}.place"
+        there = self._outputs.read(step)
+        theirs = self._outputs.written_by_people(step, there, partial(self._known, step))
         try:
             paths = self._outputs.place(step, entries, key)
         except EditError:
             if self._drift(step, artifact).state != "equal":  # else a joined engine did the same
                 raise
             return look
+        replaced = [entry for entry in there if entry.path in theirs and entry.path in paths]
+        tell_kept(self._world, step, replaced, "an earlier version stands again")
         placed = OutputsPlaced(step.id, artifact.digest, artifact.form, paths)
         return look._replace(placed=placed, key=key)
 
