@@ -1,0 +1,184 @@
+"""Records a history: `python -m tests.histories.record NAME` plays a scenario and writes what is stored.
+
+A recorded file is never written again: it is what a released version left on somebody's disk. A new
+feature gets a new scenario and a new file.
+"""
+
+import base64
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import apsw
+
+from tests.cli.project import Project, finish, kill, until
+
+GOLDEN = Path(__file__).parent / "golden"
+_PLACE = 1 << 40
+
+
+def basic(project: Project) -> None:
+    """Run, reuse, a change, early cutoff, a file put back, a version of a person's."""
+    project.write("in.txt", "1\n")
+    steps = {
+        "a": {"shell": "cat in.txt", "inputs": "in.txt"},
+        "b": {"shell": "wc -c < $HOLDFAST_INPUTS/a > b.txt", "needs": "a", "produces": "b.txt"},
+        "c": {"shell": "cat b.txt", "needs": "b", "reuse": "content"},
+    }
+    project.plan(steps)
+    project.run()
+    project.run()
+    project.write("in.txt", "2\n")
+    project.run()
+    (project.root / "b.txt").unlink()
+    project.run()
+    project.write("b.txt", "mine\n")
+    project.run()
+
+
+def failures(project: Project) -> None:
+    """Rejected, failed, lost, skipped, left out, tried again, resumed."""
+    project.plan(
+        {
+            "ok": {"shell": "echo ok"},
+            "picky": {
+                "shell": 'echo "$HOLDFAST_ATTEMPT"',
+                "retries": 1,
+                "guards": [{"regex": {"pattern": "2"}}],
+            },
+            "bad": {"shell": "test -e flag", "needs": "ok"},
+            "slow": {"shell": "sleep 5", "timeout": "1s", "needs": "ok"},
+            "after": {"shell": "echo after", "needs": ["bad", "slow"]},
+        }
+    )
+    project.run()
+    project.write("flag", "")
+    project.resume()
+    project.run("-s", "picky")
+
+
+def held(project: Project) -> None:
+    """Killed within an external effect: held, then repeated by a person; stopped; superseded."""
+    project.plan(
+        {
+            "send": {"shell": _waits("go"), "effects": "external"},
+            "after": {"shell": "echo after", "needs": "send"},
+        }
+    )
+    engine = project.start("run", "--yes")
+    until(lambda: project.has("go.begun"))
+    kill(engine)
+    project.resume("--yes")
+    project.write("go", "")
+    project.retry("send", "--yes")
+    project.plan({"wait": {"shell": _waits("more")}, "next": {"shell": "true"}})
+    engine = project.start("run", "-j", "1")
+    until(lambda: project.has("more.begun"))
+    project.ok("stop")
+    until(lambda: "stop_requested" in str(stored(project, project.store)["journals"]))
+    project.write("more", "")
+    finish(engine)
+    project.run()
+
+
+def _waits(name: str) -> str:
+    """A shell line that says that it began, and ends when it is let go."""
+    return f"touch {name}.begun; n=0; until [ -e {name} ] || [ $n -gt 600 ]; do n=$((n+1)); sleep 0.05; done"
+
+
+def people(project: Project) -> None:
+    """Amended, accepted, undone, pinned, unpinned, purged, imported, collected."""
+    project.write("in.txt", "1\n")
+    project.plan(
+        {
+            "a": {"shell": "cat in.txt > a.txt", "inputs": "in.txt", "produces": "a.txt"},
+            "secret": {"shell": "echo hush"},
+        }
+    )
+    first = project.run()
+    project.write("in.txt", "2\n")
+    project.ok("accept", "a", "--from", first.id, "--because", "wording only")
+    project.run()
+    project.write("mine.txt", "mine\n")
+    project.ok("amend", "secret", "mine.txt", "--because", "better")
+    project.run()
+    project.ok("undo", "a")
+    project.run()
+    project.ok("pin", "@", "--because", "kept")
+    project.ok("pin", "@", "--remove")
+    project.ok("purge", first.digests["secret"] or "", "--because", "a secret", "--yes")
+    project.ok("export", "@", str(project.folder / "run.zip"))
+    for _ in range(2):
+        project.run("--force")
+    project.ok("gc", "--keep", "0s", "--keep-runs", "1", "--yes")
+    other = project.folder / "other"
+    project.ok("export", "@", str(project.folder / "other.zip"))
+    project.ok("import", str(project.folder / "run.zip"), "--store", str(other))
+
+
+class Ann(Project):
+    """A project of somebody who has a name on every machine."""
+
+    def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        return {**super().environment(extra), "LOGNAME": "ann"}
+
+
+SCENARIOS: dict[str, Callable[[Project], None]] = {
+    "basic": basic,
+    "failures": failures,
+    "held": held,
+    "people": people,
+}
+
+
+def stored(project: Project, place: Path) -> dict[str, object]:
+    """The journals of a store as they lie there, and the contents that are in its database."""
+    database = apsw.Connection(str(place / "state.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    journals = {}
+    for number, name in database.execute("SELECT id, name FROM journal ORDER BY id"):
+        rows = database.execute(
+            "SELECT place, at, kind, body, hash FROM event WHERE place > ? AND place < ? ORDER BY place",
+            (number * _PLACE, (number + 1) * _PLACE),
+        )
+        journals[name] = [
+            [at - number * _PLACE, when, kind, body, chain.hex()]
+            for at, when, kind, body, chain in rows
+        ]
+    runs = [
+        list(row)
+        for row in database.execute(
+            "SELECT run.id, project, name, number, imported FROM run"
+            " JOIN line ON line.id = run.line ORDER BY number"
+        )
+    ]
+    contents = {
+        digest.hex(): base64.b64encode(content).decode()
+        for digest, content in database.execute("SELECT digest, content FROM blob ORDER BY digest")
+    }
+    database.close()
+    states = {
+        row[0]: project.ok("status", row[0], "--store", str(place), "--json").json for row in runs
+    }
+    return {"journals": journals, "runs": runs, "contents": contents, "states": states}
+
+
+def main(name: str) -> None:
+    """Play one scenario and write its file; an existing one is left as it is."""
+    target = GOLDEN / f"{name}.json"
+    if target.exists():
+        sys.exit(f"{target} is there already, and a history is never written again")
+    with tempfile.TemporaryDirectory() as folder:
+        project = Ann(Path(folder))
+        SCENARIOS[name](project)
+        found = {"main": stored(project, project.store)}
+        other = project.folder / "other"
+        if other.exists():
+            found["other"] = stored(project, other)
+        project.end()
+    target.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
