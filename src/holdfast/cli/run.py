@@ -158,10 +158,8 @@ def run(
 
     PLAN may be a preview that 'holdfast plan -o' saved: then exactly that is run, or nothing.
     """
-    if fail_fast and keep_going:
-        raise UsageError("--fail-fast and --keep-going contradict each other")
-    if force and incremental:
-        raise UsageError("--force and --incremental contradict each other")
+    _exclude(fail_fast, keep_going, "--fail-fast and --keep-going")
+    _exclude(force, incremental, "--force and --incremental")
     if watching and (detach or key or manner["as_json"]):
         raise UsageError("--watch goes with none of --detach, --key and --json")
     saved = find_saved(plan)
@@ -179,24 +177,32 @@ def run(
         fail_fast=fail_fast,
         select=selected_steps(where, loaded, selected, excluded),
     )
-    yes = bool(manner["yes"])
-    agreed = agree(where, loaded, options, asked, manner)
-    if agreed is None:
+    yes = bool(manner["yes"]) or saved is not None
+    if (agreed := agree(where, loaded, options, asked, manner)) is None:
         return 0
     if not key:
-        leave_earlier(where, loaded.plan, yes=yes or saved is not None)
+        leave_earlier(where, loaded.plan, yes=yes)
     manner["yes"] = True
     if detach:
         _check_secrets(loaded.plan, _manner(manner).secrets)
         return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
-    if not watching:
-        return _start(where, loaded.plan, agreed, manner, key, removed)
-    later = replace(agreed, force=False, force_steps=())
-    begun: list[int] = []
+    if watching:
+        return _watched(where, agreed, manner, removed)
+    return _start(where, loaded.plan, agreed, manner, key, removed)
+
+
+def _exclude(one: bool, other: bool, names: str) -> None:
+    if one and other:
+        raise UsageError(f"{names} contradict each other")
+
+
+def _watched(where: Place, options: Options, manner: dict[str, object], removed: str) -> int:
+    """Run now as asked, and then again as things change; what was forced is forced once."""
+    later = replace(options, force=False, force_steps=())
+    rounds = iter([options])
 
     def again() -> int:
-        begun.append(1)
-        chosen = agreed if len(begun) == 1 else later
+        chosen = next(rounds, later)
         return _start(where, where.load().plan, chosen, manner, "", removed)
 
     return watch(where, later, again)
