@@ -260,3 +260,20 @@ def test_what_a_person_wrote_stays_when_nothing_else_has_it(project: Project) ->
     for text in (b"mine\n", b"replaced\n"):
         project.ok("purge", hashlib.sha256(text).hexdigest(), "--because", "no", "--yes")
     assert goes(looked(project, keep_ms=0)) == [adopted, replaced], "nothing is left to keep"
+
+
+def test_an_edit_that_a_changed_step_replaced_stays(project: Project) -> None:
+    def plan(word: str) -> None:
+        project.plan({"a": {"shell": f"echo {word} > a.txt", "produces": "a.txt"}})
+
+    plan("one")
+    run_here(project)
+    project.write("a.txt", "mine\n")
+    plan("two")
+    replaced = run_here(project)
+    for word in ("three", "four"):
+        plan(word)
+        run_here(project)
+    age(project)
+    assert why(looked(project, keep_ms=0))[replaced.run] == "written"
+    assert "kept: what you wrote to a.txt (r-" in project.ok("gc", "--dry-run", "--keep", "0s").out

@@ -217,10 +217,11 @@ class Looker:
         if choice.reason.code == "output_modified" and adopts:
             return self._adoption(step, started, blobs)
         if kept is not None and kept.entries:
-            self._tell_replaced(step, probed, kept.entries)
+            edited = self._tell_replaced(step, probed, kept.entries)
+            started = replace(started, edited=edited)
         return started, blobs
 
-    def _tell_replaced(self, step: Step, probed: Probed, there: Sequence[Entry]) -> None:
+    def _tell_replaced(self, step: Step, probed: Probed, there: Sequence[Entry]) -> tuple[str, ...]:
         """Say, once for each content, what a person wrote that this attempt will be put in the place of."""
         known = partial(self._known, step)
         stood = self._outputs.written_by_people(step, there, known)
@@ -228,6 +229,7 @@ class Looker:
         files = [e for e in there if e.path in edited and (e.path, e.digest) not in self._told]
         self._told.update((entry.path, entry.digest) for entry in files)
         tell_kept(self._world, step, files, "it is made again")
+        return tuple(entry.path for entry in files)
 
     def _adoption(
         self, step: Step, started: AttemptStarted, blobs: Blobs

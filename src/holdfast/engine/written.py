@@ -29,6 +29,8 @@ def written_in(event: Event) -> Wrote | None:
     if isinstance(event, AttemptStarted):
         if event.source == "human" and event.reguard is not None:
             return Wrote(event.step, event.reguard, event.form, event.own_ref)
+        if event.edited and event.before is not None:
+            return Wrote(event.step, event.before, "tree", paths=event.edited)
         if event.reason.code == "output_modified" and event.before is not None:
             return Wrote(event.step, event.before, "tree", paths=event.reason.because)
     if isinstance(event, AttemptAccepted) and event.kept is not None:

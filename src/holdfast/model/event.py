@@ -92,7 +92,8 @@ class AttemptStarted:
     `before` is the manifest of what lay at the output paths of a step that works in the project directory,
     so that they can be put back. `reguard` names content that is only guarded, not made: an accepted
     artifact under changed guards, or what a person wrote in its place (`source` says which). `reusable`
-    is false when a part of the key could not be computed.
+    is false when a part of the key could not be computed. `edited` names the files of `before` that a
+    person wrote.
     """
 
     step: StepId
@@ -107,6 +108,7 @@ class AttemptStarted:
     form: Form = "bytes"
     source: Source = "generated"
     reusable: bool = True
+    edited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
