@@ -39,10 +39,10 @@ def svg_of(project: Project, *words: str) -> ET.Element:
 
 
 def test_screens(diamond: Project, screen: Screen) -> None:
-    screen("graph", name="graph-no-run", modes=("plain",))
+    screen("graph", name="graph-no-run")
     diamond.call("run")
     screen("graph", name="graph-after-run")
-    screen("graph", "--depth", "1", name="graph-depth", modes=("80",))
+    screen("graph", "--depth", "1", name="graph-depth")
     screen("graph", "--format", "mermaid", name="graph-mermaid", modes=("plain",))
     screen("graph", "--format", "dot", name="graph-dot", modes=("plain",))
     screen("graph", "--format", "svg", name="graph-svg", modes=("plain",))

@@ -110,10 +110,9 @@ def test_without_git_there_is_no_ignore_file(project: Project) -> None:
 
 
 def test_screens(project: Project, screen: Screen) -> None:
-    for mode in ("plain", "80"):
-        screen("init", mode, name=f"init-{mode}", modes=(mode,))
+    screen("init", "fresh", name="init")
     project.write("taken/plan.yaml", "mine")
-    screen("init", "taken", name="init-taken", modes=("plain",))
+    screen("init", "taken", name="init-taken")
 
 
 def test_the_wheel_carries_every_file_of_every_template(tmp_path: Path) -> None:

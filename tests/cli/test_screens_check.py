@@ -25,7 +25,7 @@ steps:
 
 def test_a_plan_with_nothing_wrong(project: Project, screen: Screen) -> None:
     project.write("plan.yaml", GOOD)
-    screen("check", name="check-good", modes=("80",))
+    screen("check", name="check-good")
 
 
 def test_a_field_that_is_not_there(project: Project, screen: Screen) -> None:
@@ -43,7 +43,7 @@ def test_everything_that_is_wrong_at_once(project: Project, screen: Screen) -> N
         "  loop: {run: x, with: {v: '${{ steps.back.output }}'}}\n"
         "  back: {run: x, needs: [loop], produces: ../out}\n",
     )
-    screen("check", name="check-everything", modes=("80",))
+    screen("check", name="check-everything")
 
 
 def test_a_long_line_with_wide_characters_and_tabs(project: Project, screen: Screen) -> None:
@@ -55,7 +55,7 @@ def test_a_long_line_with_wide_characters_and_tabs(project: Project, screen: Scr
         "  b: {run: x, with: {v: 'é\u0301日本 ${{ params.topic }}'}}\n"
         '  c: {run: x, with: {v: "a\tb\tc ${{ params.topic }}"}}\n',
     )
-    screen("check", name="check-wide", modes=("80", "120"))
+    screen("check", name="check-wide")
 
 
 def test_a_long_message_goes_on_below(project: Project, screen: Screen) -> None:
@@ -69,14 +69,14 @@ def test_a_long_message_goes_on_below(project: Project, screen: Screen) -> None:
             },
         }
     )
-    screen("check", name="check-long", modes=("plain", "80"))
+    screen("check", name="check-long")
 
 
 def test_warnings_are_shown_and_do_not_refuse(project: Project, screen: Screen) -> None:
     project.write(
         "plan.yaml", "name: odd\nsteps:\n  a: {run: make && make test, idempotent: true}\n"
     )
-    screen("check", name="check-warnings", modes=("plain",))
+    screen("check", name="check-warnings")
 
 
 def test_guards_that_can_never_judge(project: Project, screen: Screen) -> None:

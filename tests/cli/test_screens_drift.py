@@ -5,8 +5,6 @@ import json
 from tests.cli.project import Project
 from tests.cli.screens import Screen
 
-ONE = ("plain",)
-
 
 def two_versions(project: Project) -> None:
     notes = {"shell": "printf 'one\ntwo\n' > notes.txt", "produces": "notes.txt"}
@@ -43,28 +41,26 @@ def test_diff_of_attempts(project: Project, screen: Screen) -> None:
 def test_guard(project: Project, screen: Screen) -> None:
     two_versions(project)
     screen("guard", "notes", name="guard-rejects")
-    screen("guard", "facts", name="guard-none", modes=ONE)
+    screen("guard", "facts", name="guard-none")
 
 
 def test_accept_and_undo(project: Project, screen: Screen) -> None:
     two_versions(project)
     screen("undo", "@", "--dry-run", name="undo-dry-run")
-    screen(
-        "accept", "notes", "--from", "@-1", "--because", "wording only", name="accept", modes=ONE
-    )
-    screen("why", "notes", name="accept-why", modes=ONE)
+    screen("accept", "notes", "--from", "@-1", "--because", "wording only", name="accept")
+    screen("why", "notes", name="accept-why")
     project.run("-j", "1")
-    screen("status", name="accept-status", modes=ONE)
-    screen("undo", "notes", name="undo-acceptance", modes=ONE)
+    screen("status", name="accept-status")
+    screen("undo", "notes", name="undo-acceptance")
     project.write("notes.txt", "mine\n")
-    screen("undo", "@-1", name="undo-run", modes=("80",))
+    screen("undo", "@-1", name="undo-run")
 
 
 def test_a_persons_file_is_named_when_it_is_replaced(project: Project, screen: Screen) -> None:
     two_versions(project)
     project.write("notes.txt", "mine\n")
-    screen("accept", "notes", "--from", "@-1", "--because", "x", name="accept-edited", modes=ONE)
-    screen("run", "-j", "1", "--on-drift", "regenerate", name="run-regenerate", modes=ONE)
+    screen("accept", "notes", "--from", "@-1", "--because", "x", name="accept-edited")
+    screen("run", "-j", "1", "--on-drift", "regenerate", name="run-regenerate")
 
 
 def test_a_persons_version_that_is_refused_or_replaced(project: Project, screen: Screen) -> None:
@@ -74,11 +70,11 @@ def test_a_persons_version_that_is_refused_or_replaced(project: Project, screen:
     project.write("in.txt", "one\n")
     project.run()
     project.write("notes.txt", "two words\n")
-    screen("run", name="edit-refused", modes=("80",))
-    screen("status", name="edit-refused-status", modes=ONE)
+    screen("run", name="edit-refused")
+    screen("status", name="edit-refused-status")
     project.write("notes.txt", "mine\n")
     project.run()
     project.write("in.txt", "three\n")
     screen("plan", name="version-replaced-plan")
-    screen("why", "notes", name="version-replaced-why", modes=ONE)
-    screen("run", name="version-replaced-run", modes=ONE)
+    screen("why", "notes", name="version-replaced-why")
+    screen("run", name="version-replaced-run")

@@ -37,23 +37,23 @@ def lay(project: Project) -> None:
 def test_what_maintenance_shows(project: Project, screen: Screen) -> None:
     lay(project)
     screen("history")
-    screen("history", "--failed", "--since", "0s", name="history-none", modes=("plain",))
-    screen("ls", "--long", modes=("plain", "80"))
+    screen("history", "--failed", "--since", "0s", name="history-none")
+    screen("ls", "--long")
     screen("gc", "--keep", "0s", "--dry-run", name="gc")
-    screen("gc", name="gc-nothing", modes=("plain",))
+    screen("gc", name="gc-nothing")
     project.ok("pin", "@-1", "--because", "what we shipped in spring")
-    screen("pin", "fetch", modes=("plain",))
-    screen("pin", "--list", name="pin-list", modes=("plain", "80"))
+    screen("pin", "fetch")
+    screen("pin", "--list", name="pin-list")
     project.ok("export", "@", "run.zip")
-    screen("import", "run.zip", name="import-known", modes=("80",))
-    screen("import", "plan.yaml", name="import-foreign", modes=("80",))
+    screen("import", "run.zip", name="import-known")
+    screen("import", "plan.yaml", name="import-foreign")
 
 
 def test_what_a_purge_shows(project: Project, screen: Screen) -> None:
     project.plan({"fetch": {"shell": "echo secret"}})
     digest = run_here(project).steps[StepId("fetch")].digest
     assert digest is not None
-    screen("purge", digest[:12], "--because", "a password", name="purge-unasked", modes=("80",))
+    screen("purge", digest[:12], "--because", "a password", name="purge-unasked")
     words = ("purge", digest[:12], "--because", "a password", "--yes")
-    screen(*words, name="purge", modes=("80",))
-    screen("show", "fetch", name="show-purged", modes=("plain",))
+    screen(*words, name="purge")
+    screen("show", "fetch", name="show-purged")

@@ -7,8 +7,6 @@ import pytest
 from tests.cli.project import Project
 from tests.cli.screens import Screen
 
-PLAIN = ("plain",)
-
 
 def kelp(project: Project, **changes: dict[str, Any]) -> None:
     """Notes are cleaned, counted and reported on."""
@@ -43,12 +41,12 @@ def test_the_first_time_there_is_no_store_yet(project: Project, screen: Screen) 
 def test_from_nothing_to_do_to_one_input_and_forced(project: Project, screen: Screen) -> None:
     kelp(project, count={"reuse": "content"})
     project.run("--yes")
-    screen("plan", name="nothing", modes=("plain", "80"))
+    screen("plan", name="nothing")
     project.write("notes/tides.txt", "tides pull twice a day\n")
     screen("plan", name="input")
-    screen("plan", "-v", name="verbose", modes=("plain", "80"))
-    screen("plan", "-vv", name="digests", modes=("80",))
-    screen("plan", "--force-node", "clean-storms", name="forced", modes=PLAIN)
+    screen("plan", "-v", name="verbose")
+    screen("plan", "-vv", name="digests")
+    screen("plan", "--force-node", "clean-storms", name="forced")
 
 
 @pytest.mark.req("R52", "R53", "R57")
@@ -56,11 +54,11 @@ def test_drift_and_a_step_that_left(project: Project, screen: Screen) -> None:
     kelp(project)
     project.run("--yes")
     project.write("report.md", "my own words\n")
-    screen("plan", name="edited", modes=("plain", "80"))
-    screen("plan", "--on-drift", "fail", name="edited-fail", modes=("80",))
+    screen("plan", name="edited")
+    screen("plan", "--on-drift", "fail", name="edited-fail")
     project.plan({"count": {"shell": "echo 3"}}, name="kelp")
-    screen("plan", name="removed", modes=("plain", "80"))
-    screen("run", "--diff-plan", name="diff-plan", modes=("80",))
+    screen("plan", name="removed")
+    screen("run", "--diff-plan", name="diff-plan")
 
 
 def test_many_steps_share_rows(project: Project, screen: Screen) -> None:
@@ -70,14 +68,14 @@ def test_many_steps_share_rows(project: Project, screen: Screen) -> None:
     steps["book"] = {"shell": "echo 1", "needs": ["page-00", "page-37"]}
     project.plan(steps)
     project.write("in.txt", "1")
-    screen("plan", name="forty", modes=("plain", "80"))
+    screen("plan", name="forty")
     project.run("-q")
     project.write("in.txt", "2")
-    screen("plan", name="forty-again", modes=("80",))
+    screen("plan", name="forty-again")
 
 
 def test_a_saved_preview_that_is_stale(project: Project, screen: Screen) -> None:
     kelp(project)
     project.ok("plan", "-o", "review.plan.json")
     kelp(project, count={"prompt": "count well"})
-    screen("run", "review.plan.json", name="stale", modes=("80",))
+    screen("run", "review.plan.json", name="stale")

@@ -31,19 +31,19 @@ def story(project: Project, *, good: bool = True) -> None:
 
 def test_a_first_run_and_one_that_reuses(project: Project, screen: Screen) -> None:
     story(project)
-    screen("run", "-j", "1", name="run-first", modes=("plain",))
-    screen("run", "-j", "1", name="run-reused", modes=("plain",))
+    screen("run", "-j", "1", name="run-first")
+    screen("run", "-j", "1", name="run-reused")
     project.write("words.txt", "two\n")
-    screen("run", "-j", "1", name="run-again", modes=("80",))
-    screen("status", name="status-completed", modes=("120",))
+    screen("run", "-j", "1", name="run-again")
+    screen("status", name="status-completed")
 
 
 def test_a_run_that_fails_and_is_resumed(project: Project, screen: Screen) -> None:
     story(project, good=False)
-    screen("run", "-j", "1", name="run-failed", modes=("80",))
-    screen("status", name="status-failed", modes=("80",))
-    screen("resume", "-j", "1", name="resume-failed", modes=("plain",))
-    screen("run", "-q", "-j", "1", name="run-quiet", modes=("plain",))
+    screen("run", "-j", "1", name="run-failed")
+    screen("status", name="status-failed")
+    screen("resume", "-j", "1", name="resume-failed")
+    screen("run", "-q", "-j", "1", name="run-quiet")
     screen("status", "--output", "a11y", name="status-a11y", modes=("plain",))
 
 
@@ -59,8 +59,8 @@ def test_a_run_that_waits_for_a_person(project: Project, screen: Screen) -> None
         }
     )
     kill(project.begun_by("run", "--yes", step="send"))
-    screen("resume", "--yes", name="resume-held", modes=("80",))
-    screen("status", name="status-waiting", modes=("plain",))
+    screen("resume", "--yes", name="resume-held")
+    screen("status", name="status-waiting")
 
 
 @pytest.mark.req("R87")
@@ -75,9 +75,9 @@ def test_a_run_that_was_killed(project: Project, screen: Screen) -> None:
     engine = project.begun_by("run", step="b")
     screen("status", name="status-running", modes=("80",))
     kill(engine)
-    screen("status", name="status-killed", modes=("plain",))
+    screen("status", name="status-killed")
     project.open("go")
-    screen("resume", name="resume-killed", modes=("plain",))
+    screen("resume", name="resume-killed")
 
 
 @pytest.mark.req("R87", "R110")
@@ -91,7 +91,7 @@ def test_the_states_of_a_run_and_what_they_exit_with(project: Project, screen: S
     resumed = project.resume()
     assert "▸ a: attempt 1 was interrupted after " in resumed.err
     assert (resumed.code, resumed.data["status"]) == (0, "completed")
-    screen("run", "--key", "once", name="run-key-again", modes=("plain",))
+    screen("run", "--key", "once", name="run-key-again")
 
 
 def test_a_voice(project: Project, screen: Screen) -> None:
@@ -103,4 +103,4 @@ def test_many_steps_fit_on_a_screen(project: Project, screen: Screen) -> None:
     steps = {f"part-{n:02}": {"shell": f"echo {n}"} for n in range(24)}
     project.plan({**steps, "all": {"shell": "exit 4", "needs": ["part-00"]}})
     project.call("run", "-q")
-    screen("status", name="status-many", modes=("80",))
+    screen("status", name="status-many")

@@ -238,7 +238,7 @@ def resume(
     assert state is not None
     if state.ended:
         raise UsageError(
-            f"run {found} is {state.status}; there is nothing to resume", hint="holdfast run"
+            f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
     for line in resume_lines(state):
         talk(line)
@@ -408,9 +408,11 @@ def stop(
         state = read_state(with_store, found)
         assert state is not None
         if state.status != "running":
-            raise UsageError(f"run {found} is {state.status}, not running")
+            raise UsageError(f"run {short(found)} is {state.status}, not running")
         if not wire.is_driven(with_store, state):
-            raise UsageError(f"the engine of run {found} is gone already", hint="holdfast resume")
+            raise UsageError(
+                f"the engine of run {short(found)} is gone already", hint="holdfast resume"
+            )
         _request_stop(with_store, state, now=now)
     finally:
         with_store.close()

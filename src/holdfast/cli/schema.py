@@ -16,7 +16,7 @@ SHAPES = ("plan", "preview", "run", "events")
 
 @click.command(
     epilog="\b\nExample:\n  holdfast schema plan -o plan.schema.json\n"
-    "  # then, first in plan.yaml:  # yaml-language-server: $schema=plan.schema.json"
+    "  # first line of plan.yaml: # yaml-language-server: $schema=plan.schema.json"
 )
 @click.argument("shape", type=click.Choice(SHAPES))
 @click.option("-o", "--out", "file", metavar="FILE", help="Write it to a file instead of stdout.")
