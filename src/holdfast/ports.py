@@ -118,6 +118,15 @@ class Stat(NamedTuple):
     inode: int
 
 
+class Raw(NamedTuple):
+    """An event as it lies there: its kind and its text."""
+
+    seq: int
+    at: int
+    kind: str
+    body: str
+
+
 class Facts(Protocol):
     """What happened, to be read: journals, runs and contents, of a store or of an export."""
 
@@ -142,6 +151,9 @@ class Store(Facts, Protocol):
 
     def last(self, journal: str) -> int:
         """The last sequence number of a journal; 0 if there is none."""
+
+    def raw(self, journal: str) -> Iterator[Raw]:
+        """The events of a journal as they lie there, in order; nothing is checked."""
 
     def end(self, journal: str) -> tuple[int, Digest]:
         """The last sequence number of a journal and the hash of its chain there."""

@@ -25,6 +25,7 @@ from holdfast.ports import (
     Job,
     Outcome,
     Owner,
+    Raw,
     RunRow,
     Stat,
     Store,
@@ -275,6 +276,9 @@ class CrashingStore:
 
     def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
         return self._store.read(journal, after)
+
+    def raw(self, journal: str) -> Iterator[Raw]:
+        return self._store.raw(journal)
 
     def last(self, journal: str) -> int:
         return self._store.last(journal)

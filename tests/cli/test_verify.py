@@ -10,7 +10,7 @@ import pytest
 from holdfast.model.event import Options
 from holdfast.store.codec import first_hash, next_hash
 from tests.cli.here import run_here
-from tests.cli.project import Project
+from tests.cli.project import Project, kill, until
 
 LARGE = "head -c 100000 /dev/zero | tr '\\0' x"
 
@@ -251,3 +251,43 @@ def test_a_store_of_an_older_format_is_read_as_it_is_and_changed_with_a_word(
     assert "format" not in project.ok("pin", "small").err
     assert project.run().data["totals"]["reused"] == 2
     project.ok("verify")
+
+
+@pytest.mark.req("I9")
+def test_a_run_whose_engine_died_is_stuck_but_not_damaged(project: Project) -> None:
+    project.plan({"a": {"shell": "touch begun; sleep 600"}})
+    engine = project.start("run")
+    until(lambda: project.has("begun"))
+    alive = project.ok("verify", "--json").json
+    assert (alive["bits"], alive["stuck"]) == (0, [])
+    kill(engine)
+    answer = project.ok("verify", "--json").json
+    assert (answer["ok"], answer["bits"], len(answer["stuck"])) == (True, 8, 1)
+    assert "no engine works on it: holdfast resume" in project.ok("verify").err
+    project.plan({"a": {"shell": "true"}})
+    project.run()
+    assert project.ok("verify", "--json").json["bits"] == 0
+
+
+@pytest.mark.req("I10")
+def test_more_engines_than_fences_are_found(project: Project) -> None:
+    project.plan({"a": {"shell": "test -e flag"}})
+    project.run()
+    project.write("flag", "")
+    project.resume()
+    project.ok("verify")
+    with project.database() as connection:
+        connection.execute("UPDATE run SET fence = 1")
+    assert "2 engines wrote under 1 fences" in problems(project)
+
+
+@pytest.mark.req("I4")
+def test_a_run_that_its_line_does_not_name_is_found(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    with project.database() as connection:
+        connection.execute(
+            "DELETE FROM event WHERE place / (1 << 40) = (SELECT id FROM journal WHERE name LIKE 'line:%')"
+        )
+        connection.execute("DELETE FROM journal WHERE name LIKE 'line:%'")
+    assert "its line does not name it" in problems(project)

@@ -55,17 +55,29 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
+def _engines(history: Stored, run: str) -> int:
+    """How many engines had a run, one after the other: its fence is at least that."""
+    kinds = [row[2] for row in history["journals"][f"run:{run}"]]
+    return 1 + kinds.count("run_resumed")
+
+
 def _fill(store: Store, history: Stored) -> None:
     for digest, content in history["contents"].items():
         raw = base64.b64decode(content)
         assert digest_bytes(raw) == digest
         store.put(raw)
     rows = [
-        RunRow(RunId(run), project, line, number, 1, imported=bool(imported))
+        RunRow(RunId(run), project, line, number, _engines(history, run), imported=bool(imported))
         for run, project, line, number, imported in history["runs"]
     ]
+    fences = {f"run:{row.run}": row.fence for row in rows}
     appends = [
-        Append(journal, 0, [(at, decode(kind, body)) for _, at, kind, body, _ in rows], 1)
+        Append(
+            journal,
+            0,
+            [(at, decode(kind, body)) for _, at, kind, body, _ in rows],
+            fences.get(journal),
+        )
         for journal, rows in history["journals"].items()
         if rows
     ]

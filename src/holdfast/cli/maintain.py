@@ -7,9 +7,10 @@ from dataclasses import replace
 import click
 
 from holdfast.cli.place import file_option, json_option, place, place_options
-from holdfast.cli.say import out, out_json, talk
+from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import audit, follows, rebuilt_index
 from holdfast.model.digest import Json
+from holdfast.store.host import gone
 
 
 @click.command(epilog="\b\nExample:\n  holdfast verify --json")
@@ -25,7 +26,7 @@ def verify(
     where = place(plan, store, plan_id)
     with_store = where.open(readonly=True)
     try:
-        found = audit(with_store)
+        found = audit(with_store, gone)
     finally:
         with_store.close()
     if as_json:
@@ -36,6 +37,7 @@ def verify(
                 "ok": not found.problems,
                 "bits": found.bits,
                 "problems": problems,
+                "stuck": list(found.stuck),
                 "runs": found.runs,
                 "events": found.events,
                 "blobs": found.blobs,
@@ -44,6 +46,10 @@ def verify(
     else:
         for problem in found.problems:
             talk(problem)
+        for run in found.stuck:
+            talk(
+                f"run '{short(run)}' is not finished and no engine works on it: holdfast resume {short(run)}"
+            )
         count = len(found.problems) or "no"
         out(f"{found.runs} runs, {found.events} events, {found.blobs} blobs: {count} problems")
     return 9 if found.problems else 0

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from holdfast.core.refs import Upstream, refs_of, w_ref
 from holdfast.core.state import State
 from holdfast.core.views import artifacts_of, person_row
 from holdfast.engine.needed import absent_in, files_of, lacking
 from holdfast.engine.probe import read_state
+from holdfast.engine.referee import Reading, Stand, read
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
-from holdfast.model.digest import Digest
+from holdfast.model.digest import Digest, Json
 from holdfast.model.event import (
     ContentPurged,
     Recorded,
@@ -29,46 +31,132 @@ from holdfast.model.event import (
     Withdrawn,
 )
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Facts, RunRow, Store
+from holdfast.ports import Facts, Owner, RunRow, Store
 
-CORRUPT, UNREADABLE = 1, 4
+CORRUPT, UNREADABLE, STUCK = 1, 4, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found, and how much was looked at."""
+    """What was found, and how much was looked at.
+
+    `stuck` are runs that go on by their journal while no engine is there to do it. They are not damaged:
+    an engine died, and `resume` goes on.
+    """
 
     problems: tuple[str, ...]
     bits: int
     runs: int
     events: int
     blobs: int
+    stuck: tuple[RunId, ...] = ()
 
 
-def audit(store: Store) -> Audit:
-    """Check everything; problems name the object and the run."""
+def audit(store: Store, gone: Callable[[Owner], bool] = lambda _: False) -> Audit:
+    """Check everything; problems name the object and the run. `gone` tells whether an engine is dead."""
     problems = list(store.check())
     bits = CORRUPT if problems else 0
     events = sum(store.last(journal) for journal in store.journals())
     rows = store.runs(imported=True)
+    readings: dict[RunId, Reading] = {}
     for row in rows:
-        found = run_problem(store, row)
+        found, reading = _run_problems(store, row)
+        if reading is not None:
+            readings[row.run] = reading
         if found:
-            problems.append(found)
+            problems += found
             bits |= UNREADABLE
     lost = list(_lost(store)) if not bits & UNREADABLE else []
     if lost:
         problems += [told for digest, told in lost if not any(digest in p for p in problems)]
         bits |= CORRUPT
     if not problems:
+        problems += [*_unopened(store, rows), *_fences(store, rows, readings)]
         index = [replace(row, number=0) for row in store.artifacts()]
         if not follows(store, index, rebuilt_index(store)):
             problems.append(
                 "the index of artifacts does not follow from the journals: holdfast rebuild"
             )
-            bits |= CORRUPT
+        bits |= CORRUPT if problems else 0
+    live = {holder.run for _, _, holder in store.held() if not gone(holder.owner)}
+    going = (run for run, reading in readings.items() if reading.status == "running")
+    stuck = tuple(run for run in going if run not in live)
     blobs = sum(1 for _ in store.blobs())
-    return Audit(tuple(problems), bits, len(rows), events, blobs)
+    bits |= STUCK if stuck else 0
+    return Audit(tuple(problems), bits, len(rows), events, blobs, stuck)
+
+
+def _run_problems(store: Store, row: RunRow) -> tuple[list[str], Reading | None]:
+    """Why a run cannot be trusted, by the fold and by the second reading, and that reading."""
+    found = run_problem(store, row)
+    if found:
+        return [found], None
+    state = read_state(store, row.run)
+    assert state is not None  # run_problem read it
+    plan = cast("Mapping[str, Json]", json.loads(store.get(state.plan_digest)))
+    reading = read(store.raw(f"run:{row.run}"), plan)
+    differences = () if reading.problems else _differences(state, reading)
+    return [f"run '{row.run}': {told}" for told in (*reading.problems, *differences)], reading
+
+
+def _differences(state: State, reading: Reading) -> Iterator[str]:
+    """Where the fold and the second reading do not agree."""
+    if state.status != reading.status:
+        yield f"it is {state.status} by its fold and {reading.status} by its rows"
+    for step_id, here in state.steps.items():
+        digest = (here.digest or "") if here.phase in {"done", "reused"} else ""
+        folded = Stand(here.phase, here.attempts, digest, here.config_ref or "")
+        if folded != reading.steps.get(step_id):
+            yield f"step '{step_id}' is {here.phase} by its fold, not by its rows"
+
+
+def _unopened(store: Store, rows: Sequence[RunRow]) -> Iterator[str]:
+    """Runs that their line does not know of."""
+    opened = {
+        json.loads(row.body)["run"]
+        for journal in store.journals()
+        if journal.startswith("line:")
+        for row in store.raw(journal)
+        if row.kind in {"run_opened", "run_imported"}
+    }
+    yield from (
+        f"run '{row.run}': its line does not name it" for row in rows if row.run not in opened
+    )
+
+
+def _fences(
+    store: Store, rows: Sequence[RunRow], readings: Mapping[RunId, Reading]
+) -> Iterator[str]:
+    """Writes that came too late: of an engine whose run, or whose claim, another one had taken."""
+    for row in rows:
+        if not row.imported and row.fence < readings[row.run].engines:
+            yield f"run '{row.run}': {readings[row.run].engines} engines wrote under {row.fence} fences"
+    claimed = {
+        (run, item.step, item.attempt): item.fence
+        for run, reading in readings.items()
+        for item in reading.claimed
+    }
+    yield from _late(store.artifacts(status="accepted", source="generated"), claimed)
+    owners: dict[int, tuple[str, str]] = {}
+    for run, reading in readings.items():
+        for item in reading.claimed:
+            if owners.setdefault(item.fence, item[:1] + item[2:3]) != (item.step, item.config_ref):
+                yield f"run '{run}': fence {item.fence} of step '{item.step}' was another step's"
+
+
+def _late(
+    accepted: Iterable[Artifact], claimed: Mapping[tuple[RunId, str, int], int]
+) -> Iterator[str]:
+    highest: dict[tuple[str, str, str, str], int] = {}
+    for row in accepted:
+        fence = claimed.get((row.run, row.step, row.attempt), 0)
+        key = (row.project, row.line, row.step, row.config_ref)
+        if fence and fence < highest.get(key, 0):
+            yield (
+                f"run '{row.run}': step '{row.step}' was accepted under fence {fence}"
+                f" after fence {highest[key]}"
+            )
+        highest[key] = max(fence, highest.get(key, 0))
 
 
 def _lost(store: Store) -> Iterator[tuple[Digest, str]]:

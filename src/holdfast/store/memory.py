@@ -15,7 +15,7 @@ from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import ContentPurged, Recorded, RunImported
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Batch, ClaimKey, Holder, Owner, RunRow, Stat, Stored
+from holdfast.ports import Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store.codec import encode, first_hash, next_hash
 from holdfast.store.refusals import (
     RUN,
@@ -111,6 +111,10 @@ class MemoryStore:
 
     def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
         yield from self._journals.get(journal, [])[after:]
+
+    def raw(self, journal: str) -> Iterator[Raw]:
+        for seq, at, event in self._journals.get(journal, []):
+            yield Raw(seq, at, *encode(event))
 
     def last(self, journal: str) -> int:
         return len(self._journals.get(journal, ()))

@@ -27,7 +27,7 @@ from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest
 from holdfast.model.event import Event, Recorded
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, RunRow, Stat, Stored
+from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store import rows
 from holdfast.store.blobs import SMALL, BlobFiles, Write, make_tree, sync_directory
 from holdfast.store.codec import decode, encode, first_hash, next_hash
@@ -284,6 +284,17 @@ class SqliteStore:
                 yield Recorded(seq, row[1], _decoded(journal, seq, row[2], row[3]))
         if after < last and (seq != last or chain != end):
             raise IntegrityError(f"journal '{journal}' is damaged: it should end at event {last}")
+
+    def raw(self, journal: str) -> Iterator[Raw]:
+        seq, place = 0, self._journal_number(journal) * rows.PLACE
+        while page := self._database.rows(_READ, (place + seq, place + rows.PLACE - 1, _EVENTS)):
+            for found, at, kind, body, _ in cast("list[tuple[int, int, str, str, bytes]]", page):
+                seq = found - place
+                yield Raw(seq, at, kind, body)
+
+    def _journal_number(self, journal: str) -> int:
+        found = self._database.rows("SELECT id FROM journal WHERE name = ?", (journal,))
+        return cast("int", found[0][0]) if found else 0
 
     def _hash_at(self, journal: str, number: int, seq: int) -> bytes:
         place = number * rows.PLACE + seq

@@ -1,0 +1,213 @@
+"""A second reading of a run's journal, from its rows alone.
+
+It shares nothing with the fold but the meaning of the events: it reads the stored text by itself, knows
+the needs from the stored plan by itself, and says in its own words where each step stands. `verify`
+compares both; a mistake in one of them, or in what was stored, shows as a difference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, cast
+
+from holdfast.model.digest import Json
+from holdfast.ports import Raw
+
+_Body = Mapping[str, Any]  # the JSON of one event; what it has to hold follows from its kind
+
+
+class Stand(NamedTuple):
+    """Where a step stands: its phase, how often it was tried, which content it has under which ref."""
+
+    phase: str = "pending"
+    attempts: int = 0
+    digest: str = ""
+    config_ref: str = ""
+
+
+class Claimed(NamedTuple):
+    """An attempt that was begun under a claim."""
+
+    step: str
+    attempt: int
+    config_ref: str
+    fence: int
+
+
+@dataclass
+class Reading:
+    """What the rows of one run say, and everything in them that cannot be."""
+
+    needs: Mapping[str, Sequence[str]]
+    status: str = ""
+    steps: dict[str, Stand] = field(default_factory=dict)
+    begun: dict[str, _Body] = field(default_factory=dict)  # the attempts that go on
+    accepted: set[str] = field(default_factory=set)
+    left_out: set[str] = field(default_factory=set)
+    claimed: list[Claimed] = field(default_factory=list)
+    engines: int = 0  # how many took the run, one after the other
+    problems: list[str] = field(default_factory=list)
+    seq: int = 0
+
+    def wrong(self, what: str) -> None:
+        self.problems.append(f"event {self.seq}: {what}")
+
+    def put(self, step: str, phase: str, *allowed: str) -> Stand:
+        """Move a step, and say so if it could not be moved from where it stood."""
+        here = self.steps.get(step)
+        if here is None:
+            self.wrong(f"'{step}' is no step of the plan")
+            here = Stand()
+        elif here.phase not in allowed:
+            self.wrong(f"step '{step}' is {here.phase} and becomes {phase}")
+        now = self.steps[step] = here._replace(phase=phase)
+        return now
+
+    def ask_needs(self, step: str) -> None:
+        """Nothing is made or reused before everything it needs is there."""
+        for need in self.needs.get(step, ()):
+            if self.steps[need].phase not in {"done", "reused"}:
+                self.wrong(f"step '{step}' goes on before '{need}' is complete")
+
+
+def read(rows: Iterable[Raw], plan: Mapping[str, Json]) -> Reading:
+    """Go through the rows of a run's journal; `plan` is the one it began with, as JSON."""
+    steps = cast("Mapping[str, Mapping[str, Any]]", plan["steps"])
+    needs = {step: [need[0] for need in data.get("needs", ())] for step, data in steps.items()}
+    reading = Reading(needs, steps=dict.fromkeys(steps, Stand()))
+    for row in rows:
+        reading.seq += 1
+        rule = _RULES.get(row.kind)
+        if rule is None:
+            reading.wrong(f"'{row.kind}' does not belong in a run's journal")
+        elif _may_follow(reading, row.kind):
+            rule(reading, json.loads(row.body))
+    return reading
+
+
+def _may_follow(reading: Reading, kind: str) -> bool:
+    """A run begins once; what has ended stays so; what rests is first resumed."""
+    allowed = {
+        "": kind == "run_started",
+        "running": kind != "run_started",
+        "completed": False,
+        "superseded": False,
+    }.get(reading.status, kind in {"run_resumed", "run_ended"})
+    if not allowed:
+        reading.wrong(f"'{kind}' although the run is {reading.status or 'not begun'}")
+    return allowed
+
+
+def _run_started(reading: Reading, _: _Body) -> None:
+    reading.status, reading.engines = "running", 1
+
+
+def _run_resumed(reading: Reading, _: _Body) -> None:
+    reading.status = "running"
+    reading.engines += 1
+
+
+def _steps_reused(reading: Reading, body: _Body) -> None:
+    for step, ref, digest, *_ in body["items"]:
+        reading.ask_needs(step)
+        here = reading.put(step, "reused", "pending")
+        reading.steps[step] = here._replace(digest=digest, config_ref=ref)
+
+
+def _attempt_started(reading: Reading, body: _Body) -> None:
+    step, number = body["step"], body["attempt"]
+    reading.ask_needs(step)
+    here = reading.put(step, "running", "pending")
+    if number != here.attempts + 1:
+        reading.wrong(f"attempt {number} of step '{step}' follows attempt {here.attempts}")
+    reading.steps[step] = here._replace(attempts=number, config_ref=body["config_ref"])
+    reading.begun[step] = body
+    if fence := body.get("fence", 0):
+        reading.claimed.append(Claimed(step, number, body["config_ref"], fence))
+
+
+def _end(reading: Reading, body: _Body) -> _Body:
+    """The start of the attempt that this event ends."""
+    step = body["step"]
+    begun = reading.begun.pop(step, None)
+    if begun is None or begun["attempt"] != body["attempt"]:
+        reading.wrong(f"attempt {body['attempt']} of step '{step}' ends and was not going on")
+    return begun or {}
+
+
+def _attempt_accepted(reading: Reading, body: _Body) -> None:
+    step = body["step"]
+    begun = _end(reading, body)
+    made = begun.get("reguard") is None
+    here = reading.put(step, "done" if made else "reused", "running")
+    if step in reading.accepted:
+        reading.wrong(f"step '{step}' is accepted for the second time")
+    reading.accepted.add(step)
+    reading.steps[step] = here._replace(digest=body["digest"])
+
+
+def _attempt_ended(reading: Reading, body: _Body) -> None:
+    _end(reading, body)
+    reading.put(body["step"], "pending", "running")
+
+
+def _step_failed(reading: Reading, body: _Body) -> None:
+    reading.put(body["step"], "failed", "pending")
+
+
+def _step_held(reading: Reading, body: _Body) -> None:
+    reading.put(body["step"], "waiting", "pending")
+
+
+def _steps_skipped(reading: Reading, body: _Body) -> None:
+    for step, code, _ in body["items"]:
+        reading.put(step, "skipped", "pending")
+        if code == "not_selected":
+            reading.left_out.add(step)
+
+
+def _steps_reset(reading: Reading, body: _Body) -> None:
+    for step in body["steps"]:
+        reading.put(step, "pending", "failed", "skipped", "waiting")
+        reading.left_out.discard(step)
+
+
+def _outputs_placed(reading: Reading, body: _Body) -> None:
+    here = reading.steps.get(body["step"])
+    if here is None or here.phase not in {"pending", "reused", "done"}:
+        reading.wrong(f"outputs of step '{body['step']}' are placed, which cannot be")
+
+
+def _rest(reading: Reading, body: _Body) -> None:
+    if reading.begun:
+        reading.wrong(f"the run is {body['status']} while {sorted(reading.begun)} go on")
+    reading.status = body["status"]
+
+
+def _run_ended(reading: Reading, body: _Body) -> None:
+    _rest(reading, body)
+    if reading.status == "completed":
+        for step, here in reading.steps.items():
+            if here.phase not in {"done", "reused"} and step not in reading.left_out:
+                reading.wrong(f"the run is completed, and step '{step}' is {here.phase}")
+
+
+_RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
+    "run_started": _run_started,
+    "run_resumed": _run_resumed,
+    "steps_reused": _steps_reused,
+    "attempt_started": _attempt_started,
+    "attempt_accepted": _attempt_accepted,
+    "attempt_rejected": _attempt_ended,
+    "attempt_failed": _attempt_ended,
+    "attempt_lost": _attempt_ended,
+    "outputs_placed": _outputs_placed,
+    "step_failed": _step_failed,
+    "step_held": _step_held,
+    "steps_skipped": _steps_skipped,
+    "steps_reset": _steps_reset,
+    "run_rested": _rest,
+    "run_ended": _run_ended,
+}

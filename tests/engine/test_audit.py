@@ -1,0 +1,64 @@
+"""What `verify` finds between runs: an acceptance that came too late."""
+
+import pytest
+
+from holdfast.core.refs import encode_own, refs_of, w_ref
+from holdfast.core.refs import structure as structure_of
+from holdfast.engine.audit import audit
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import canonical, digest_bytes
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptStarted,
+    Event,
+    Options,
+    Reason,
+    RunEnded,
+    RunOpened,
+    RunStarted,
+)
+from holdfast.model.plan import Plan, RunId, Step, StepId, plan_bytes
+from holdfast.ports import Append, Batch
+from holdfast.store.memory import MemoryStore
+
+STEP = Step(StepId("a"), uses="shell", shell="echo a")
+PLAN = Plan(name="main", project="p", steps={STEP.id: STEP})
+CONTENT = b"a\n"
+
+
+def run(store: MemoryStore, name: str, fence: int, expected: int) -> None:
+    """A run of a joined engine that accepted the step under this fence of its claim."""
+    own = encode_own(STEP, {})
+    refs, digest, plan = refs_of(STEP, own, {}), digest_bytes(CONTENT), plan_bytes(PLAN)
+    structure = canonical(structure_of(PLAN))
+    options = Options(joined=True, force=True)
+    start = RunStarted(
+        RunId(name), "main", "p", digest_bytes(plan), w_ref(PLAN), options, name, None
+    )
+    events: list[Event] = [
+        start,
+        AttemptStarted(STEP.id, 1, *refs, Reason("forced"), fence=fence),
+        AttemptAccepted(STEP.id, 1, digest),
+        RunEnded("completed"),
+    ]
+    row = Artifact("p", "main", STEP.id, *refs, digest, "accepted", "generated", RunId(name), 1)
+    blobs = [(digest_bytes(blob), blob) for blob in (own, CONTENT, plan, structure)]
+    appends = [
+        Append("line:main", expected, [(0, RunOpened(RunId(name)))]),
+        Append(f"run:{name}", 0, [(0, event) for event in events]),
+    ]
+    store.open_run(RunId(name), "p", "main", Batch(appends, [row], blobs))
+
+
+@pytest.mark.req("I10")
+@pytest.mark.parametrize("fences", [(1, 2), (2, 1), (1, 1)])
+def test_an_acceptance_under_a_fence_that_was_taken_is_found(fences: tuple[int, int]) -> None:
+    store = MemoryStore()
+    for number, fence in enumerate(fences):
+        run(store, f"r-{number}", fence, number)
+    found = audit(store)
+    if fences == (2, 1):
+        assert found.problems == ("run 'r-1': step 'a' was accepted under fence 1 after fence 2",)
+        assert found.bits == 1
+    else:
+        assert found.problems == ()
