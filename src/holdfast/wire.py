@@ -5,6 +5,7 @@ Imports stand inside the functions: a command loads only the adapters it uses.
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 import uuid
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 Function = Callable[..., object]
 STORE_NAME = ".holdfast"
+_BETWEEN_SEARCHES = 50_000  # objects made
 _VERSION_AT = 60  # where a SQLite file holds the version of its tables
 
 
@@ -271,20 +273,35 @@ def drive(
     """Begin a run and drive it to its end or rest. With `signals`, Ctrl-C once stops, twice stops now."""
     import asyncio
 
-    hold, engine = begin()
+    with seldom_collected():
+        hold, engine = begin()
 
-    async def main() -> None:  # gives nothing back: the runner would spell out a whole state
-        with _signals(engine, world.say) if signals else _nothing():
-            await engine.drive()
+        async def main() -> None:  # gives nothing back: the runner would spell out a whole state
+            with _signals(engine, world.say) if signals else _nothing():
+                await engine.drive()
 
+        try:
+            asyncio.run(main())
+        except BaseException:
+            with suppress(StoreError):  # a store that failed cannot be told either
+                hold.release()
+            raise
+        hold.release()
+        return engine.state
+
+
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Let the search for garbage in cycles be rare: what a plan and a run are made of stays.
+
+    Each search goes through most of it, and would cost a third of a large run.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _BETWEEN_SEARCHES), *before[1:])
     try:
-        asyncio.run(main())
-    except BaseException:
-        with suppress(StoreError):  # a store that failed cannot be told either
-            hold.release()
-        raise
-    hold.release()
-    return engine.state
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextmanager

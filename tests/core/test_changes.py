@@ -54,19 +54,19 @@ def test_an_accepted_artifact_under_this_ref_is_reused() -> None:
 @pytest.mark.req("R48")
 def test_a_persons_version_under_this_ref_is_reused_as_such() -> None:
     by_hand = artifact(source="human")
-    probe = replace(FOUND, found=by_hand, newest=by_hand)
+    probe = FOUND._replace(found=by_hand, newest=by_hand)
     assert chosen(probe) == Choice("reuse", Reason("amended"), by_hand)
 
 
 @pytest.mark.req("R58")
 def test_equal_content_is_reused_only_where_that_was_asked_for() -> None:
     upstream = change("upstream", "upstream_changed", "a")
-    probe = replace(newest(upstream), same_content=KEPT)
+    probe = newest(upstream)._replace(same_content=KEPT)
     by_content = Choice("reuse", Reason("unchanged_content"), KEPT)
     assert chosen(probe) == Choice("run", Reason("upstream_changed", ("a",)))
     assert chosen(probe, Options(cutoff=True)) == by_content
     assert chosen(probe, step_=replace(S, reuse="content")) == by_content
-    assert chosen(replace(probe, found=KEPT), Options(cutoff=True)).reason == Reason("unchanged")
+    assert chosen(probe._replace(found=KEPT), Options(cutoff=True)).reason == Reason("unchanged")
 
 
 # --- it runs -------------------------------------------------------------------------------------------
@@ -97,13 +97,13 @@ def test_what_is_asked_for_runs_whatever_is_stored() -> None:
 def test_how_the_run_before_left_it_is_a_reason(previous: str, code: str) -> None:
     probe = Probe(S.id, REFS, previous=previous)  # type: ignore[arg-type]  # one of its literals
     assert chosen(probe) == Choice("run", Reason(code))
-    unsure = replace(probe, unsure=("nomod",))
+    unsure = probe._replace(unsure=("nomod",))
     assert chosen(unsure) == Choice("run", Reason(code)), "a command that never ran did not change"
 
 
 @pytest.mark.req("R161")
 def test_a_key_with_a_hole_disables_reuse_and_says_so() -> None:
-    probe = replace(FOUND, same_content=KEPT, unsure=("module 'x'",))
+    probe = FOUND._replace(same_content=KEPT, unsure=("module 'x'",))
     told = Reason("command_changed", ("module 'x' cannot be resolved",))
     assert chosen(probe, Options(cutoff=True)) == Choice("run", told)
 
@@ -117,7 +117,7 @@ def test_an_artifact_that_is_too_old_runs_again() -> None:
     fresh = replace(S, fresh_for=1.5)
     assert chosen(FOUND, step_=fresh, now=1500).action == "reuse"
     assert chosen(FOUND, step_=fresh, now=1501) == Choice("run", Reason("expired"))
-    same = replace(newest(), same_content=KEPT)
+    same = newest()._replace(same_content=KEPT)
     late = chosen(same, Options(cutoff=True), fresh, now=1501)
     assert late == Choice("run", Reason("expired"))
 
@@ -145,13 +145,13 @@ def test_a_kept_artifact_is_guarded_again_if_only_its_guards_changed() -> None:
 def test_an_artifact_that_may_not_be_reused_is_not_guarded_again_either() -> None:
     probe = newest(change("guards", "guard_changed"))
     assert probe.newest is not None
-    moved = replace(probe, newest=replace(probe.newest, reusable=False))
+    moved = probe._replace(newest=replace(probe.newest, reusable=False))
     assert chosen(moved) == Choice("run", Reason("guard_changed"))
 
 
 def test_what_a_person_undid_runs_again_for_that_reason() -> None:
-    assert chosen(replace(newest(), undone=True)) == Choice("run", Reason("undone"))
-    failed = replace(newest(), undone=True, previous="failed")
+    assert chosen(newest()._replace(undone=True)) == Choice("run", Reason("undone"))
+    failed = newest()._replace(undone=True, previous="failed")
     assert chosen(failed).reason == Reason("previous_failed"), "tried again since"
 
 

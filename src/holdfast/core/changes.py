@@ -7,7 +7,7 @@ step needs is complete. Nothing here knows what runs next; that is `react`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from holdfast.core.refs import Refs, Upstream
@@ -29,8 +29,7 @@ class Change(NamedTuple):
     after: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """What the shell found out about a step whose needs are complete.
 
     `found` is the newest accepted artifact under the config ref, `same_content` under the input ref,
@@ -111,9 +110,12 @@ def unresolved(probe: Probe) -> Reason | None:
     return None if probe.newest is None else Reason("command_changed", names)
 
 
+_UNCHANGED = Reason("unchanged")
+_STANDS = {"human": Reason("amended"), "accepted": Reason("accepted_by_person")}
+
+
 def _stands(artifact: Artifact) -> Reason:
-    said = {"human": "amended", "accepted": "accepted_by_person"}
-    return Reason(said.get(artifact.source, "unchanged"))
+    return _STANDS.get(artifact.source, _UNCHANGED)
 
 
 def _expired(step: Step, artifact: Artifact, now: int) -> Choice | None:

@@ -15,17 +15,15 @@ snapshot, never for reuse.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from holdfast.errors import BugError
-from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_json
+from holdfast.model.digest import Digest, Json, canonical, digest_bytes, encoded, spelled
 from holdfast.model.plan import Plan, Step, StepId, guard_json
 
 KEY_VERSION = 1
-
-_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 class Upstream(NamedTuple):
@@ -45,27 +43,17 @@ class Refs(NamedTuple):
 
 def own_parts(step: Step, observed: Mapping[str, Json]) -> dict[str, Json]:
     """The step's own parts of the key. `observed` is what the world adds: files, tools, environment."""
-    guards: list[Json] = [guard_json(guard, limits=False) for guard in step.guards]
-    guard_config: dict[str, Json] = {"guards": guards}
-    if observed.get("guards"):
-        guard_config["observed"] = observed["guards"]
+    guard_config: dict[str, Json] = {
+        "guards": [guard_json(guard, limits=False) for guard in step.guards]
+    }
     ext: dict[str, Json] = {"v": KEY_VERSION, "uses": step.uses}
-    named: tuple[tuple[str, Json], ...] = (
-        ("needs", sorted(step.data_needs)),
-        ("run", list(step.run)),
-        ("shell", step.shell),
-        ("with", step.values),
-        ("produces", list(step.produces)),
-        ("outputs", list(step.outputs)),
-        ("workspace", step.workspace),
-        ("contract", step.contract),
-        ("constraints", step.constraints),
-        ("specification", step.specification),
-        ("agent", step.agent),
-        ("action", step.action),
-    )
-    ext.update((name, value) for name, value in named if value)
-    ext.update((name, seen) for name, seen in observed.items() if seen and name != "guards")
+    if step.needs and (needs := step.data_needs):
+        ext["needs"] = sorted(needs)
+    named = zip(_OWN, _own_values(step), strict=True)
+    ext |= {name: value for name, value in named if value}
+    ext |= {name: seen for name, seen in observed.items() if seen}
+    if "guards" in ext:
+        guard_config["observed"] = ext.pop("guards")
     if step.schema is not None:
         ext["schema"] = step.schema
     model: Json = None
@@ -74,24 +62,44 @@ def own_parts(step: Step, observed: Mapping[str, Json]) -> dict[str, Json]:
     return {"ext": ext, "guard_config": guard_config, "model": model, "prompt": step.prompt}
 
 
+# part of `ext` -> field of a step; one that is empty leaves no trace
+_FIELDS: Mapping[str, str] = {
+    "run": "run",
+    "shell": "shell",
+    "with": "values",
+    "produces": "produces",
+    "outputs": "outputs",
+    "workspace": "workspace",
+    "contract": "contract",
+    "constraints": "constraints",
+    "specification": "specification",
+    "agent": "agent",
+    "action": "action",
+}
+_OWN = tuple(_FIELDS)
+_own_values: Callable[[Step], tuple[Json, ...]] = attrgetter(*_FIELDS.values())
+
+
 def refs_of(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> Refs:
     """The refs of a step, given the encoding of its own parts and what its data needs brought.
 
     A data need that is missing from `upstream` is an error, never an omission: the ref without it would
     equal the ref of a step that does not have the need.
     """
-    hashes: dict[str, str] = {}
-    above: dict[str, str] = {}
+    brought = []
     for need in step.needs:
         if need.type == "data":
             found = upstream.get(need.step)
             if found is None:
                 raise BugError(f"'{step.id}' has no artifact of '{need.step}' to make its ref from")
-            hashes[need.step] = found.digest
-            above[need.step] = found.config_ref
-    head = b'{"artifact_hashes":' + _encode(hashes).encode() + b"," + own[1:-1]
+            brought.append((need.step, found))
+    brought.sort()
+    # Ids and digests hold nothing that would have to be escaped.
+    hashes = ",".join([f'"{name}":"{found.digest}"' for name, found in brought])
+    above = ",".join([f'"{name}":"{found.config_ref}"' for name, found in brought])
+    head = f'{{"artifact_hashes":{{{hashes}}},'.encode() + own[1:-1]
     return Refs(
-        config_ref=digest_bytes(head + b',"upstream_refs":' + _encode(above).encode() + b"}"),
+        config_ref=digest_bytes(head + f',"upstream_refs":{{{above}}}}}'.encode()),
         input_ref=digest_bytes(head + b"}"),
         own_ref=digest_bytes(own),
     )
@@ -102,20 +110,17 @@ def encode_own(step: Step, observed: Mapping[str, Json]) -> bytes:
     return canonical(own_parts(step, observed))
 
 
-def structure(plan: Plan) -> dict[str, Json]:
-    """What W_ref covers: ids, needs with their types, retries, constraints."""
-    return {
-        "steps": {
-            step_id: {
-                "needs": [[need.step, need.type, need.key] for need in step.needs],
-                "retries": step.retries,
-                "constraints": step.constraints,
-            }
-            for step_id, step in plan.steps.items()
-        }
-    }
+def structure(plan: Plan) -> bytes:
+    """The canonical encoding of what W_ref covers: ids, needs with their types, retries, constraints."""
+    steps = []
+    for step_id in sorted(plan.steps):
+        step = plan.steps[step_id]
+        needs = ",".join([f'["{n.step}","{n.type}",{spelled(n.key)}]' for n in step.needs])
+        parts = f'"constraints":{spelled(step.constraints)},"needs":[{needs}]'
+        steps.append(f'"{step_id}":{{{parts},"retries":{step.retries}}}')
+    return encoded(f'{{"steps":{{{",".join(steps)}}}}}')
 
 
 def w_ref(plan: Plan) -> Digest:
     """Digest of the plan's structure: equal after an edit of a prompt, different after one of a need."""
-    return digest_json(structure(plan))
+    return digest_bytes(structure(plan))

@@ -26,7 +26,7 @@ def filled(step: Step, read: Read) -> Step:
 
     AttemptError names the expression, the step and what its artifact has instead.
     """
-    if not (step.values or step.prompt) or not _has_template((step.prompt, step.values)):
+    if not (_has_template(step.prompt) or _has_template(step.values)):
         return step
     _refuse_others(step)
     artifacts = _Artifacts(read)
@@ -52,6 +52,8 @@ def _refuse_others(step: Step) -> None:
 
 
 def _has_template(value: Json) -> bool:
+    if not value or type(value) is int:
+        return False
     if isinstance(value, str):
         return is_template(value)
     if isinstance(value, Mapping):

@@ -107,18 +107,16 @@ class Looker:
                 if above.config_ref is not None and above.digest is not None:
                     upstream[need.step] = Upstream(above.config_ref, above.digest)
         probed = self._prober.probe(
-            step, upstream, state.options, previous=state.previous, moved=lambda: self._moved(step)
+            step, upstream, state.options, previous=state.previous, moved=self._moved
         )
         here = state.steps[step.id]
-        refused = {fed.digest for fed in here.fed}
-        now = self._world.clock()
         return probed, choose(
             step,
             probed.probe,
             state.options,
-            now=now,
+            now=self._world.clock(),
             tried=here.last,
-            refused=refused,
+            refused=[fed.digest for fed in here.fed],
             selected=state.may_run(step.id),
         )
 

@@ -57,7 +57,7 @@ class Prober:
         options: Options,
         *,
         previous: RunId | None,
-        moved: Callable[[], tuple[str, ...]] = lambda: (),
+        moved: Callable[[Step], tuple[str, ...]] = lambda _: (),
     ) -> Probed:
         """Probe one step. `moved` names the needs that are known to have changed in this run."""
         seen = self._survey.observe(step)
@@ -205,7 +205,7 @@ class Prober:
         upstream: Mapping[StepId, Upstream],
         base: Artifact,
         previous: RunId | None,
-        moved: Callable[[], tuple[str, ...]],
+        moved: Callable[[Step], tuple[str, ...]],
     ) -> tuple[Change, ...]:
         """How the key differs from the one of an accepted artifact.
 
@@ -227,7 +227,7 @@ class Prober:
         if then is not None and then.config_ref == base.config_ref:
             names = self._moved_since(previous, upstream)
         else:
-            names = moved() or self._moved_since(base.run, upstream)
+            names = moved(step) or self._moved_since(base.run, upstream)
         return (*changes, Change("upstream", "upstream_changed", names, None, None))
 
     def own_changes(self, step: Step, base: Artifact) -> tuple[Change, ...]:

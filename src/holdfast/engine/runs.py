@@ -19,7 +19,7 @@ from holdfast.engine.survey import Survey
 from holdfast.engine.undo import settle_undone
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, IntegrityError, UsageError
-from holdfast.model.digest import Digest, canonical, digest_bytes
+from holdfast.model.digest import Digest
 from holdfast.model.event import (
     Event,
     Options,
@@ -93,12 +93,8 @@ def _open(
     previous: RunId | None,
 ) -> tuple[Recorded, int]:
     """Store the plan and the first facts of a run in one transaction."""
-    content, shape = plan_bytes(plan), canonical(structure(plan))
-    digest = world.store.put(content)
-    ref = w_ref(plan)
-    if digest_bytes(shape) != ref:
-        raise IntegrityError("the structure of the plan does not have its own digest")
-    world.store.put(shape)
+    digest = world.store.put(plan_bytes(plan))
+    ref = world.store.put(structure(plan))
     start = RunStarted(run, line, plan.project, digest, ref, options, world.owner.engine, previous)
     journal = line_journal(plan.project, line)
     while True:

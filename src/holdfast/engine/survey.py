@@ -21,6 +21,7 @@ from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Identifies, IgnoreRules, Stat, Store
 
 _SETTLED_NS = 100_000_000
+_LOOKED_INTO = frozenset({"files", "unresolved"})
 
 
 class NoInputError(EditError):
@@ -69,7 +70,10 @@ class Survey:
 
     def observe(self, step: Step) -> Seen:
         """The observed parts of a step's key as they are now. NoInputError if a glob matches nothing."""
-        parts: dict[str, Json] = dict(self._executor.identity(step, self._root))
+        made = self._executor.identity(step, self._root)
+        if not (step.inputs or step.env or step.tool_versions or made.keys() & _LOOKED_INTO):
+            return Seen(made, ())
+        parts: dict[str, Json] = dict(made)
         unsure = [str(name) for name in _listed(parts.get("unresolved"))]
         if step.inputs:
             parts["inputs"] = self.inputs(step)

@@ -37,6 +37,11 @@ class Identities:
         return found(step, root)
 
 
+def has_guards(step: Step) -> bool:
+    """Whether anything judges what the step makes."""
+    return bool(step.guards or step.outputs) or step.schema is not None
+
+
 def implied(step: Step) -> tuple[Guard, ...]:
     """The guards that `outputs` and `schema` of a step stand for."""
     guards = []
@@ -53,7 +58,7 @@ def joined_identity(
     """The generator's part, `guards` in their order, and all that is `unresolved` in either."""
     try:
         made = generator()
-        if not step.guards and step.schema is None and not step.outputs:
+        if not has_guards(step):
             return made
         found = dict(made)
         guards = [_trimmed(guard(item), step.produces) for item in (*implied(step), *step.guards)]

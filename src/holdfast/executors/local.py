@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from holdfast.errors import AttemptError, GuardBroken, IntegrityError, StoreError
-from holdfast.executors.identity import implied, joined_identity
+from holdfast.executors.identity import has_guards, implied, joined_identity
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, Step, StepId
@@ -50,7 +50,7 @@ class LocalExecutor:
 
     def at_once(self, job: Job) -> Outcome | None:
         step = job.step
-        if self._inline is None or step.guards or step.outputs or step.schema is not None:
+        if self._inline is None or has_guards(step):
             return None
         try:
             candidate = self._inline.at_once(job)
@@ -102,6 +102,8 @@ class LocalExecutor:
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The generator's part, `guards` in their order, and all that is `unresolved` in either."""
+        if self._inline is not None and step.id in self._inline and not has_guards(step):
+            return self._inline.identity(step, root)
         return joined_identity(
             step,
             lambda: self._generator(step).identity(step, root),

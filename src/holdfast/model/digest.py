@@ -9,9 +9,10 @@ are not text, the reserved key `$decimal`, and every type that JSON does not hav
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from typing import NewType, cast
+from json.encoder import encode_basestring as _text
+from math import isfinite
+from typing import NewType
 
 from holdfast.errors import HoldfastError
 
@@ -20,9 +21,6 @@ Digest = NewType("Digest", str)
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 _DECIMAL = "$decimal"
-_encode = json.JSONEncoder(
-    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-).encode
 
 
 class EncodingError(HoldfastError):
@@ -44,42 +42,68 @@ def digest_json(value: Json) -> Digest:
 
 def canonical(value: Json) -> bytes:
     """The one encoding of a value; equal values give equal bytes in every process."""
+    return encoded(spelled(value))
+
+
+def encoded(spelling: str) -> bytes:
+    """The bytes of a spelling, or of several put together."""
     try:
-        return _encode(_plain(value)).encode()
+        return spelling.encode()
     except UnicodeEncodeError as error:
         raise EncodingError("text holds a lone surrogate and has no encoding") from error
 
 
-def _plain(value: Json) -> Json:
-    """Check a value and turn numbers that are not whole into text. Exact types first: this is hot."""
-    kind = value.__class__
-    if kind is str or kind is int or kind is bool or value is None:
-        return value
-    if kind is dict or isinstance(value, Mapping):
-        return _mapping(cast("Mapping[str, Json]", value))
+def spelled(value: Json) -> str:
+    """The canonical encoding as text, to be a part of a larger one. Exact types first: this is hot."""
+    if type(value) is str:
+        return _text(value)
+    if type(value) is dict:
+        return _object(value)
+    if type(value) is list or type(value) is tuple:
+        return f"[{','.join(map(spelled, value))}]" if value else "[]"
+    if type(value) is int:
+        return repr(value)
+    if value is None:
+        return "null"
+    if type(value) is bool:
+        return "true" if value else "false"
+    return _derived(value)
+
+
+def _derived(value: Json) -> str:
+    """Numbers that may not be whole, and values of classes made from those that JSON has."""
+    if isinstance(value, Mapping):
+        return _object(value)
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return spelled([*value])
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, str):
-        return str(value)
+        return _text(str(value))
     if isinstance(value, int):
-        return int(value)
+        return repr(int(value))
     raise EncodingError(f"a digest cannot cover a value of type '{type(value).__name__}'")
 
 
-def _mapping(value: Mapping[str, Json]) -> dict[str, Json]:
-    plain: dict[str, Json] = {}
-    for key, item in value.items():
+def _object(value: Mapping[str, Json]) -> str:
+    if not value:
+        return "{}"
+    if _DECIMAL in value:
+        raise EncodingError(f"the key '{_DECIMAL}' is reserved")
+    try:
+        return f"{{{','.join([f'{_text(key)}:{spelled(value[key])}' for key in sorted(value)])}}}"
+    except TypeError:
+        _check_keys(value)
+        raise
+
+
+def _check_keys(value: Mapping[str, Json]) -> None:
+    for key in value:
         if not isinstance(key, str):
             raise EncodingError(f"a key must be text, not '{type(key).__name__}'")
-        if key == _DECIMAL:
-            raise EncodingError(f"the key '{_DECIMAL}' is reserved")
-        plain[key] = item if item.__class__ is str else _plain(item)
-    return plain
 
 
-def _number(value: float) -> Json:
-    if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN only
+def _number(value: float) -> str:
+    if not isfinite(value):
         raise EncodingError("a number must be finite")
-    return int(value) if value.is_integer() else {_DECIMAL: repr(value)}
+    return repr(int(value)) if value.is_integer() else f'{{"{_DECIMAL}":"{value!r}"}}'

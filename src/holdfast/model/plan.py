@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from operator import attrgetter
 from typing import Literal, NewType, cast
 
 from holdfast.errors import BugError, PlanError, Problem
@@ -93,7 +94,7 @@ class Step:
     @property
     def data_needs(self) -> tuple[StepId, ...]:
         """The steps whose artifacts this one reads."""
-        return tuple(need.step for need in self.needs if need.type == "data")
+        return tuple([need.step for need in self.needs if need.type == "data"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def plan_json(plan: Plan) -> dict[str, Json]:
         "goal": plan.goal,
         "description": plan.description,
         "project": plan.project,
-        "limits": _sparse(plan.limits, _LIMITS),
+        "limits": _sparse(_limits_of(plan.limits), _LIMITS),
         "steps": {step_id: _step_json(step) for step_id, step in plan.steps.items()},
     }
     if plan.params:
@@ -210,17 +211,22 @@ _LIMITS = _defaults(Limits)
 _TUPLES = {"run", "produces", "outputs", "env", "secrets"}
 
 
-def _sparse(value: object, defaults: tuple[tuple[str, object], ...]) -> dict[str, Json]:
-    result: dict[str, Json] = {}
-    for name, default in defaults:
-        got = getattr(value, name)
-        if got != default:
-            result[name] = list(got) if isinstance(got, tuple) else got
-    return result
+_all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _STEP))
+_limits_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _LIMITS))
+
+
+def _sparse(values: tuple[Json, ...], defaults: tuple[tuple[str, object], ...]) -> dict[str, Json]:
+    """What differs from the defaults, lists for tuples."""
+    pairs = zip(values, defaults, strict=True)
+    return {
+        name: list(got) if type(got) is tuple else got
+        for got, (name, default) in pairs
+        if got is not default and got != default
+    }
 
 
 def _step_json(step: Step) -> dict[str, Json]:
-    data = _sparse(step, _STEP)
+    data = _sparse(_all_of(step), _STEP)
     if step.tool_versions:
         data["tool_versions"] = {name: list(argv) for name, argv in step.tool_versions.items()}
     if step.needs:

@@ -340,8 +340,8 @@ class SqliteStore:
     def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
         known = self._names.known_line(project, line)
         found = self._database.rows(rows.NEWEST_OF_ALL, (known,)) if known is not None else ()
-        newest = map(artifact_from, found)
-        return {row.step: row for row in newest}
+        newest = {row[2]: row for row in found}  # by step; the last one stands
+        return {row.step: row for row in map(artifact_from, newest.values())}
 
     def _one(self, query: str, project: str, line: str, *values: Value) -> Artifact | None:
         known = self._names.known_line(project, line)
