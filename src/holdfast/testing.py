@@ -189,125 +189,99 @@ class ScriptedExecutor:
         loop.call_soon(self._draw, loop)
 
 
-class Crash(BaseException):
-    """The process died here, as far as the store can tell."""
+class PassingStore:
+    """A store that hands every call on to another one, through `_pass`: a place to stand between them.
 
-
-class CrashingStore:
-    """A store that dies at its `at`-th change, right before or right after it took effect.
-
-    Changes that count are `commit`, `open_run`, `take_run` and `put`. From then on everything that would
-    write raises `Crash` again, because a dead process writes nothing; the store inside stays usable, and
-    is what the next engine is given. `changes` tells how many were asked for.
+    What a call gives may be an iterator that has not begun.
     """
 
-    def __init__(
-        self, store: Store, *, at: int = 0, when: Literal["before", "after"] = "before"
-    ) -> None:
+    def __init__(self, store: Store) -> None:
         self._store: Final = store
-        self._at = at
-        self._when = when
-        self._lock = threading.Lock()
-        self.changes = 0
-        self.crashed = False
 
-    def _change(self, work: Callable[[], T]) -> T:
-        with self._lock:
-            self._alive()
-            self.changes += 1
-            if self.changes != self._at:
-                return work()
-            self.crashed = True
-            if self._when == "after":
-                work()
-            raise Crash
-
-    def _alive(self) -> None:
-        if self.crashed:
-            raise Crash
-
-    def _write(self, work: Callable[[], T]) -> T:
-        self._alive()
+    def _pass(self, name: str, work: Callable[[], T]) -> T:
+        """One call of the port, by its name; override this to look at it, or to break it."""
         return work()
 
     def commit(self, batch: Batch) -> None:
-        self._change(lambda: self._store.commit(batch))
+        self._pass("commit", lambda: self._store.commit(batch))
 
     def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
-        return self._change(lambda: self._store.open_run(run, project, line, batch))
+        return self._pass("open_run", lambda: self._store.open_run(run, project, line, batch))
 
     def take_run(self, run: RunId) -> int:
-        return self._change(lambda: self._store.take_run(run))
+        return self._pass("take_run", lambda: self._store.take_run(run))
 
     def put(self, content: bytes | Iterable[bytes]) -> Digest:
-        return self._change(lambda: self._store.put(content))
+        return self._pass("put", lambda: self._store.put(content))
 
     def forget(self, digests: Iterable[Digest], before: int) -> None:
-        self._change(lambda: self._store.forget(digests, before))
+        self._pass("forget", lambda: self._store.forget(digests, before))
 
     def remove_run(self, run: RunId, batch: Batch) -> None:
-        self._change(lambda: self._store.remove_run(run, batch))
+        self._pass("remove_run", lambda: self._store.remove_run(run, batch))
 
     def add_runs(self, rows: Sequence[RunRow], batch: Batch) -> None:
-        self._change(lambda: self._store.add_runs(rows, batch))
+        self._pass("add_runs", lambda: self._store.add_runs(rows, batch))
 
     def purge(self, digests: Sequence[Digest], numbers: Iterable[int], batch: Batch) -> None:
-        self._change(lambda: self._store.purge(digests, numbers, batch))
+        self._pass("purge", lambda: self._store.purge(digests, numbers, batch))
 
     def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
-        self._write(lambda: self._store.replace_artifacts(rows))
+        self._pass("replace_artifacts", lambda: self._store.replace_artifacts(rows))
 
     def claim(self, key: ClaimKey, engine: str) -> int | None:
-        return self._write(lambda: self._store.claim(key, engine))
+        return self._pass("claim", lambda: self._store.claim(key, engine))
 
     def enter(
         self, project: str, line: str, owner: Owner, *, alone: bool = False
     ) -> Sequence[Holder]:
-        return self._write(lambda: self._store.enter(project, line, owner, alone=alone))
+        return self._pass("enter", lambda: self._store.enter(project, line, owner, alone=alone))
 
     def beat(self, engine: str, *, sharing: bool, run: RunId | None = None) -> bool:
-        return self._write(lambda: self._store.beat(engine, sharing=sharing, run=run))
+        return self._pass("beat", lambda: self._store.beat(engine, sharing=sharing, run=run))
 
     def leave(self, engine: str) -> None:
-        self._write(lambda: self._store.leave(engine))
+        self._pass("leave", lambda: self._store.leave(engine))
 
     def remember_stats(self, items: Iterable[tuple[str, Stat, Digest, bool]]) -> None:
-        self._write(lambda: self._store.remember_stats(items))
+        self._pass("remember_stats", lambda: self._store.remember_stats(items))
 
     def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
-        return self._store.read(journal, after)
+        return self._pass("read", lambda: self._store.read(journal, after))
 
     def raw(self, journal: str) -> Iterator[Raw]:
         return self._store.raw(journal)
 
     def last(self, journal: str) -> int:
-        return self._store.last(journal)
+        return self._pass("last", lambda: self._store.last(journal))
 
     def journals(self) -> Sequence[str]:
-        return self._store.journals()
+        return self._pass("journals", self._store.journals)
 
     def runs(self, line: str | None = None, *, imported: bool = False) -> Sequence[RunRow]:
-        return self._store.runs(line, imported=imported)
+        return self._pass("runs", lambda: self._store.runs(line, imported=imported))
 
     def end(self, journal: str) -> tuple[int, Digest]:
-        return self._store.end(journal)
+        return self._pass("end", lambda: self._store.end(journal))
 
     def stored(self) -> Iterator[Stored]:
-        return self._store.stored()
+        return self._pass("stored", self._store.stored)
 
     def held(self) -> Sequence[tuple[str, str, Holder]]:
-        return self._store.held()
+        return self._pass("held", self._store.held)
 
     def find(
         self, project: str, line: str, step: StepId, ref: Digest, *, content: bool = False
     ) -> Artifact | None:
-        return self._store.find(project, line, step, ref, content=content)
+        return self._pass(
+            "find", lambda: self._store.find(project, line, step, ref, content=content)
+        )
 
     def newest(self, project: str, line: str, step: StepId) -> Artifact | None:
-        return self._store.newest(project, line, step)
+        return self._pass("newest", lambda: self._store.newest(project, line, step))
 
     def newest_of_all(self, project: str, line: str) -> Mapping[StepId, Artifact]:
-        return self._store.newest_of_all(project, line)
+        return self._pass("newest_of_all", lambda: self._store.newest_of_all(project, line))
 
     def artifacts(
         self,
@@ -320,39 +294,84 @@ class CrashingStore:
         source: str | None = None,
         digest: Digest | None = None,
     ) -> Iterator[Artifact]:
-        return self._store.artifacts(
-            project=project,
-            line=line,
-            step=step,
-            run=run,
-            status=status,
-            source=source,
-            digest=digest,
+        return self._pass(
+            "artifacts",
+            lambda: self._store.artifacts(
+                project=project,
+                line=line,
+                step=step,
+                run=run,
+                status=status,
+                source=source,
+                digest=digest,
+            ),
         )
 
     def get(self, digest: Digest) -> bytes:
-        return self._store.get(digest)
+        return self._pass("get", lambda: self._store.get(digest))
 
     def chunks(self, digest: Digest) -> Iterator[bytes]:
-        return self._store.chunks(digest)
+        return self._pass("chunks", lambda: self._store.chunks(digest))
 
     def has(self, digest: Digest) -> bool:
-        return self._store.has(digest)
+        return self._pass("has", lambda: self._store.has(digest))
 
     def blobs(self) -> Iterator[Digest]:
-        return self._store.blobs()
+        return self._pass("blobs", self._store.blobs)
 
     def claims(self) -> Sequence[tuple[ClaimKey, str, int]]:
-        return self._store.claims()
+        return self._pass("claims", self._store.claims)
 
     def holders(self, project: str, line: str) -> Sequence[Holder]:
-        return self._store.holders(project, line)
+        return self._pass("holders", lambda: self._store.holders(project, line))
 
     def stats(self, paths: Iterable[str]) -> Mapping[str, tuple[Stat, Digest, bool]]:
-        return self._store.stats(paths)
+        return self._pass("stats", lambda: self._store.stats(paths))
 
     def check(self) -> Iterator[str]:
-        return self._store.check()
+        return self._pass("check", self._store.check)
 
     def close(self) -> None:
         self._store.close()
+
+
+class Crash(BaseException):
+    """The process died here, as far as the store can tell."""
+
+
+class CrashingStore(PassingStore):
+    """A store that dies at its `at`-th change, right before or right after it took effect.
+
+    Changes that count are those of `COUNTED`, such as `commit` and `put`. From then on everything that
+    would write raises `Crash` again, because a dead process writes nothing; the store inside stays usable,
+    and is what the next engine is given. `changes` tells how many were asked for.
+    """
+
+    COUNTED = frozenset(
+        ("commit", "open_run", "take_run", "put", "forget", "remove_run", "add_runs", "purge")
+    )
+    WRITING = COUNTED | {"replace_artifacts", "claim", "enter", "beat", "leave", "remember_stats"}
+
+    def __init__(
+        self, store: Store, *, at: int = 0, when: Literal["before", "after"] = "before"
+    ) -> None:
+        super().__init__(store)
+        self._at = at
+        self._when = when
+        self._lock = threading.Lock()
+        self.changes = 0
+        self.crashed = False
+
+    def _pass(self, name: str, work: Callable[[], T]) -> T:
+        if name not in self.WRITING:
+            return work()
+        with self._lock:
+            if self.crashed:
+                raise Crash
+            self.changes += name in self.COUNTED
+            if name not in self.COUNTED or self.changes != self._at:
+                return work()
+            self.crashed = True
+            if self._when == "after":
+                work()
+            raise Crash

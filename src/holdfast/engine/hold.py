@@ -10,8 +10,6 @@ has it. One that was just killed may keep it for a moment, until its last thread
 
 from __future__ import annotations
 
-import time
-
 from holdfast.engine.commit import Writer
 from holdfast.engine.lines import line_journal
 from holdfast.engine.world import World
@@ -50,17 +48,17 @@ class Hold:
 
     def _take_lock(self) -> None:
         """Take the lock; HeldError if a process has it and does not end."""
-        end = time.monotonic() + LOCK_POLLS * self._world.poll_seconds
+        end = self._world.monotonic() + LOCK_POLLS * self._world.poll_seconds
         while self._lock is not None and not self._lock.try_lock():
             for other in self._others():
                 if not self._world.gone(other.owner):
                     raise _held(other, self._line, self._world.clock())
-            if time.monotonic() > end:
+            if self._world.monotonic() > end:
                 raise HeldError(
                     f"line '{self._line}' is locked by a process that does not say who it is",
                     hint="wait for it, or end it; a lock ends with its process",
                 )
-            time.sleep(min(self._world.poll_seconds, 0.05))
+            self._world.sleep(min(self._world.poll_seconds, 0.05))
 
     def _give_lock(self) -> None:
         if self._lock is not None:
@@ -102,7 +100,7 @@ class Hold:
             if not said:
                 said = True
                 self._world.say(f"waiting for process {waiting[0].owner.pid} to share the line")
-            time.sleep(min(self._world.poll_seconds, 0.05))
+            self._world.sleep(min(self._world.poll_seconds, 0.05))
 
     def _others(self) -> tuple[Holder, ...]:
         found = self._world.store.holders(self._project, self._line)
@@ -116,9 +114,9 @@ class Hold:
         if (owner.host, owner.boot) == (mine.host, mine.boot):
             return False
         self._world.say(f"waiting to see whether the engine on '{owner.host}' still lives")
-        deadline = time.monotonic() + self._world.lease_seconds
-        while time.monotonic() < deadline:
-            time.sleep(self._world.poll_seconds)
+        deadline = self._world.monotonic() + self._world.lease_seconds
+        while self._world.monotonic() < deadline:
+            self._world.sleep(self._world.poll_seconds)
             now = {h.owner.engine: h.beat for h in self._others()}
             if now.get(owner.engine) != holder.beat:
                 return owner.engine not in now
@@ -126,7 +124,7 @@ class Hold:
 
     async def pulse(self, writer: Writer) -> None:
         """One look around: beat if it is time, see who else is there, read the inbox."""
-        if time.monotonic() - self._last_beat >= self._world.beat_seconds:
+        if self._world.monotonic() - self._last_beat >= self._world.beat_seconds:
             await self.beat(writer)
         self.others = self._others()
         for other in self.others:
@@ -143,7 +141,7 @@ class Hold:
 
     async def beat(self, writer: Writer) -> None:
         """Say that this engine lives."""
-        self._last_beat = time.monotonic()
+        self._last_beat = self._world.monotonic()
         engine = self._world.owner.engine
         if not await writer.call(
             self._world.store.beat, engine, sharing=self.sharing, run=self.run

@@ -70,7 +70,7 @@ class Engine:
         self._world = world
         self._fence = fence
         self._hold = hold
-        self._writer = Writer()
+        self._writer = world.writer() if world.writer is not None else Writer()
         self._survey = survey
         journal, steps = world.journal(state.run), state.plan.steps
         self._outputs = Outputs(world.root, journal, world.store, steps)

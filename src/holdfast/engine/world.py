@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from holdfast.model.event import Recorded
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Executor, IgnoreRules, Lock, Owner, Store
+
+if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
+    from holdfast.engine.commit import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +22,9 @@ class World:
 
     `home` is a directory of Holdfast's own; `inline` names steps that are functions of this process;
     `gone` tells whether another engine's process has ended; `lock` gives the lock of a line (project,
-    name) that a process keeps while it holds it alone, None where there is no such thing.
+    name) that a process keeps while it holds it alone, None where there is no such thing. `clock` is the
+    time of day, which people set; `monotonic` only ever grows. Without `writer` changes are written by a
+    thread.
     """
 
     store: Store
@@ -31,6 +38,9 @@ class World:
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
     lock: Callable[[str, str], Lock] | None = None
+    writer: Callable[[], Writer] | None = None
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
     inline: Collection[StepId] = frozenset()
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     parallel: int = 1
