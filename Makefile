@@ -31,8 +31,9 @@ demo: setup
 test: setup
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
+# The whole sweeps; `make soak ONLY=power` or a part of a test's name takes some of them.
 soak: setup
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m soak tests
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m soak --only="$(ONLY)" tests
 
 check: setup
 	@$(BIN)/ruff format --check .
@@ -59,5 +60,5 @@ lock:
 	@$(LOCK) --group dev --output-file requirements-dev.lock
 
 clean:
-	@rm -rf $(VENV) .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist docs/_site holdfast-demo
+	@rm -rf $(VENV) .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .soak dist docs/_site holdfast-demo
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,11 +7,33 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.crash.report import Report
+from tests.soak import Soak
+
 PROGRAMS = {"bubblewrap": "bwrap"}
 
 # A shell starts its background processes deaf to Ctrl-C, and what they start inherits that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--only", default="", help="only tests of these kinds or with these names")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Soak(config), "holdfast-soak")
+
+
+@pytest.fixture
+def sweep(record_property: Callable[[str, object], None]) -> Callable[[Report], None]:
+    """Hand in what a sweep found; the table at the end of `make soak` has a line of it."""
+
+    def record(report: Report) -> None:
+        record_property("sweep", report.row())
+        print(report.line())
+
+    return record
 
 
 @pytest.fixture

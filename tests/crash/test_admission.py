@@ -50,7 +50,7 @@ def test_one_key_is_one_run_whenever_it_was_killed(
     assert min(report.outcomes["admitted"], report.outcomes["not yet admitted"]) > 0
 
 
-@pytest.mark.soak
+@pytest.mark.soak("kill")
 @pytest.mark.req("D12", "R74", "I1")
 def test_one_key_is_one_run_killed_at_every_call(
     tmp_path: Path,

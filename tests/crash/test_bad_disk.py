@@ -66,7 +66,7 @@ def test_a_sync_that_fails_once_ends_the_engine_and_nothing_is_told(
     assert report.outcomes["refused"] > report.tried / 2
 
 
-@pytest.mark.soak
+@pytest.mark.soak("errno")
 @pytest.mark.req("D04", "I1")
 @pytest.mark.parametrize("by", ["shim", "strace"])
 def test_every_sync_fails_once(
@@ -129,7 +129,7 @@ def test_a_write_may_be_short_or_torn(
     settle(report)
 
 
-@pytest.mark.soak
+@pytest.mark.soak("short-torn-flip")
 @pytest.mark.req("D05", "D06", "I1", "I5", "I7")
 @pytest.mark.parametrize("how", ["short", "torn"])
 def test_every_write_may_be_short_or_torn(

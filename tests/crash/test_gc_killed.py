@@ -58,14 +58,14 @@ def test_gc_killed_at_any_call(old: Scene, shim: Shim) -> None:
     assert sweep(old, GC, spread(calls, SAMPLE, seed=3), shim) == []
 
 
-@pytest.mark.soak
+@pytest.mark.soak("kill")
 @pytest.mark.req("R187")
 def test_gc_killed_at_every_call(old: Scene, shim: Shim) -> None:
     calls = shim.count(old.copied("count"), *GC)
     assert sweep(old, GC, list(range(1, len(calls) + 1)), shim) == []
 
 
-@pytest.mark.soak
+@pytest.mark.soak("kill")
 def test_purge_killed_at_every_call(old: Scene, shim: Shim) -> None:
     facts = old.journal().results()
     words = ("purge", min(facts.values()), "--because", "x", "--yes")

@@ -57,14 +57,14 @@ def test_killed_at_any_call_of_any_thread(
 ) -> None:
     calls = shim.count(lay(tmp_path / "count"), *RUN)
     assert {"write", "pwrite64", "fsync", "fdatasync", "renameat", "unlinkat", "mkdir"} <= {*calls}
-    report = Report("D01 kill, all threads")
+    report = Report("D01 kill, all threads", "kill")
     faults = [shim.fault(number) for number in spread(calls, 40, seed=1)]
     kill_at(tmp_path, reference("reference"), report, faults)
     settle(report)
     assert report.fired >= report.tried - 2, "the order of calls is nearly the same each time"
 
 
-@pytest.mark.soak
+@pytest.mark.soak("kill")
 @pytest.mark.req("D01", "R74", "R88", "I1", "I2", "I4", "I5", "I6", "I7", "I9")
 @pytest.mark.parametrize("slice_", range(SLICES))
 def test_killed_at_every_call_of_every_thread(
@@ -75,7 +75,7 @@ def test_killed_at_every_call_of_every_thread(
     settle: Callable[[Report], None],
 ) -> None:
     calls = shim.count(lay(tmp_path / "count"), *RUN)
-    report = Report(f"D01 kill, all threads, slice {slice_}")
+    report = Report("D01 kill at every call, all threads")
     numbers = range(1 + slice_, len(calls) + 1, SLICES)
     kill_at(tmp_path, reference("reference"), report, map(shim.fault, numbers))
     settle(report)
@@ -109,7 +109,7 @@ def test_killed_at_calls_that_the_kernel_counts(
     most = most_of(strace, tmp_path / "count")
     calls = [call for call in CALLS for _ in range(most.get(call, 0))]
     first = {call: calls.index(call) for call in most}
-    report = Report("D01 kill by strace")
+    report = Report("D01 kill by strace", "kill")
     faults = [
         by_strace(strace, calls[place - 1], place - first[calls[place - 1]])
         for place in spread(calls, 20, seed=2)
@@ -118,7 +118,7 @@ def test_killed_at_calls_that_the_kernel_counts(
     settle(report)
 
 
-@pytest.mark.soak
+@pytest.mark.soak("kill")
 @pytest.mark.req("D01", "R74", "R88", "I1", "I2", "I4", "I5", "I6", "I7", "I9")
 @pytest.mark.parametrize("call", CALLS)
 def test_killed_at_every_number_until_the_run_ends_by_itself(
@@ -132,7 +132,7 @@ def test_killed_at_every_number_until_the_run_ends_by_itself(
     most = most_of(strace, tmp_path / "count").get(call, 0)
     if not most:
         pytest.skip(f"the engine never calls {call}")
-    report = Report(f"D01 kill by strace, {call}")
+    report = Report("D01 kill at every call, by strace")
     numbers = [n for n in range(1, most + 1) if call != "mkdir" or n % 8 == 1]
     faults = [by_strace(strace, call, number) for number in numbers]
     kill_at(tmp_path, reference("reference"), report, faults)

@@ -70,7 +70,7 @@ def test_killed_at_random_moments(
     assert report.outcomes["half way"] > 0
 
 
-@pytest.mark.soak
+@pytest.mark.soak("random-kill")
 @pytest.mark.req("R74", "R88", "R73", "E12", "I1", "I2")
 @pytest.mark.parametrize("hundred", [1, 2, 3])
 def test_killed_at_three_hundred_random_moments(

@@ -82,7 +82,7 @@ def test_killed_in_recovery_and_in_the_recovery_of_that(
     assert report.fired > report.tried * 2, "the crash, its recovery, and the recovery of that"
 
 
-@pytest.mark.soak
+@pytest.mark.soak("recovery")
 @pytest.mark.req("D11", "R74", "I1", "I2", "I7", "I9")
 @pytest.mark.parametrize("plan, sample", [("small", None), ("reference", 60)])
 def test_killed_at_every_call_of_recovery(
@@ -148,7 +148,7 @@ def test_killed_while_outputs_are_written_again_from_the_store(
     settle(report)
 
 
-@pytest.mark.soak
+@pytest.mark.soak("recovery")
 @pytest.mark.req("D11", "R73", "R74", "I7")
 def test_killed_at_every_call_while_outputs_are_written_again(
     tmp_path: Path,

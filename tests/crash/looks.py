@@ -1,0 +1,63 @@
+"""What a scene may not have left behind: files, processes, holders, an unsound store."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import apsw
+
+from holdfast.engine.audit import audit
+from holdfast.store.sqlite import SqliteStore
+from tests.crash.scene import Scene
+
+
+def left_behind(scene: Scene) -> Iterator[str]:
+    """Temporary files, journals of edits, and rooms of attempts that nobody needs any more."""
+    for place, _, names in os.walk(scene.root):
+        for name in names:
+            path = str(Path(place, name).relative_to(scene.root))
+            if name.startswith(".holdfast-") and name.endswith(".tmp"):
+                yield f"a temporary file is left: {path}"
+            elif path.startswith(".holdfast/apply/"):
+                yield f"a journal of an edit is left: {path}"
+    for kind in ("apply", "scratch"):
+        for room in (scene.store / kind).glob("*/*"):
+            yield f"a directory is left: {room.relative_to(scene.root)}"
+
+
+def marked(runs: Sequence[str]) -> Iterator[int]:
+    """Processes that carry the mark of one of these runs in their environment."""
+    names = [run.encode() for run in runs]
+    for place in Path("/proc").iterdir():
+        if not place.name.isdigit():
+            continue
+        try:
+            environment = (place / "environ").read_bytes()
+            state = (place / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state not in {"Z", "X"} and any(
+            part.startswith(b"HOLDFAST_MARK=") and name in part
+            for part in environment.split(b"\0")
+            for name in names
+        ):
+            yield int(place.name)
+
+
+def left_running(runs: Sequence[str]) -> list[str]:
+    return [f"a process is left: {pid}" for pid in marked(runs)]
+
+
+def unsound(store: Path) -> list[str]:
+    """What `verify` finds, asked in this process: a command costs its start."""
+    with SqliteStore.open(str(store), create=False, readonly=True) as opened:
+        return [f"verify: {problem}" for problem in audit(opened).problems]
+
+
+def held(store: Path) -> list[str]:
+    """Engines that say they hold a line."""
+    connection = apsw.Connection(str(store / "state.db"))
+    try:
+        return [str(row[0]) for row in connection.execute("SELECT engine FROM holder")]
+    finally:
+        connection.close()
