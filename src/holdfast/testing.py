@@ -250,7 +250,7 @@ class PassingStore:
         return self._pass("read", lambda: self._store.read(journal, after))
 
     def raw(self, journal: str) -> Iterator[Raw]:
-        return self._store.raw(journal)
+        return self._pass("raw", lambda: self._store.raw(journal))
 
     def last(self, journal: str) -> int:
         return self._pass("last", lambda: self._store.last(journal))

@@ -6,7 +6,7 @@ from holdfast.core.refs import encode_own, refs_of, w_ref
 from holdfast.core.refs import structure as structure_of
 from holdfast.engine.audit import audit
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import canonical, digest_bytes
+from holdfast.model.digest import digest_bytes
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
@@ -30,7 +30,7 @@ def run(store: MemoryStore, name: str, fence: int, expected: int) -> None:
     """A run of a joined engine that accepted the step under this fence of its claim."""
     own = encode_own(STEP, {})
     refs, digest, plan = refs_of(STEP, own, {}), digest_bytes(CONTENT), plan_bytes(PLAN)
-    structure = canonical(structure_of(PLAN))
+    structure = structure_of(PLAN)
     options = Options(joined=True, force=True)
     start = RunStarted(
         RunId(name), "main", "p", digest_bytes(plan), w_ref(PLAN), options, name, None
