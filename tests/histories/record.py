@@ -118,6 +118,96 @@ def people(project: Project) -> None:
     project.ok("import", str(project.folder / "run.zip"), "--store", str(other))
 
 
+def guards(project: Project) -> None:
+    """Guarded again and passed, guarded again and refused, fatal, broken, strict."""
+    steps: dict[str, dict[str, object]] = {
+        "word": {"shell": "echo tide", "guards": [{"regex": {"pattern": "t"}}], "retries": 1},
+        "strict": {
+            "shell": "echo kelp",
+            "guards": [{"regex": {"pattern": "k"}}],
+            "reuse": "strict",
+        },
+        "after": {"shell": "cat $HOLDFAST_INPUTS/word", "needs": "word"},
+    }
+    project.plan(steps)
+    project.run()
+    for pattern in ("d", "x"):
+        steps["word"]["guards"] = [{"regex": {"pattern": pattern}}]
+        steps["strict"]["guards"] = [{"regex": {"pattern": "e"}}]
+        project.plan(steps)
+        project.run()
+    steps["word"]["guards"] = [{"command": ["sh", "-c", "exit 3"], "fatal_on": [3]}]
+    steps["strict"]["guards"] = [{"command": ["no-such-program"]}]
+    project.plan(steps)
+    project.run()
+
+
+def drift(project: Project) -> None:
+    """What a person wrote to an output: adopted, made again, refused; an older version; a lost file."""
+    steps: dict[str, dict[str, object]] = {
+        "text": {"shell": "cat in.txt > text.txt", "inputs": "in.txt", "produces": "text.txt"},
+        "tree": {
+            "shell": "mkdir -p out; cp text.txt out/a.txt; echo b > out/b.txt; chmod 755 out/b.txt; "
+            "echo t > tree.txt",
+            "needs": "text",
+            "produces": ["out", "tree.txt"],
+            "workspace": "shared",
+        },
+    }
+    project.write("in.txt", "1\n")
+    project.plan(steps)
+    project.run()
+    project.write("in.txt", "2\n")
+    project.run()
+    project.write("text.txt", "1\n")
+    project.run()
+    project.write("out/a.txt", "mine\n")
+    project.run("--on-drift", "fail")
+    project.run("--on-drift", "regenerate")
+    project.write("tree.txt", "mine\n")
+    project.run()
+    (project.root / "out/b.txt").unlink()
+    project.run()
+
+
+def choices(project: Project) -> None:
+    """Left out, forced, cut off early, stopped at a limit, stopped at the first failure; shared lines."""
+    steps: dict[str, dict[str, object]] = {
+        "a": {"shell": "echo a # 1", "share": True, "workspace": "scratch"},
+        "b": {"shell": "cat $HOLDFAST_INPUTS/a", "needs": "a"},
+        "c": {"shell": "cat $HOLDFAST_INPUTS/b", "needs": "b"},
+    }
+    project.plan(steps)
+    project.run("-s", "a")
+    project.run("-x", "c")
+    project.run()
+    project.run("--force-node", "b")
+    steps["a"]["shell"] = "echo a # 2"
+    project.plan(steps)
+    project.run("--cutoff")
+    project.run("--plan-id", "other")
+    project.run("--force")
+    steps["bad"] = {"shell": "false"}
+    steps["late"] = {"shell": "echo late", "needs": "c"}
+    project.plan(steps)
+    project.run("--fail-fast", "-j", "1")
+    project.plan({**steps, "late": {"shell": "echo later"}}, limits={"attempts": 1})
+    project.run("-j", "1")
+
+
+def joined(project: Project) -> None:
+    """Two engines on one line, with claims; one of them is killed and its step is taken over."""
+    waits = {f"w{number}": {"shell": _waits(f"$HOLDFAST_ROOT/go{number}")} for number in range(2)}
+    project.plan({**waits, "end": {"shell": "echo end", "needs": list(waits)}})
+    engines = [project.start("run", "--join", "-j", "1") for _ in range(2)]
+    until(lambda: project.has("go0.begun") and project.has("go1.begun"))
+    kill(engines[0])
+    project.write("go0", "")
+    project.write("go1", "")
+    finish(engines[1])
+    project.ok("resume", "@-1")
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -130,12 +220,17 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "failures": failures,
     "held": held,
     "people": people,
+    "guards": guards,
+    "drift": drift,
+    "choices": choices,
+    "joined": joined,
 }
 
 
 def stored(project: Project, place: Path) -> dict[str, object]:
     """The journals of a store as they lie there, and the contents that are in its database."""
     database = apsw.Connection(str(place / "state.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    database.set_busy_timeout(10_000)
     journals = {}
     for number, name in database.execute("SELECT id, name FROM journal ORDER BY id"):
         rows = database.execute(
