@@ -239,10 +239,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def select(self, timeout: float | None) -> list[object]:
         """Wait for a timer; there is nothing else to wait for."""
+        process = self._process
         if timeout is None or timeout > 0:
-            self._process.block(None if timeout is None else self.time() + timeout)
-        elif self._process.stopped_until > self._process.machine.now:
-            self._process.block(self._process.stopped_until)
+            process.block(None if timeout is None else self.time() + timeout)
+        elif process.stopped_until > process.machine.now and not process.machine.closing:
+            process.block(process.stopped_until)
         return []
 
     def post(self, call: Callable[[], None]) -> None:

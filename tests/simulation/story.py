@@ -228,7 +228,7 @@ class Person:
         sim = self.sim
         start = max(sim.machine.now, sim.until, sim.nature.until)
         while sim.live() and not sim.machine.violations:
-            self.process.sleep(1.0)
+            self.process.sleep(3.0)
             if sim.machine.now > start + LEASE + 2 * POLL + MOST_WORK:
                 names = [engine.process.name for engine in sim.live()]
                 sim.machine.violated("I9", f"{names} do not come to rest")
@@ -273,13 +273,13 @@ class Person:
             return
         sim.watch.check_told(sim.store)
         last: State | None = None
-        for number, row in enumerate(sim.store.runs(LINE)):
+        for row in sim.store.runs(LINE)[self.first :]:
             state = sim.watch.check_state(sim.store, row.run)
             if state is None or sim.machine.violations:
                 return
             for problem in unexplained(sim.store, state, self.persons):
                 sim.machine.violated("result", problem)
-            if number >= self.first and state.status != "superseded":
+            if state.status != "superseded":
                 last = state
                 self._foretold(state, fates)
             for engine in sim.engines:
