@@ -12,21 +12,23 @@ from holdfast.core.state import State
 from holdfast.core.views import person_row
 from holdfast.engine.audit import audit
 from holdfast.engine.hold import Hold
-from holdfast.engine.lines import line_journal
+from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
 from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
+from holdfast.model.artifact import Artifact
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
+    LineEvent,
     Options,
     Recorded,
     StepAmended,
     StepsReused,
 )
 from holdfast.model.plan import Plan, RunId, StepId
-from holdfast.ports import Append, Batch, Executor, Owner, Store
+from holdfast.ports import Executor, Owner, Store
 from holdfast.testing import Crash, CrashingStore, FakeClock, ScriptedExecutor
 from tests.laws.oracle import Fate, Oracle
 from tests.laws.script import scripted
@@ -73,29 +75,38 @@ class Bed:
         )
 
     def amend(self, plan: Plan, step: StepId, content: bytes) -> None:
-        """Put a person's version into the line's journal; nothing if there is no artifact yet."""
-        store = self.store
-        newest = store.newest(plan.project, LINE, step)
-        if newest is None:
-            return
+        amend(self.store, self.clock, plan, step, content)
+
+
+def amend(store: Store, clock: Callable[[], int], plan: Plan, step: StepId, content: bytes) -> bool:
+    """Put a person's version into the line's journal; false if there is no artifact yet."""
+    newest = store.newest(plan.project, LINE, step)
+    if newest is None:
+        return False
+    digest = store.put(content)
+
+    def say() -> tuple[int, LineEvent, list[Artifact]]:
+        latest = store.newest(plan.project, LINE, step) or newest
         run = store.runs(LINE)[-1].run
         event = StepAmended(
             step=step,
-            config_ref=newest.config_ref,
-            input_ref=newest.input_ref,
-            own_ref=newest.own_ref,
-            digest=store.put(content),
+            config_ref=latest.config_ref,
+            input_ref=latest.input_ref,
+            own_ref=latest.own_ref,
+            digest=digest,
             form="bytes",
             verified=True,
             by="me",
             because=None,
-            replaces=newest.digest,
+            replaces=latest.digest,
             after_run=run,
             after_seq=store.last(f"run:{run}"),
         )
-        at, journal = self.clock(), line_journal(plan.project, LINE)
-        row = person_row(event, plan.project, LINE, at)
-        store.commit(Batch([Append(journal, store.last(journal), [(at, event)])], [row]))
+        at = clock()
+        return at, event, [person_row(event, plan.project, LINE, at)]
+
+    tell_line(store, plan.project, LINE, say)
+    return True
 
 
 def drive(begin: Callable[[], tuple[Hold, Engine]]) -> State:

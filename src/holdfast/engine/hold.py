@@ -10,7 +10,10 @@ has it. One that was just killed may keep it for a moment, until its last thread
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.engine.commit import Writer
+from holdfast.engine.hearts import Hearts
 from holdfast.engine.lines import line_journal
 from holdfast.engine.world import World
 from holdfast.errors import FencedError, HeldError
@@ -28,6 +31,7 @@ class Hold:
         self._world = world
         self._project = project
         self._line = line
+        self._hearts = Hearts(world)
         self._last_beat = 0.0
         self._read = 0
         self.run: RunId | None = None
@@ -68,7 +72,7 @@ class Hold:
         store, mine = self._world.store, self._world.owner
         others = store.enter(self._project, self._line, mine, alone=not join)
         while others:
-            dead = [holder for holder in others if self._is_gone(holder)]
+            dead = self._dead_among(others)
             for holder in dead:
                 store.leave(holder.owner.engine)
             if join:
@@ -91,45 +95,55 @@ class Hold:
         self._world.store.beat(self._world.owner.engine, sharing=self.sharing, run=run)
 
     def _await_sharing(self) -> None:
-        """Wait until every other engine writes claims, or is gone."""
+        """Wait until every other engine writes claims, or is dead."""
         said = False
         while waiting := [other for other in self._others() if not other.sharing]:
-            for holder in waiting:
-                if self._world.gone(holder.owner):
-                    self._world.store.leave(holder.owner.engine)
+            for holder in self._hearts.look(self._others()):
+                self._world.store.leave(holder.owner.engine)
             if not said:
                 said = True
                 self._world.say(f"waiting for process {waiting[0].owner.pid} to share the line")
-            self._world.sleep(min(self._world.poll_seconds, 0.05))
+            self._rest(min(self._world.poll_seconds, 0.05))
+
+    def _rest(self, seconds: float) -> None:
+        """Sleep; an engine that waits, and that others can see, goes on saying that it lives."""
+        world = self._world
+        world.sleep(seconds)
+        if world.monotonic() - self._last_beat >= world.beat_seconds:
+            self._last_beat = world.monotonic()
+            world.store.beat(world.owner.engine, sharing=self.sharing, run=self.run)
 
     def _others(self) -> tuple[Holder, ...]:
         found = self._world.store.holders(self._project, self._line)
         return tuple(h for h in found if h.owner.engine != self._world.owner.engine)
 
-    def _is_gone(self, holder: Holder) -> bool:
-        """A process of this machine is there or not; one elsewhere is gone when its heart stands still."""
-        owner, mine = holder.owner, self._world.owner
-        if self._world.gone(owner):
-            return True
-        if (owner.host, owner.boot) == (mine.host, mine.boot):
-            return False
-        self._world.say(f"waiting to see whether the engine on '{owner.host}' still lives")
-        deadline = self._world.monotonic() + self._world.lease_seconds
-        while self._world.monotonic() < deadline:
-            self._world.sleep(self._world.poll_seconds)
-            now = {h.owner.engine: h.beat for h in self._others()}
-            if now.get(owner.engine) != holder.beat:
-                return owner.engine not in now
-        return True
+    def _dead_among(self, others: Sequence[Holder]) -> list[Holder]:
+        """The dead among other engines; waits for a beat of those whose process cannot be asked for."""
+        beats = {other.owner.engine: other.beat for other in others}
+        dead = self._hearts.look(others)
+        unsure = [h for h in others if h not in dead and not self._hearts.can_be_asked(h)]
+        for holder in unsure:
+            host = holder.owner.host
+            self._world.say(f"waiting to see whether the engine on '{host}' still lives")
+        while unsure:
+            self._rest(self._world.poll_seconds)
+            there = {other.owner.engine: other for other in self._others()}
+            silent = {other.owner.engine for other in self._hearts.look(there.values())}
+            dead += [h for h in unsure if h.owner.engine in silent or h.owner.engine not in there]
+            unsure = [
+                h
+                for h in unsure
+                if h not in dead and there[h.owner.engine].beat == beats[h.owner.engine]
+            ]
+        return dead
 
     async def pulse(self, writer: Writer) -> None:
         """One look around: beat if it is time, see who else is there, read the inbox."""
         if self._world.monotonic() - self._last_beat >= self._world.beat_seconds:
             await self.beat(writer)
         self.others = self._others()
-        for other in self.others:
-            if self._world.gone(other.owner):
-                await writer.call(self._world.store.leave, other.owner.engine)
+        for other in self._hearts.look(self.others):
+            await writer.call(self._world.store.leave, other.owner.engine)
         journal = line_journal(self._project, self._line)
         for recorded in self._world.store.read(journal, self._read):
             self._read = recorded.seq

@@ -187,7 +187,9 @@ class Engine:
             return
         step = self.state.plan.steps[step_id]
         look = self._decided(step)
-        if look is not None:
+        if look is None:
+            self._let_go(step_id)
+        else:
             self._looks[step_id] = (look, self._turns)
             rank = self.state.graph.rank[step_id]
             desk = self._desks[step_id in self._world.inline]
@@ -291,6 +293,8 @@ class Engine:
         """Take the step for this engine; None while another one has it, or has just finished it."""
         state, refs = self.state, probed.probe.refs
         key = ClaimKey(state.project, state.line, step.id, refs.config_ref)
+        if step.id in self._claims and self._claims[step.id][0] != key:
+            self._let_go(step.id)
         fence = self._world.store.claim(key, self._world.owner.engine)
         if fence is None:
             self._contested.add(step.id)
@@ -299,11 +303,16 @@ class Engine:
         forced = state.options.force or step.id in state.options.force_steps
         found = self._world.store.find(state.project, state.line, step.id, refs.config_ref)
         if found is not None and not forced and not probed.probe.unsure:
-            self._pending.released.append(self._claims.pop(step.id))
+            self._let_go(step.id)
             self._to_look.append(step.id)
             self._wake.set()
             return None
         return fence
+
+    def _let_go(self, step_id: StepId) -> None:
+        """Give the claim on a step up with the next commit, if there is one."""
+        if claim := self._claims.pop(step_id, None):
+            self._pending.released.append(claim)
 
     # --- committing ---------------------------------------------------------------------------------
 
@@ -423,9 +432,10 @@ class Engine:
             self._append(event, result.at)
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
-        if claim := self._claims.pop(started.step, None):
+        if claim := self._claims.get(started.step):
             self._pending.held.append(claim)
-            self._pending.released.append(claim)
+            if self.state.steps[started.step].phase != "pending":  # else it is tried again under it
+                self._let_go(started.step)
 
     def _warn_unconfined(self) -> None:
         if not self._warned:

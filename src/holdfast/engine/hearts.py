@@ -1,0 +1,55 @@
+"""Which of the other engines are dead.
+
+A process of this machine is there or not; one elsewhere is judged by its heart, which has stopped when
+its counter did not move for a whole lease on the clock of whoever looks on; clocks of two machines are
+never compared. Only time in which somebody looked counts: after a sleep of the whole machine nobody is
+dead because nobody was watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from holdfast.engine.world import World
+from holdfast.ports import Holder
+
+LONGEST_LOOK = 2  # polls: what lies between two looks counts for no more than this
+
+
+class Seen(NamedTuple):
+    """A heart as it was last seen, and how long it had stood still then."""
+
+    beat: int
+    still: float
+
+
+class Hearts:
+    """What one engine has seen of the hearts of the others."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._seen: dict[str, Seen] = {}
+        self._looked = world.monotonic()
+
+    def can_be_asked(self, holder: Holder) -> bool:
+        """Whether this machine knows if the process is there."""
+        mine = self._world.owner
+        return (holder.owner.host, holder.owner.boot) == (mine.host, mine.boot)
+
+    def look(self, holders: Iterable[Holder]) -> list[Holder]:
+        """Look once more at everybody who is there; gives the dead."""
+        now, world = self._world.monotonic(), self._world
+        passed = min(now - self._looked, LONGEST_LOOK * world.poll_seconds)
+        self._looked = now
+        seen, dead = {}, []
+        for holder in holders:
+            before = self._seen.get(holder.owner.engine)
+            is_still = before is not None and before.beat == holder.beat
+            still = before.still + passed if before is not None and is_still else 0.0
+            seen[holder.owner.engine] = Seen(holder.beat, still)
+            silent = still >= world.lease_seconds and not self.can_be_asked(holder)
+            if silent or world.gone(holder.owner):
+                dead.append(holder)
+        self._seen = seen
+        return dead

@@ -1,0 +1,104 @@
+"""What can go wrong, by name: each fault does one thing to the simulated machine at its moment."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tests.simulation.play import LEASE, EngineProcess, Simulation
+
+if TYPE_CHECKING:
+    from tests.simulation.story import Person
+
+DAY = 24 * 3600 * 1000
+Fault = Callable[[Simulation, "Person", EngineProcess], None]
+
+
+def kill(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
+    """SIGKILL at this moment, wherever it waits."""
+    sim.machine.fault("kill", engine.process.name)
+    sim.machine.kill([engine.process], "at a moment")
+
+
+def kill_at_point(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
+    """SIGKILL right before or after one of its next calls of the store; fires there."""
+    engine.process.doomed_at = engine.process.points + sim.machine.random.randrange(1, 60)
+
+
+def power(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """Everything goes dark in the middle of its next commit; fires there."""
+    engine.seat.cuts = True
+
+
+def pause(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
+    """SIGSTOP for less than a lease."""
+    seconds = sim.machine.random.uniform(1, LEASE / 2)
+    sim.machine.fault("pause", engine.process.name, f"{seconds:.1f} s")
+    engine.process.stop(seconds)
+    sim.delay(engine, seconds)
+
+
+def long_pause(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
+    """SIGSTOP for longer than a lease: others may take it for dead, and it comes back."""
+    seconds = sim.machine.random.uniform(LEASE + 2, 4 * LEASE)
+    sim.machine.fault("long_pause", engine.process.name, f"{seconds:.1f} s")
+    engine.process.stop(seconds)
+    sim.delay(engine, seconds)
+
+
+def clock_back(sim: Simulation, _: "Person", __: EngineProcess) -> None:
+    """The time of day is set back."""
+    sim.machine.offset -= sim.machine.random.choice([700, 60_000, DAY])
+    sim.machine.fault("clock_back")
+
+
+def clock_forward(sim: Simulation, _: "Person", __: EngineProcess) -> None:
+    """The time of day is set forward."""
+    sim.machine.offset += sim.machine.random.choice([700, 3_600_000, DAY])
+    sim.machine.fault("clock_forward")
+
+
+def commit_refused(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """The disk refuses its next commit, and nothing of it is there; fires there."""
+    engine.seat.refuses = "refused"
+
+
+def commit_doubtful(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """The disk says no to its next commit, although all of it is there; fires there."""
+    engine.seat.refuses = "doubtful"
+
+
+def commit_slow(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
+    """Its next change takes long, and the heartbeat behind it waits: sometimes longer than a lease."""
+    seconds = sim.machine.random.choice([3.0, 12.0, LEASE * 1.6])
+    if engine.writer is not None:
+        sim.machine.fault("commit_slow", engine.process.name, f"{seconds:.1f} s")
+        engine.writer.slow = seconds
+        sim.delay(engine, seconds)
+
+
+def stop_asked(sim: Simulation, person: "Person", engine: EngineProcess) -> None:
+    """A person asks the run to stop, through the journal of the line."""
+    if engine.engine is not None:
+        now = sim.machine.random.random() < 0.5
+        person.ask_to_stop(engine.engine.state.run, now=now)
+
+
+def signalled(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
+    """Ctrl-C, or SIGTERM."""
+    now = sim.machine.random.random() < 0.5
+    if engine.engine is not None and engine.process.loop is not None:
+        sim.machine.fault("signalled", engine.process.name, "now" if now else "")
+        engine.process.loop.post(lambda: engine.interrupt(now=now))
+
+
+def amended_meanwhile(_: Simulation, person: "Person", __: EngineProcess) -> None:
+    """A person amends a step while engines work."""
+    person.amend_meanwhile()
+
+
+FAULTS: dict[str, Fault] = {
+    fault.__name__: fault
+    for fault in (
+        *(kill, kill_at_point, power, pause, long_pause, clock_back, clock_forward),
+        *(commit_refused, commit_doubtful, commit_slow, stop_asked, signalled, amended_meanwhile),
+    )
+}

@@ -1,0 +1,46 @@
+"""What must be so for every run at rest, whoever drove it and whatever happened meanwhile."""
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterator
+
+from holdfast.core.state import COMPLETE, State
+from holdfast.model.plan import StepId
+from holdfast.ports import Store
+from tests.laws.script import value
+
+
+def unexplained(
+    store: Store, state: State, persons: Collection[tuple[StepId, bytes]]
+) -> Iterator[str]:
+    """Steps whose content does not follow from their own text and the contents of their needs."""
+    contents = {
+        step: store.get(now.digest)
+        for step, now in state.steps.items()
+        if now.phase in COMPLETE and now.digest is not None
+    }
+    for step_id, content in contents.items():
+        if (step_id, content) in persons:
+            continue
+        step, made = state.plan.steps[step_id], json.loads(content)
+        needs = {n: hashlib.sha256(contents[n]).hexdigest()[:8] for n in step.data_needs}
+        read = needs if value(step, "reads") else {}
+        if (made.get("step"), made.get("text")) != (step_id, value(step, "text")):
+            yield f"'{step_id}' of '{state.run}' has the content of another step: {content!r}"
+        elif made["read"] != read:
+            yield f"'{step_id}' of '{state.run}' was made from other needs: {content!r}, not {read}"
+
+
+def misplaced(store: Store, state: State, root: str) -> Iterator[str]:
+    """Output files that are not what their step was accepted with."""
+    for step_id, now in state.steps.items():
+        for path in state.plan.steps[step_id].produces:
+            if now.phase in COMPLETE and now.digest is not None:
+                try:
+                    with open(os.path.join(root, path), "rb") as file:
+                        found = file.read()
+                except FileNotFoundError:
+                    found = None
+                if found != store.get(now.digest):
+                    yield f"'{path}' of '{step_id}' is {found!r}"

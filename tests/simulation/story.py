@@ -1,0 +1,300 @@
+"""The person: starts runs, resumes them, meddles, changes the plan; and what must be true afterwards.
+
+In each stage faults fire at their moments while the person does what people do. Then it becomes quiet:
+nothing goes wrong any more, the person resumes what is open, and after a bounded time every run has ended
+or rests, and every step has the content that the oracle foretold.
+"""
+
+import shutil
+import tempfile
+import traceback
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.core.state import State
+from holdfast.engine.audit import audit
+from holdfast.engine.lines import tell_line
+from holdfast.engine.runs import resume_run, start_run
+from holdfast.errors import FencedError, HeldError, StoreError
+from holdfast.model.artifact import Artifact
+from holdfast.model.event import LineEvent, StopRequested
+from holdfast.model.plan import Plan, RunId, Step, StepId
+from tests.laws.choosing import by_seed
+from tests.laws.harness import LINE, Stage, amend, foretell, is_correct
+from tests.laws.oracle import Fate, Oracle
+from tests.laws.scenarios import a_scenario
+from tests.laws.script import persons_version
+from tests.simulation.disk import Seat
+from tests.simulation.faults import FAULTS
+from tests.simulation.lines import misplaced, unexplained
+from tests.simulation.machine import Killed, Process
+from tests.simulation.play import LEASE, POLL, EngineProcess, Result, Simulation
+
+MOST_WORK = 1200.0  # virtual seconds that the attempts of a small plan take at most, one by one
+KINDS = tuple(FAULTS)
+MOODS = 0.12  # how many attempts go wrong by themselves while it is rough
+
+
+def simulate(seed: int, folder: str, template: str) -> Result:
+    """Play one seed in an empty folder."""
+    place = tempfile.mkdtemp(dir=folder)
+    sim = Simulation(seed, place, template)
+    try:
+        person = Person(sim)
+        sim.machine.run(lambda: person.process.is_over)
+        error = person.process.error
+        if error is not None and not isinstance(error, Killed):
+            sim.machine.violated("bug", "".join(traceback.format_exception(error)))
+    finally:
+        result = sim.close()
+        shutil.rmtree(place)
+    return result
+
+
+class Person:
+    """Somebody with a terminal, as a process of the machine that nobody kills."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self.sim = sim
+        self.source = sim.machine.random
+        self.oracle = Oracle()
+        self.loose = False  # the oracle cannot know what came of it
+        self.quiet = False
+        self.persons: set[tuple[StepId, bytes]] = set()
+        self.stage = Stage(Plan(LINE, {StepId("a"): Step(StepId("a"))}))
+        self.first = 0  # the number of runs before this stage
+        self.process = Process(sim.machine, "person", self._main)
+
+    @property
+    def seat(self) -> Seat:
+        return Seat(self.process, self.sim.disk, self.sim.watch, self.sim.dark)
+
+    def _main(self, process: Process) -> None:
+        choose = by_seed(self.source)
+        stages = a_scenario(choose, self.source.choice([3, 6]), 3)
+        names = sorted({step for stage in stages for step in stage.plan.steps})
+        self.sim.inline = frozenset(n for n in names if self.source.random() < 0.15)
+        writes = frozenset(n for n in names if self.source.random() < 0.4 and not self.sim.apart)
+        for number, stage in enumerate(stages):
+            self._play(replace(stage, plan=self._dressed(stage.plan, writes)), number)
+        if not self.sim.machine.violations:
+            for problem in audit(self.sim.store).problems:
+                self.sim.machine.violated("I5", problem)
+
+    def _dressed(self, plan: Plan, writes: frozenset[StepId]) -> Plan:
+        """Some steps write files, some of those in a directory of their own."""
+        steps = {
+            name: replace(step, produces=(f"out/{name}.txt",)) if name in writes else step
+            for name, step in plan.steps.items()
+        }
+        return replace(plan, steps=steps)
+
+    def _play(self, stage: Stage, number: int) -> None:
+        sim = self.sim
+        self.stage, self.first = stage, len(sim.store.runs(LINE))
+        forced = bool(stage.options.force or stage.options.force_steps)
+        sim.watch.may_repeat = forced or (self.loose and sim.watch.may_repeat)
+        for step, content in stage.amended:
+            if amend(self.seat, sim.machine.wall, stage.plan, step, content):
+                self.persons.add((step, content))
+        fates = foretell(self.oracle, stage)
+        sim.nature.salts = stage.salts
+        sim.machine.note("person", f"stage {number}: {len(stage.plan.steps)} steps {stage.options}")
+        self._rough(number)
+        self._settle()
+        self._check(fates)
+
+    # --- rough ------------------------------------------------------------------------------------
+
+    def _rough(self, number: int) -> None:
+        sim, source = self.sim, self.source
+        self.quiet, sim.nature.roughness = False, MOODS
+        kinds = [source.choice(KINDS) for _ in range(source.choice([0, 1, 1, 2, 3, 5]))]
+        if number == 0:  # so that every kind comes up among few seeds
+            kinds.insert(0, KINDS[sim.seed % len(KINDS)])
+        for kind in kinds:
+            sim.machine.after(source.uniform(0, 25), lambda kind=kind: self._strike(kind))
+        self._start(joined=source.random() < 0.3)
+        for _ in range(source.randrange(2, 6)):
+            self.process.sleep(source.uniform(0.5, 20))
+            self._look()
+            if not sim.live():
+                self._go_on()
+            elif source.random() < 0.3:
+                self._meddle()
+
+    def _strike(self, kind: str) -> None:
+        """A fault finds its victim, or comes again a little later."""
+        if self.quiet or self.process.is_over:
+            return
+        live = self.sim.live()
+        if live:
+            FAULTS[kind](self.sim, self, self.source.choice(live))
+        else:
+            self.sim.machine.after(2.0, lambda: self._strike(kind))
+
+    def _start(self, *, joined: bool) -> EngineProcess:
+        stage = self.stage
+        options = replace(stage.options, joined=joined)
+        what = f"run{' --join' if joined else ''}"
+        return self.sim.spawn(lambda world: start_run(world, stage.plan, LINE, options), what)
+
+    def _resume(self, run: RunId) -> EngineProcess:
+        return self.sim.spawn(lambda world: resume_run(world, run), f"resume {run}")
+
+    def _open(self) -> list[RunId]:
+        """The runs of this stage that have not ended, and older ones that nobody drives any more."""
+        found = []
+        for number, row in enumerate(self.sim.store.runs(LINE)):
+            status = self.sim.watch.books[row.run].status
+            rests = status not in {"completed", "superseded"}
+            if rests and (number >= self.first or status == "running"):
+                found.append(row.run)
+        return found
+
+    def _go_on(self) -> None:
+        found = self._open()
+        self.sim.machine.fired["went_on"] += 1
+        if not found or self.source.random() < 0.2:
+            self._start(joined=self.source.random() < 0.3)
+        else:
+            self._resume(self.source.choice(found))
+
+    def _meddle(self) -> None:
+        found = self._open()
+        match self.source.choice(["resume", "run", "join", "join"]):
+            case "resume" if found:
+                self._resume(self.source.choice(found))
+            case "run":
+                self._start(joined=False)
+            case _:
+                self.sim.machine.fired["joined"] += 1
+                self._start(joined=True)
+
+    def ask_to_stop(self, run: RunId, *, now: bool) -> None:
+        """Ask a run to stop, as another command does."""
+        sim = self.sim
+
+        def say() -> tuple[int, LineEvent, list[Artifact]]:
+            return sim.machine.wall(), StopRequested(run, now, "me"), []
+
+        def main(hand: Process) -> None:
+            seat = Seat(hand, sim.disk, sim.watch, sim.dark)
+            tell_line(seat, "", LINE, say)
+            sim.machine.fault("stop_asked", "person", f"{run}{' now' if now else ''}")
+
+        Process(sim.machine, "hand", main)
+
+    def amend_meanwhile(self) -> None:
+        """Amend a step while engines work; what comes of it depends on the moment."""
+        sim, stage = self.sim, self.stage
+        step = self.source.choice(sorted(stage.plan.steps))
+        content = persons_version(7, 9)
+
+        def main(hand: Process) -> None:
+            seat = Seat(hand, sim.disk, sim.watch, sim.dark)
+            self.loose = True
+            self.persons.add((step, content))
+            if amend(seat, sim.machine.wall, stage.plan, step, content):
+                sim.machine.fault("amended_meanwhile", "person", step)
+
+        Process(sim.machine, "hand", main)
+
+    # --- quiet ------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Nothing goes wrong any more: every run comes to rest, in bounded time."""
+        sim = self.sim
+        self.quiet, sim.nature.roughness = True, 0.0
+        for engine in sim.live():
+            engine.process.doomed_at = 0
+            engine.seat.cuts, engine.seat.refuses = False, ""
+        sim.machine.note("person", "now it is quiet")
+        self._wait()
+        if not any(n >= self.first for n, _ in enumerate(sim.store.runs(LINE))):
+            self._start(joined=False)
+            self._wait()
+        for run in self._open():
+            if sim.watch.books[run].status != "superseded":
+                asked, engine = sim.machine.now, self._resume(run)
+                self._wait()
+                self._in_time(run, asked, engine)
+        for row in sim.store.runs(LINE):
+            status = sim.watch.books[row.run].status
+            if status == "running":
+                sim.machine.violated("I9", f"'{row.run}' still runs, and nobody drives it")
+
+    def _wait(self) -> None:
+        sim = self.sim
+        start = max(sim.machine.now, sim.until, sim.nature.until)
+        while sim.live() and not sim.machine.violations:
+            self.process.sleep(3.0)
+            if sim.machine.now > start + LEASE + 2 * POLL + MOST_WORK:
+                names = [engine.process.name for engine in sim.live()]
+                sim.machine.violated("I9", f"{names} do not come to rest")
+        self._look()
+
+    def _in_time(self, run: RunId, asked: float, engine: EngineProcess) -> None:
+        """Whoever resumes a run that nobody drives has it after a lease and two polls."""
+        book = self.sim.watch.books[run]
+        if engine.process.error is not None:
+            self.sim.machine.violated("I9", f"'{run}' is not resumed: {engine.process.error}")
+        elif book.resumed > asked + LEASE + 2 * POLL + 1.0:
+            self.sim.machine.violated("I9", f"'{run}' is taken over after {book.resumed - asked} s")
+
+    def _look(self) -> None:
+        """How engines ended: refused, overtaken, or by a fault that was injected; nothing else."""
+        for engine in self.sim.engines:
+            error, process = engine.process.error, engine.process
+            if engine.seen or not process.ended or not process.lives:
+                continue
+            engine.seen = True
+            machine = self.sim.machine
+            machine.note(process.name, f"ended: {error or 'well'}".splitlines()[0])
+            match error:
+                case None:
+                    continue
+                case HeldError():
+                    machine.fired["held"] += 1
+                case FencedError():
+                    machine.fired["fenced"] += 1
+                    if process.name not in self.sim.watch.excused:
+                        machine.violated("I9", f"{process.name} lived and was overtaken: {error}")
+                case StoreError() if error.message.startswith("simulated"):
+                    continue
+                case _:
+                    machine.violated("bug", "".join(traceback.format_exception(error)))
+
+    # --- afterwards -------------------------------------------------------------------------------
+
+    def _check(self, fates: Mapping[StepId, Fate]) -> None:
+        sim = self.sim
+        if sim.machine.violations:
+            return
+        sim.watch.check_told(sim.store)
+        last: State | None = None
+        for row in sim.store.runs(LINE)[self.first :]:
+            state = sim.watch.check_state(sim.store, row.run)
+            if state is None or sim.machine.violations:
+                return
+            for problem in unexplained(sim.store, state, self.persons):
+                sim.machine.violated("result", problem)
+            if state.status != "superseded":
+                last = state
+                self._foretold(state, fates)
+            for engine in sim.engines:
+                mine = engine.engine.state if engine.engine and not engine.process.error else None
+                last_word = mine and (mine.run, mine.seq) == (row.run, state.seq)
+                if last_word and engine.process.ended and mine != state:
+                    sim.machine.violated("I3", f"'{row.run}' in memory is not what is stored")
+        if last is not None:
+            for problem in misplaced(sim.store, last, sim.root):
+                sim.machine.violated("I7", problem)
+
+    def _foretold(self, state: State, fates: Mapping[StepId, Fate]) -> None:
+        if self.loose:
+            return
+        try:
+            is_correct(self.sim.store, state, fates, anew=True)
+        except AssertionError as error:
+            self.sim.machine.violated("oracle", f"'{state.run}': {error}")

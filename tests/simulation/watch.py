@@ -1,0 +1,266 @@
+"""Looks on at every commit, every report and every attempt, and says which law was broken.
+
+It keeps its own books: what was told to people, which fence is the highest, which phase a step is in.
+None of it is asked of the engine or worked out by the product's fold.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from holdfast.core.state import State
+from holdfast.engine.probe import read_state
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptFailed,
+    AttemptLost,
+    AttemptRejected,
+    AttemptStarted,
+    Event,
+    Recorded,
+    RunEnded,
+    RunRested,
+    RunResumed,
+    StepFailed,
+    StepHeld,
+    StepsReset,
+    StepsReused,
+    StepsSkipped,
+)
+from holdfast.model.plan import RunId, StepId
+from holdfast.ports import Batch, ClaimKey, Job, Store
+from tests.simulation.machine import Machine, Process
+
+RUN = "run:"
+
+
+@dataclass
+class Book:
+    """A run as the watch has it: where each step stands, and how the run stands."""
+
+    phases: dict[StepId, str] = field(default_factory=dict)
+    started: dict[StepId, AttemptStarted] = field(default_factory=dict)
+    accepted: set[StepId] = field(default_factory=set)
+    status: str = "running"
+    resumed: float = 0.0
+
+
+@dataclass
+class Execution:
+    """A process that a step started: who did, and whether it still runs."""
+
+    process: Process
+    run: RunId
+    started: AttemptStarted
+    over: bool = False
+
+
+class Watch:
+    """The invariants, kept beside the store. `line` is where all runs belong."""
+
+    def __init__(self, machine: Machine, project: str, line: str) -> None:
+        self._machine = machine
+        self._project = project
+        self._line = line
+        self.books: dict[RunId, Book] = {}
+        self.told: list[tuple[RunId, Recorded]] = []
+        self.executed: Counter[StepId] = Counter()
+        self.accepted = 0
+        self.commits = 0
+        self.excused: set[str] = set()  # engines that others may have taken for dead
+        self.may_repeat = False  # the run was told to make it again
+        self._lengths: Counter[str] = Counter()
+        self._fences: dict[str, int] = {}
+        self._claims: dict[ClaimKey, int] = {}
+        self._executions: list[Execution] = []
+
+    # --- fences -----------------------------------------------------------------------------------
+
+    def fenced(self, run: RunId, fence: int) -> None:
+        """A fence was given out; it must be higher than any before."""
+        if fence <= self._fences.get(run, 0):
+            self._machine.violated("I10", f"fence {fence} of '{run}' was given out before")
+        self._fences[run] = fence
+
+    def claimed(self, key: ClaimKey, fence: int) -> None:
+        known = self._claims.get(key, 0)
+        if fence < known:
+            self._machine.violated("I10", f"claim fence {fence} of '{key.step}' is older")
+        self._claims[key] = max(fence, known)
+
+    # --- commits ----------------------------------------------------------------------------------
+
+    def committed(self, process: Process, batch: Batch, store: Store) -> None:
+        """A batch became true."""
+        self.commits += 1
+        for append in batch.appends:
+            if append.expected != self._lengths[append.journal]:
+                self._machine.violated(
+                    "I4", f"{append.journal} ends at {self._lengths[append.journal]}: {append}"
+                )
+            if not append.events:
+                continue
+            names = " ".join(_short(event) for _, event in append.events)
+            self._machine.note(process.name, f"{append.journal} {append.expected}+ {names}")
+            self._lengths[append.journal] += len(append.events)
+            if append.journal.startswith(RUN):
+                run = RunId(append.journal.removeprefix(RUN))
+                if append.fence is not None and append.fence != self._fences.get(run, 1):
+                    self._machine.violated(
+                        "I10", f"{process.name} wrote to '{run}' under fence {append.fence}"
+                    )
+                for _, event in append.events:
+                    self._take(run, event)
+        for key, fence in batch.held:
+            if self._claims.get(key) != fence:
+                self._machine.violated("I10", f"{process.name} wrote under claim {fence} of {key}")
+        for row in batch.artifacts:
+            if not store.has(row.digest):
+                self._machine.violated("I5", f"'{row.step}' names {row.digest}, which is not there")
+
+    def _take(self, run: RunId, event: Event) -> None:
+        book = self.books.setdefault(run, Book())
+        if book.status in {"completed", "superseded"}:
+            self._machine.violated("I4", f"'{run}' has ended, then {_short(event)}")
+        match event:
+            case AttemptStarted():
+                self._from(run, book, event.step, {"pending"}, event)
+                book.started[event.step] = event
+                book.phases[event.step] = "running"
+            case AttemptAccepted():
+                self._accept(run, book, event)
+            case AttemptRejected() | AttemptFailed() | AttemptLost():
+                self._from(run, book, event.step, {"running"}, event)
+                book.phases[event.step] = "pending"
+            case StepFailed() | StepHeld():
+                self._from(run, book, event.step, {"pending"}, event)
+                failed = isinstance(event, StepFailed)
+                book.phases[event.step] = "failed" if failed else "waiting"
+            case StepsSkipped():
+                for skipped in event.items:
+                    self._from(run, book, skipped.step, {"pending"}, event)
+                    book.phases[skipped.step] = "skipped"
+            case StepsReused():
+                for item in event.items:
+                    self._from(run, book, item.step, {"pending"}, event)
+                    book.phases[item.step] = "reused"
+            case StepsReset():
+                for step in event.steps:
+                    self._from(run, book, step, {"failed", "skipped", "waiting"}, event)
+                    book.phases[step] = "pending"
+            case RunRested() | RunEnded():
+                book.status = event.status
+            case RunResumed():
+                book.status, book.resumed = "running", self._machine.now
+            case _:
+                pass
+
+    def _from(
+        self, run: RunId, book: Book, step: StepId, phases: Iterable[str], event: Event
+    ) -> None:
+        now = book.phases.get(step, "pending")
+        if now not in phases:
+            self._machine.violated("I4", f"'{step}' of '{run}' is {now}, then {_short(event)}")
+
+    def _accept(self, run: RunId, book: Book, event: AttemptAccepted) -> None:
+        self._from(run, book, event.step, {"running"}, event)
+        self.accepted += 1
+        if event.step in book.accepted:
+            self._machine.violated("I2", f"'{event.step}' of '{run}' is accepted twice")
+        book.accepted.add(event.step)
+        started = book.started.get(event.step)
+        if started is None or started.attempt != event.attempt:
+            self._machine.violated("I4", f"attempt {event.attempt} of '{event.step}' never began")
+            return
+        book.phases[event.step] = "done" if started.reguard is None else "reused"
+        key = ClaimKey(self._project, self._line, event.step, started.config_ref)
+        if started.fence and started.fence < self._claims.get(key, 0):
+            self._machine.violated("I10", f"'{event.step}' of '{run}' under an older claim")
+
+    # --- reports ----------------------------------------------------------------------------------
+
+    def told_to(self, process: Process, events: list[Recorded], run: RunId, store: Store) -> None:
+        """An engine told people; it must be true already."""
+        for recorded in events:
+            self.told.append((run, recorded))
+            if recorded.seq > self._lengths[f"{RUN}{run}"]:
+                self._machine.violated(
+                    "I1", f"{process.name} told {_short(recorded.event)} before it was stored"
+                )
+
+    # --- attempts ---------------------------------------------------------------------------------
+
+    def begins(self, process: Process, job: Job, store: Store) -> Execution:
+        """A step starts a process: allowed only once, and only after the commit that names it."""
+        run, step = RunId(job.mark.split("/")[0]), job.step.id
+        self.executed[step] += 1
+        book = self.books.get(run, Book())
+        started = book.started.get(step)
+        if started is None or started.attempt != job.attempt or book.phases[step] != "running":
+            message = f"attempt {job.attempt} of '{step}' runs before it was stored"
+            self._machine.violated("I3", f"{process.name}: {message}")
+            raise AssertionError(message)
+        execution = Execution(process, run, started)
+        if process.name not in self.excused:
+            self._check_once(process, execution, store)
+        self._executions = [item for item in self._executions if not item.over]
+        self._executions.append(execution)
+        return execution
+
+    def _check_once(self, process: Process, mine: Execution, store: Store) -> None:
+        ref, step = mine.started.config_ref, mine.started.step
+        for other in self._executions:
+            same = (other.started.step, other.started.config_ref) == (step, ref)
+            lives = not other.over and other.process.lives and other.process is not process
+            if same and lives and other.process.name not in self.excused:
+                self._machine.violated(
+                    "once", f"{process.name} and {other.process.name} both run '{step}'"
+                )
+        row = store.find(self._project, self._line, step, ref)
+        if row is not None and not self.may_repeat and mine.started.reguard is None:
+            self._machine.violated("once", f"{process.name} runs '{step}', accepted in '{row.run}'")
+
+    # --- at rest ----------------------------------------------------------------------------------
+
+    def check_told(self, store: Store) -> None:
+        """Everything that people were told is there, with its content."""
+        journals: dict[RunId, list[Recorded]] = {}
+        for run, recorded in self.told:
+            if run not in journals:
+                journals[run] = list(store.read(f"{RUN}{run}"))
+            if journals[run][recorded.seq - 1 : recorded.seq] != [recorded]:
+                self._machine.violated("I1", f"told and gone: {_short(recorded.event)} of '{run}'")
+            event = recorded.event
+            if isinstance(event, AttemptAccepted) and not store.has(event.digest):
+                self._machine.violated("I1", f"told and gone: the content of '{event.step}'")
+
+    def check_state(self, store: Store, run: RunId) -> State | None:
+        """The fold of the journal says what the books say."""
+        state, book = read_state(store, run), self.books.get(run)
+        if state is None or book is None:
+            self._machine.violated("I3", f"'{run}' has no journal")
+            return None
+        phases = {step: now.phase for step, now in state.steps.items() if now.phase != "pending"}
+        mine = {step: phase for step, phase in book.phases.items() if phase != "pending"}
+        if (phases, state.status) != (mine, book.status):
+            self._machine.violated("I3", f"'{run}' is {phases} {state.status}, not {mine}")
+        return state
+
+
+def _short(event: Event) -> str:
+    name = type(event).__name__
+    match event:
+        case AttemptStarted() | AttemptAccepted() | AttemptRejected() | AttemptFailed():
+            return f"{name}({event.step}#{event.attempt})"
+        case AttemptLost():
+            return f"{name}({event.step}#{event.attempt} {event.code})"
+        case StepsReused() | StepsSkipped():
+            return f"{name}({' '.join(item.step for item in event.items)})"
+        case StepsReset():
+            return f"{name}({' '.join(event.steps)})"
+        case StepFailed() | StepHeld():
+            return f"{name}({event.step} {event.reason.code})"
+        case RunRested() | RunEnded():
+            return f"{name}({event.status})"
+        case _:
+            return name
