@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -24,6 +24,7 @@ from holdfast.edits.tree import (
     open_file,
     open_root,
     opened,
+    outside_world,
     quoted,
     split_path,
     sync,
@@ -73,6 +74,19 @@ def make_home(journal_dir: str) -> None:
         sync_directory(os.path.dirname(os.path.abspath(journal_dir)))
 
 
+def keep_home(journal_dir: str) -> None:
+    """Make a directory for journals in one that may be missing too, so that both outlast a power cut.
+
+    Both are synchronised although they are there: whoever made them may have died before he did it.
+    """
+    home = os.path.dirname(os.path.abspath(journal_dir))
+    with outside_world(f"make a place for journals in {quoted(home)}"):
+        for place in (home, journal_dir):
+            with suppress(FileExistsError):
+                os.mkdir(place, 0o700)
+            sync_directory(os.path.dirname(os.path.abspath(place)))
+
+
 def keys_in(journal_dir: str) -> list[str]:
     try:
         with os.scandir(journal_dir) as entries:
@@ -86,7 +100,11 @@ def keys_in(journal_dir: str) -> list[str]:
 
 
 def stage(root_fd: int, place: str, journal: Journal, content: Content) -> None:
-    """Copy every image into the journal directory, then let the journal have its name."""
+    """Copy every image into the journal directory, then let the journal have its name.
+
+    What lies at the targets now is synchronised first: a journal whose old images a power cut takes
+    from their places would find content there that it does not know.
+    """
     try:
         os.mkdir(place, 0o700)
     except FileExistsError as error:
@@ -96,6 +114,7 @@ def stage(root_fd: int, place: str, journal: Journal, content: Content) -> None:
         ) from error
     try:
         with opened(open_root(place)) as directory:
+            _sync_parents(root_fd, journal.rows)
             for row in journal.rows:
                 if row.before is not None:
                     _stage_old(root_fd, directory, row.path, row.before)
@@ -118,8 +137,15 @@ def _stage_old(root_fd: int, directory: int, path: str, image: Image) -> None:
     if source is None:
         raise changed([path])
     with opened(source):
+        sync(source)
         if write_file(directory, image.staged, chunks(source), 0o600) != image.digest:
             raise changed([path])
+
+
+def _sync_parents(root_fd: int, rows: Iterable[Row]) -> None:
+    for above in sorted({tuple(split_path(row.path)[:-1]) for row in rows if row.before}):
+        with opened(open_directory(root_fd, above)) as parent:
+            sync(parent)
 
 
 def _stage_new(directory: int, image: Image, content: Content) -> None:
@@ -161,6 +187,14 @@ def is_open(place: str) -> bool:
 
 def is_settled(place: str) -> bool:
     return os.path.lexists(os.path.join(place, _SETTLED))
+
+
+def images_in(journal_dir: str, key: str) -> Iterator[Iterable[bytes]]:
+    """The contents that lie in a journal, each in pieces."""
+    place = place_of(journal_dir, key)
+    for name in sorted(set(os.listdir(place)) - {_JOURNAL, _SETTLED, _UNFINISHED}):
+        with open(os.path.join(place, name), "rb") as file:
+            yield chunks(file.fileno())
 
 
 def settle(place: str) -> None:

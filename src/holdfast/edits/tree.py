@@ -356,6 +356,23 @@ def sync(descriptor: int) -> None:
         ) from error
 
 
+def sync_files(root: str, paths: Iterable[str]) -> None:
+    """Let files outlast a power cut, with all names above them; missing ones are left out."""
+    above: set[tuple[str, ...]] = {()}
+    with outside_world(f"synchronise files in {quoted(root)}"), opened(open_root(root)) as root_fd:
+        for path in paths:
+            *parts, name = split_path(path)
+            with suppress(FileNotFoundError), opened(open_directory(root_fd, parts)) as parent:
+                file = open_file(parent, name, path)
+                if file is not None:
+                    with opened(file):
+                        sync(file)
+                    above.update(tuple(parts[:depth]) for depth in range(1, len(parts) + 1))
+        for folder in sorted(above):
+            with suppress(FileNotFoundError), opened(open_directory(root_fd, folder)) as parent:
+                sync(parent)
+
+
 def sync_directory(path: str) -> None:
     with opened(open_root(path)) as descriptor:
         sync(descriptor)

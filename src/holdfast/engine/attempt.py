@@ -11,7 +11,7 @@ from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
 from holdfast.core.values import filled
 from holdfast.engine.furnish import furnish, lay_out, write_file
-from holdfast.engine.kept import tell_kept
+from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import SMALL, Kept, Outputs
 from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.survey import NoInputError, Survey
@@ -44,6 +44,7 @@ class Result:
     applied: list[str] = field(
         default_factory=list
     )  # journals of placed files, to forget afterwards
+    words: list[str] = field(default_factory=list)  # to be said afterwards
 
 
 class Bench:
@@ -257,6 +258,8 @@ class Bench:
             event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)]
         )
         if step.produces:
+            if started.reguard is None and not self.in_scratch(step):
+                self._outputs.secure(entries)
             self._place(started, step, entries, candidate, result)
         return result
 
@@ -283,7 +286,7 @@ class Bench:
         if files:
             assert isinstance(result.ending, AttemptAccepted)  # only accepted content is placed
             result.ending = replace(result.ending, kept=kept.digest)
-            tell_kept(self._world, step, files, "it was changed while the step ran")
+            result.words += words_of_kept(step, files, "it was changed while the step ran")
 
     def _written_meanwhile(
         self, started: AttemptStarted, step: Step, kept: Kept, made: Sequence[Entry]

@@ -14,7 +14,7 @@ from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
-from holdfast.engine.kept import tell_kept
+from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.survey import Survey
@@ -35,6 +35,14 @@ class Look(NamedTuple):
     choice: Choice
     placed: OutputsPlaced | None = None
     key: str = ""
+
+
+class Start(NamedTuple):
+    """The fact that begins an attempt, the contents it names, and what is said once they are stored."""
+
+    started: AttemptStarted
+    blobs: Blobs
+    words: tuple[str, ...] = ()
 
 
 class Looker:
@@ -183,12 +191,13 @@ class Looker:
                 raise
             return look
         replaced = [entry for entry in there if entry.path in theirs and entry.path in paths]
-        tell_kept(self._world, step, replaced, "an earlier version stands again")
+        for line in words_of_kept(step, replaced, "an earlier version stands again"):
+            self._world.remind(line)
         placed = OutputsPlaced(step.id, artifact.digest, artifact.form, paths)
         return look._replace(placed=placed, key=key)
 
-    def start(self, step: Step, look: Look) -> tuple[AttemptStarted, Blobs]:
-        """The fact that begins an attempt, and the contents it names."""
+    def start(self, step: Step, look: Look) -> Start:
+        """The fact that begins an attempt, and what goes with it."""
         probed, choice = look.probed, look.choice
         refs = probed.probe.refs
         blobs: Blobs = [(refs.own_ref, probed.own), *self._keeper.keep(probed.seen)]
@@ -214,24 +223,23 @@ class Looker:
         adopts = self._state.options.on_drift == "adopt"
         if choice.reason.code == "output_modified" and adopts:
             return self._adoption(step, started, blobs)
+        words: tuple[str, ...] = ()
         if kept is not None and kept.entries:
-            edited = self._tell_replaced(step, probed, kept.entries)
-            started = replace(started, edited=edited)
-        return started, blobs
+            files = self._replaced(step, probed, kept.entries)
+            started = replace(started, edited=tuple(entry.path for entry in files))
+            words = tuple(words_of_kept(step, files, "it is made again"))
+        return Start(started, blobs, words)
 
-    def _tell_replaced(self, step: Step, probed: Probed, there: Sequence[Entry]) -> tuple[str, ...]:
-        """Say, once for each content, what a person wrote that this attempt will be put in the place of."""
+    def _replaced(self, step: Step, probed: Probed, there: Sequence[Entry]) -> list[Entry]:
+        """What a person wrote that this attempt will be put in the place of, once for each content."""
         known = partial(self._known, step)
         stood = self._outputs.written_by_people(step, there, known)
         edited = {*self._edited(step, probed, there), *stood}
         files = [e for e in there if e.path in edited and (e.path, e.digest) not in self._told]
         self._told.update((entry.path, entry.digest) for entry in files)
-        tell_kept(self._world, step, files, "it is made again")
-        return tuple(entry.path for entry in files)
+        return files
 
-    def _adoption(
-        self, step: Step, started: AttemptStarted, blobs: Blobs
-    ) -> tuple[AttemptStarted, Blobs]:
+    def _adoption(self, step: Step, started: AttemptStarted, blobs: Blobs) -> Start:
         """A person changed the output: that version is guarded and, if it passes, stands."""
         kept = self._outputs.keep(step)
         digest, form = kept.digest, _FORM_OF_SEVERAL
@@ -239,7 +247,7 @@ class Looker:
             entry = kept.entries[0]
             digest, form = entry.digest, "program" if entry.executable else "bytes"
         changed = replace(started, reguard=digest, form=form, source="human", before=None)
-        return changed, [*blobs, *kept.blobs]
+        return Start(changed, [*blobs, *kept.blobs])
 
 
 _FORM_OF_SEVERAL: Form = "tree"

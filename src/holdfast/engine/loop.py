@@ -60,6 +60,7 @@ class Pending:
     released: list[tuple[ClaimKey, int]] = field(default_factory=list)
     launch: list[AttemptStarted] = field(default_factory=list)
     applied: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
 
 
 class Engine:
@@ -276,7 +277,7 @@ class Engine:
                 return
             fence = taken
         try:
-            started, blobs = self._looker.start(step, look)
+            started, blobs, words = self._looker.start(step, look)
         except EditError as error:
             self._fail(step_id, Reason("command_failed", (error.message,)))
             return
@@ -285,6 +286,7 @@ class Engine:
         self._observed[step_id] = look.probed.seen
         self._append(started)
         self._pending.blobs += blobs
+        self._pending.words += words
         self._pending.launch.append(started)
         if step_id not in self._world.inline:
             self._outside += 1
@@ -358,6 +360,8 @@ class Engine:
         try:
             for key in pending.applied:
                 self._outputs.placed(key)
+            for line in pending.words:
+                self._world.remind(line)
             if pending.events:
                 self._world.on_events(pending.events)
             for started in pending.launch:
@@ -446,6 +450,7 @@ class Engine:
         self._pending.blobs += result.blobs
         self._pending.artifacts += result.artifacts
         self._pending.applied += result.applied
+        self._pending.words += result.words
 
     # --- beside -------------------------------------------------------------------------------------
 

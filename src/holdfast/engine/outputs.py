@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from holdfast.edits.apply import FileChange, apply, forget, recover
-from holdfast.edits.journal import is_settled, keys_in, place_of
-from holdfast.edits.tree import clear, read_tree, take_special
+from holdfast.edits.journal import images_in, is_settled, keep_home, keys_in, place_of
+from holdfast.edits.tree import clear, read_tree, sync_files, take_special
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, digest_bytes
@@ -60,6 +60,7 @@ class Outputs:
         self._root = root
         self._journal = journal
         self._store = store
+        self._has_home = False
 
     def read(self, step: Step) -> tuple[Entry, ...]:
         """What lies at the step's output paths now."""
@@ -229,9 +230,18 @@ class Outputs:
             found = contents.get(Digest(digest))
             return self._store.chunks(Digest(digest)) if found is None else found
 
-        os.makedirs(os.path.dirname(self._journal), exist_ok=True)
+        if not self._has_home:
+            keep_home(self._journal)
+            self._has_home = True
         apply(self._root, changes, content, journal_dir=self._journal, key=key)
         return tuple(change.path for change in changes)
+
+    def secure(self, entries: Sequence[Entry]) -> None:
+        """Let files that a step wrote by itself outlast a power cut.
+
+        Afterwards nobody could tell what is left of them from what a person wrote.
+        """
+        sync_files(self._root, (entry.path for entry in entries))
 
     def changes(self, paths: Sequence[str], entries: Sequence[Entry]) -> list[FileChange]:
         """What has to change so that at and beneath these paths lie exactly these files."""
@@ -274,10 +284,18 @@ class Outputs:
                 forget(self._journal, key)
 
     def recover(self, committed: Callable[[str], bool]) -> list[str]:
-        """Finish or undo what a dead engine left half done; gives the paths a person changed meanwhile."""
+        """Finish or undo what a dead engine left half done; gives the paths a person changed meanwhile.
+
+        What found no place because of that is stored, so that the journal does not stay.
+        """
         if not os.path.isdir(self._journal):
             return []
         done = recover(self._root, self._journal, committed=committed)
+        for key in keys_in(self._journal):
+            if is_settled(place_of(self._journal, key)):
+                for image in images_in(self._journal, key):
+                    self._store.put(image)
+                forget(self._journal, key)
         return [conflict.path for item in done for conflict in item.conflicts]
 
 

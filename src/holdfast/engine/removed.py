@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, NoReturn, cast
 
 from holdfast.edits.apply import FileChange, apply, forget, recover
+from holdfast.edits.journal import keep_home
 from holdfast.edits.tree import read_tree
 from holdfast.engine.lines import line_journal
 from holdfast.errors import EditError, IntegrityError
@@ -103,9 +104,9 @@ def prune(root: str, home: str, left: Collection[Left]) -> None:
     if not left:
         return
     journal, key = os.path.join(home, "apply", "removed"), "prune"
-    os.makedirs(os.path.dirname(journal), exist_ok=True)
-    if os.path.isdir(journal):
-        recover(root, journal, committed=lambda _: True)
+    keep_home(journal)
+    recover(root, journal, committed=lambda _: True)
+    forget(journal, key)  # a person wrote again where something was being removed: that stays
     changes = [FileChange(item.path, item.digest, None) for item in left]
     apply(root, changes, _nothing, journal_dir=journal, key=key)
     forget(journal, key)

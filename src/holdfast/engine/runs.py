@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterable, Sequence
 
 from holdfast.core.decide import reset, settle
@@ -144,7 +146,7 @@ def _continue(
     fence, state = _take_over(world, run)
     survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
     if state.ended:
-        Outputs(world.root, world.journal(run), world.store).all_placed()
+        _tidy(world, run)
         return Engine(world, state, fence, hold, survey)
     results = _lost(world, state, survey)
     engine = Engine(world, state, fence, hold, survey)
@@ -199,10 +201,16 @@ def supersede(world: World, project: str, line: str) -> RunId | None:
         if row.run in driven:
             continue
         if _has_ended(world, row.run):
-            Outputs(world.root, world.journal(row.run), world.store).all_placed()
+            _tidy(world, row.run)
         else:
             _supersede_one(world, row.run)
     return latest
+
+
+def _tidy(world: World, run: RunId) -> None:
+    """Remove what an ended run may have left: the names of what was removed last can come back."""
+    Outputs(world.root, world.journal(run), world.store).all_placed()
+    shutil.rmtree(os.path.join(world.scratch, run), ignore_errors=True)
 
 
 def _runs(world: World, project: str, line: str) -> list[RunRow]:

@@ -266,8 +266,18 @@ class BlobFiles:
 def make_tree(root: str) -> None:
     """Create the top of the tree with its tag."""
     os.makedirs(root, 0o700, exist_ok=True)
-    with contextlib.suppress(FileExistsError), open(f"{root}/CACHEDIR.TAG", "xb") as file:
-        file.write(_TAG)
+    write_once(f"{root}/CACHEDIR.TAG", _TAG)
+
+
+def write_once(path: str, content: bytes) -> None:
+    """Write a file that is never written again, durably; only what a power cut emptied is replaced."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as there:
+        if there.read(len(content)).strip(b"\0"):
+            return
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_directory(path: str) -> None:

@@ -15,7 +15,6 @@ open between pages.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self, cast
@@ -29,7 +28,7 @@ from holdfast.model.event import Event, Recorded
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store import rows
-from holdfast.store.blobs import SMALL, BlobFiles, Write, make_tree, sync_directory
+from holdfast.store.blobs import SMALL, BlobFiles, Write, make_tree, sync_directory, write_once
 from holdfast.store.codec import decode, encode, first_hash, next_hash
 from holdfast.store.contents import INSERT, Contents
 from holdfast.store.database import BUSY_MS, Database, Row, Value
@@ -474,9 +473,7 @@ def _made(directory: str, *, busy_ms: int) -> Database:
         os.makedirs(directory, 0o700, exist_ok=True)
         with only_one(os.path.join(directory, "locks", "store.lock")):
             make_tree(os.path.join(directory, "blobs"))
-            ignore = os.path.join(directory, ".gitignore")
-            with contextlib.suppress(FileExistsError), open(ignore, "x", encoding="ascii") as file:
-                file.write("*\n")
+            write_once(os.path.join(directory, ".gitignore"), b"*\n")
             path = os.path.join(directory, _FILE)
             database = Database(path, create=True, readonly=False, busy_ms=busy_ms)
             sync_directory(directory)

@@ -1,0 +1,68 @@
+"""The power may go at any moment: what was told is there, and the run goes on as if nothing had been.
+
+A kill proves nothing about this: after a kill the system still has every byte that was written.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.crash.faults import Reference, Report, lay
+from tests.crash.power import Outage, chosen, edits_of, recorded
+from tests.crash.power_disk import ENDS, Draw, moments
+
+RUN = ("run", "-j", "2")
+SLICES = 8
+DICE = 6  # throws for each moment
+RESUMED_EVERY = 40  # of so many moments one goes on with the real command
+
+
+def outage_of(strace: str, folder: Path, name: str) -> Outage:
+    scene = lay(folder)
+    recording = recorded(strace, scene, *RUN)
+    assert recording.answer.code == 0, recording.answer.err
+    return Outage(recording, edits_of(recording, scene.root), Report(name))
+
+
+@pytest.mark.req("D02", "D21", "I1", "I5", "I6", "I7")
+def test_nothing_told_is_lost_with_the_power(
+    tmp_path: Path,
+    strace: str,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    outage = outage_of(strace, tmp_path / "recorded", "D02 power")
+    some = chosen(outage.recording, 260, seed=2)
+    outage.sweep(lambda number: some.get(number, ()))
+    few = chosen(outage.recording, 3, seed=3)
+    outage.resume(lambda number: few.get(number, ()), tmp_path / "resumed", reference("reference"))
+    settle(outage.report)
+    assert len(outage.seen) > 250
+    assert min(outage.report.outcomes[how] for how in ("no store", "run", "resumed")) > 0
+
+
+@pytest.mark.soak
+@pytest.mark.req("D02", "D21", "I1", "I5", "I6", "I7")
+@pytest.mark.parametrize("slice_", range(SLICES))
+def test_nothing_told_is_lost_whenever_the_power_goes(
+    slice_: int,
+    tmp_path: Path,
+    strace: str,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    outage = outage_of(strace, tmp_path / "recorded", f"D02 power, slice {slice_}")
+    everything: tuple[Draw, ...] = (*ENDS, *range(1, DICE + 1))
+    outage.sweep(lambda number: everything if number % SLICES == slice_ else ())
+    last = moments(outage.recording) - 1
+
+    def few(number: int) -> tuple[Draw, ...]:
+        offset = number - slice_ * (RESUMED_EVERY // SLICES)
+        if offset % RESUMED_EVERY and number != last:
+            return ()
+        return ("none", "named", number)
+
+    outage.resume(few, tmp_path / "resumed", reference("reference"))
+    settle(outage.report)
+    assert len(outage.seen) > 1000
