@@ -22,6 +22,7 @@ A rejected artifact is a value, not an exception.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 
 
@@ -126,6 +127,34 @@ class StoreError(HoldfastError):
     exit_code = 74
     code = "store"
     retryable = True
+
+
+_REFUSED_TO_ALL = {
+    errno.EIO: "",
+    errno.ENOSPC: "free some space, then resume",
+    errno.EDQUOT: "free some space, then resume",
+    errno.EMFILE: "let more files be open at once (ulimit -n), then resume",
+    errno.ENFILE: "end what has many files open, then resume",
+    errno.ENOMEM: "end what needs much memory, then resume",
+    errno.EAGAIN: "end some processes, or let there be more (ulimit -u), then resume",
+}
+
+
+def outside_fault(error: BaseException) -> StoreError | None:
+    """The error as the outside world's, if that is what it is; None if it is about what was asked for.
+
+    A disk that fails or is full, and a machine with no more memory, descriptors or processes, would
+    have refused anybody: no step and no plan is to blame.
+    """
+    if isinstance(error, MemoryError):
+        return StoreError("there is no more memory", hint=_REFUSED_TO_ALL[errno.ENOMEM])
+    if not isinstance(error, OSError) or error.errno not in _REFUSED_TO_ALL:
+        return None
+    place = f" ('{error.filename}')" if isinstance(error.filename, str) else ""
+    said = (error.strerror or str(error)).lower()
+    return StoreError(
+        f"the system refused: {said}{place}", hint=_REFUSED_TO_ALL[error.errno] or None
+    )
 
 
 class ConflictError(StoreError):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holdfast.errors import StoreError, UsageError
+from holdfast.errors import StoreError, UsageError, outside_fault
 from holdfast.model.event import Recorded
 from holdfast.model.plan import Guard, Plan, RunId, Step, StepId
 
@@ -274,6 +274,7 @@ def drive(
     import asyncio
 
     with seldom_collected():
+        _check_loop()
         hold, engine = begin()
 
         async def main() -> None:  # gives nothing back: the runner would spell out a whole state
@@ -282,9 +283,11 @@ def drive(
 
         try:
             asyncio.run(main())
-        except BaseException:
-            with suppress(StoreError):  # a store that failed cannot be told either
+        except BaseException as error:
+            with suppress(StoreError, OSError):  # a store that failed cannot be told either
                 hold.release()
+            if (fault := outside_fault(error)) is not None:
+                raise fault from error
             raise
         hold.release()
         return engine.state
@@ -302,6 +305,22 @@ def seldom_collected() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _check_loop() -> None:
+    """StoreError if there are no descriptors for an event loop; one that is half made complains aloud."""
+    import select
+    import socket
+
+    try:
+        for stream in socket.socketpair():
+            stream.close()
+        if hasattr(select, "epoll"):
+            select.epoll().close()
+    except OSError as error:
+        if (fault := outside_fault(error)) is not None:
+            raise fault from error
+        raise
 
 
 @contextmanager

@@ -12,7 +12,14 @@ from collections.abc import Mapping, Sequence
 import click
 
 from holdfast.cli.say import talk
-from holdfast.errors import BugError, HoldfastError, PlanError, Problem, Where
+from holdfast.errors import (
+    BugError,
+    HoldfastError,
+    PlanError,
+    Problem,
+    Where,
+    outside_fault,
+)
 from holdfast.model.text import escaped
 from holdfast.model.version import VERSION
 
@@ -43,6 +50,8 @@ def report(error: Exception, arguments: Sequence[str], commands: Sequence[str]) 
             return _plan(error, as_json)
         if isinstance(error, HoldfastError) and not isinstance(error, BugError):
             return _tell(_Told.of(error), as_json, error.exit_code)
+        if (fault := outside_fault(error)) is not None:
+            return _tell(_Told.of(fault), as_json, fault.exit_code)
         return _bug(error, arguments, commands, as_json)
     return error.exit_code if isinstance(error, HoldfastError | click.ClickException) else _BUG
 

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, outside_fault
 
 PROJECT_FILE = "holdfast.toml"
 _PERSONAL = {"run", "notify"}
@@ -81,7 +81,8 @@ def _table(path: str) -> Mapping[str, object]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"'{path}' is not TOML: {error}") from error
     except OSError as error:
-        raise UsageError(f"'{path}' cannot be read: {error.strerror}") from error
+        fault = outside_fault(error)
+        raise fault or UsageError(f"'{path}' cannot be read: {error.strerror}") from error
 
 
 def _check(table: Mapping[str, object], place: str, known: set[str]) -> None:

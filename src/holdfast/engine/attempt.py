@@ -207,6 +207,10 @@ class Bench:
         )
         shutil.rmtree(place, ignore_errors=True)
 
+    def leave(self) -> None:
+        """The run rests: what a disk refused to remove before goes with the directory of the run."""
+        shutil.rmtree(os.path.join(self._world.scratch, self._state.run), ignore_errors=True)
+
     # --- after ----------------------------------------------------------------------------------
 
     def finish(

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
+from holdfast.errors import StoreError
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -23,7 +25,12 @@ class Writer:
 
     def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Queue one call; the future gives its result."""
-        return asyncio.wrap_future(self._thread.submit(work, *args, **kwargs))
+        try:
+            return asyncio.wrap_future(self._thread.submit(work, *args, **kwargs))
+        except RuntimeError as error:
+            if "new thread" not in str(error):
+                raise
+            raise StoreError(f"the writer cannot begin: {error}") from error
 
     def close(self) -> None:
         """Wait for what is queued, then end the thread."""

@@ -129,15 +129,16 @@ class Engine:
                     raise self._error
                 if not self._over:
                     await self._wait()
+            self._bench.leave()
             return self.state
         finally:
-            pulse.cancel()
             await self._end_tasks()
-            await asyncio.gather(pulse, return_exceptions=True)
             fresh = self._survey.take_fresh()
             if fresh and self._error is None:
                 with contextlib.suppress(StoreError):  # only a cache
                     await self._writer.call(self._world.store.remember_stats, fresh)
+            pulse.cancel()  # not before: it wakes the loop if the writer's thread could not
+            await asyncio.gather(pulse, return_exceptions=True)
             self._writer.close()
             await self._world.executor.close()
 

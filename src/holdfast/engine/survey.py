@@ -15,7 +15,7 @@ from stat import S_ISREG
 from typing import NamedTuple, cast
 
 from holdfast.engine.walk import matching
-from holdfast.errors import EditError
+from holdfast.errors import EditError, outside_fault
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Identifies, IgnoreRules, Stat, Store
@@ -151,7 +151,8 @@ class Survey:
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             return None, False
         except OSError as error:
-            raise EditError(f"cannot read '{path}': {error.strerror}") from error
+            fault = outside_fault(error)
+            raise fault or EditError(f"cannot read '{path}': {error.strerror}") from error
         executable = bool(after.st_mode & 0o100)
         settled = time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > _SETTLED_NS
         if settled and _stat(after) == stat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from holdfast.errors import EditError
+from holdfast.errors import EditError, HoldfastError, outside_fault
 from holdfast.model.glob import components, fixed_part, glob_regex, is_plain
 from holdfast.ports import IgnoreRules
 
@@ -43,7 +43,7 @@ def walk(root: str, base: str, ignores: Ignores, deep: int | None = None) -> Ite
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            raise EditError(f"cannot read directory '{place}': {error.strerror}") from error
+            raise _unreadable(place, error) from error
         inner = deep is None or (place.count("/") + 1 if place else 0) < deep - 1
         for entry in entries:
             path = f"{place}/{entry.name}" if place else entry.name
@@ -77,7 +77,11 @@ def _rules_in(root: str, place: str, ignores: Ignores) -> _Rules:
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return []
     except OSError as error:
-        raise EditError(f"cannot read directory '{place}': {error.strerror}") from error
+        raise _unreadable(place, error) from error
+
+
+def _unreadable(place: str, error: OSError) -> HoldfastError:
+    return outside_fault(error) or EditError(f"cannot read directory '{place}': {error.strerror}")
 
 
 def _ignored(rules: _Rules, path: str) -> bool:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import traceback
 from collections.abc import Mapping
 from typing import Protocol
 
-from holdfast.errors import AttemptError, GuardBroken, IntegrityError, StoreError
+from holdfast.errors import (
+    AttemptError,
+    GuardBroken,
+    IntegrityError,
+    StoreError,
+    outside_fault,
+)
 from holdfast.executors.identity import has_guards, implied, joined_identity
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
@@ -15,6 +22,7 @@ from holdfast.model.plan import Guard, Step, StepId
 from holdfast.ports import Candidate, Generator, GuardKind, Job, Outcome
 from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
 
+_FULL = 64 * 1024  # bytes; with less than this hardly anything can be written
 _LOST = frozenset({"timed_out", "lost"})
 
 
@@ -67,6 +75,9 @@ class LocalExecutor:
         return Outcome("accepted", "", candidate)
 
     async def run(self, job: Job) -> Outcome:
+        return _unless_full(job, await self._run(job))
+
+    async def _run(self, job: Job) -> Outcome:
         try:
             candidate = await self._generator(job.step).generate(job)
         except AttemptError as error:
@@ -75,9 +86,12 @@ class LocalExecutor:
             raise
         except Exception as error:  # noqa: BLE001 - the boundary
             return _crashed(error)
-        return _too_large(candidate) or await self.judge(job, candidate)
+        return _too_large(candidate) or await self._judge(job, candidate)
 
     async def judge(self, job: Job, candidate: Candidate) -> Outcome:
+        return _unless_full(job, await self._judge(job, candidate))
+
+    async def _judge(self, job: Job, candidate: Candidate) -> Outcome:
         verdicts = []
         for guard in (*implied(job.step), *job.step.guards):
             try:
@@ -131,6 +145,20 @@ class LocalExecutor:
         return found
 
 
+def _unless_full(job: Job, outcome: Outcome) -> Outcome:
+    """The outcome; StoreError if there is no room on the disk: what fails there says nothing about a step."""
+    if outcome.ended == "accepted":
+        return outcome
+    for place in filter(os.path.isdir, (job.room, job.folder)):
+        found = os.statvfs(place)
+        if found.f_bavail * found.f_frsize < _FULL and found.f_blocks:
+            raise StoreError(
+                f"the disk that holds '{place}' is full, and step '{job.step.id}' did not get through",
+                hint="free some space, then resume",
+            )
+    return outcome
+
+
 def _without_candidate(error: AttemptError) -> Outcome:
     if error.reason in _LOST:
         return Outcome("lost", error.reason, feedback=error.message, log=error.log)
@@ -143,6 +171,9 @@ def _without_candidate(error: AttemptError) -> Outcome:
 
 
 def _crashed(error: Exception, candidate: Candidate | None = None) -> Outcome:
+    """The attempt failed over an exception; a machine that refuses everybody is not the step's doing."""
+    if (fault := outside_fault(error)) is not None:
+        raise fault from error
     story = "".join(traceback.format_exception(error)).encode("utf-8", "replace")
     log = candidate.log if candidate else b""
     return Outcome("failed", "command_failed", candidate, feedback=tail(story), log=log)

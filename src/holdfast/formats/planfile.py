@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from holdfast.errors import Problem
+from holdfast.errors import Problem, outside_fault
 from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
@@ -81,6 +81,8 @@ def read_file(path: str) -> tuple[bytes, str]:
             content = stream.read(BOUNDS.size + 1)
         root = str(file.resolve().parent)
     except OSError as error:
+        if (fault := outside_fault(error)) is not None:
+            raise fault from error
         reason = (error.strerror or "the system refused").lower()
         raise problems.fatal("P010", NOWHERE, f"{quoted(path)} cannot be read: {reason}") from error
     except (ValueError, RuntimeError) as error:

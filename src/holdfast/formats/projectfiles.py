@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-from holdfast.errors import PlanError
+from holdfast.errors import PlanError, outside_fault
 from holdfast.formats.expressions import file_template, text_template
 from holdfast.formats.nodes import FORBIDDEN, Mapping, Node, Scalar, read
 from holdfast.formats.problems import MOST_CANDIDATES, Problems, quoted
@@ -108,6 +108,8 @@ def _content(reading: Reading, key: str, node: Node, value: str) -> bytes | None
             return None
         return file.read_bytes()
     except (OSError, ValueError, RuntimeError) as error:
+        if (fault := outside_fault(error)) is not None:
+            raise fault from error
         reason = error.strerror if isinstance(error, OSError) else None
         message = f"{quoted(value)} cannot be read: {(reason or 'no usable name').lower()}"
         reading.problems.add("P045", node, message)

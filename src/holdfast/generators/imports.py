@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.errors import outside_fault
 from holdfast.model.digest import Json
 
 # A file younger than this could change once more without its time stamp telling.
@@ -92,7 +93,9 @@ class Imports:
             if cached is not None and cached[0] == key:
                 return cached[1]
             content = Path(path).read_bytes()
-        except OSError:
+        except OSError as error:
+            if (fault := outside_fault(error)) is not None:
+                raise fault from error
             return None
         source = _parse(content, is_python=path.endswith(".py"))
         if time.time_ns() - found.st_mtime_ns > SETTLED_NS:

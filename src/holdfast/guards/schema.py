@@ -17,7 +17,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from holdfast.errors import GuardBroken
+from holdfast.errors import GuardBroken, outside_fault
 from holdfast.guards.candidate import accept, json_of, parse_json, reject
 from holdfast.guards.identity import schema_identity
 from holdfast.guards.linear import pattern_flaw, search
@@ -67,7 +67,7 @@ def _schema(guard: Guard, root: str) -> Mapping[str, Json] | bool:
         try:
             config = parse_json(place.read_bytes())
         except OSError as error:
-            raise GuardBroken(
+            raise outside_fault(error) or GuardBroken(
                 f"the schema file '{config}' cannot be read: {error.strerror}"
             ) from error
         except ValueError as error:

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from holdfast.errors import ProcessError
+from holdfast.errors import ProcessError, outside_fault
 from holdfast.process import sandbox, tree
 
 Confine = Literal["auto", "never"]
@@ -288,6 +288,8 @@ def start(
             wrapper = "setpriv" if words else ""
             popen = _popen([*words, *argv], cwd, whole, stdin)
     except OSError as error:
+        if (fault := outside_fault(error)) is not None:  # no command could have been started
+            raise fault from error
         raise ProcessError(
             f'"{argv[0]}" could not be started: {error.strerror or error}'
         ) from error
@@ -366,6 +368,8 @@ def death_signal() -> tuple[str, ...]:
             timeout=15,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.TimeoutExpired) as error:
+        if (fault := outside_fault(error)) is not None:  # says nothing about the program
+            raise fault from error
         return ()
     return words if trial.returncode == 0 else ()

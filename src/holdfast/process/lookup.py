@@ -46,7 +46,7 @@ def _examine(path: str, cwd: str, depth: int) -> Refusal | None:
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD)
-    except OSError:
+    except PermissionError:
         return None  # executable but not readable: a program, for a script must be readable
     if not head.startswith(b"#!"):
         return None if b"\0" in head else "not_executable"

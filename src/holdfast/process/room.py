@@ -13,6 +13,8 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
+from holdfast.errors import outside_fault
+
 TAIL_BYTES = 8 * 1024
 MAX_ARTIFACT_BYTES = 1_000_000_000
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -101,7 +103,9 @@ def named_files(
             continue
         try:
             files[relative] = file_digest(os.path.join(top, relative))
-        except OSError:
+        except OSError as error:
+            if (fault := outside_fault(error)) is not None:
+                raise fault from error
             unresolved.append(relative)
     found: dict[str, dict[str, str] | list[str]] = {}
     if files:

@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.errors import outside_fault
+
 _TRIAL_SECONDS = 15.0
 STATUS_MOST = 4096  # bytes; its report is two short lines
 # bubblewrap refuses more words than this, its own and the command's together.
@@ -74,6 +76,8 @@ def probe() -> Confinement:
     try:
         trial, status = _try(program)
     except (OSError, subprocess.TimeoutExpired) as error:
+        if (fault := outside_fault(error)) is not None:  # says nothing about bubblewrap
+            raise fault from error
         return Confinement(pid_namespace=False, reason=f"bubblewrap does not run: {error}")
     if trial.returncode != 0 or status.code is None:
         said = trial.stderr.decode(errors="replace").strip() or f"exit code {trial.returncode}"

@@ -56,7 +56,7 @@ def look(pid: int) -> Entry | None:
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             line = file.read(4096)
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     # The name in brackets may itself hold spaces and brackets.
     fields = line[line.rindex(b")") + 2 :].split()
@@ -73,7 +73,7 @@ def mark_of(pid: int) -> str | None:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             content = b"\0" + file.read()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     name = f"\0{MARK}=".encode()
     at = content.find(name)

@@ -30,7 +30,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from holdfast.errors import IntegrityError, StoreError
+from holdfast.errors import IntegrityError, StoreError, outside_fault
 from holdfast.model.digest import Digest
 
 SMALL = 16 * 1024  # contents up to this size live in the database
@@ -75,18 +75,19 @@ class BlobFiles:
                     os.unlink(temp)
                 raise
         except OSError as error:
-            raise StoreError(
-                f"content cannot be stored: {error}", hint="is the disk full?"
-            ) from error
+            raise _unstored(error) from error
         return digest
 
     def known(self, digest: Digest, size: int) -> bool:
         """Whether a file of this size has the name, durably."""
-        self._make_shards()
-        if self._size(digest) != size:
-            return False
-        self._freshen(digest)
-        self._sync_directory(os.path.dirname(self._path(digest)))
+        try:
+            self._make_shards()
+            if self._size(digest) != size:
+                return False
+            self._freshen(digest)
+            self._sync_directory(os.path.dirname(self._path(digest)))
+        except OSError as error:
+            raise _unstored(error) from error
         return True
 
     def has(self, digest: Digest) -> bool:
@@ -261,6 +262,11 @@ class BlobFiles:
         except OSError as error:
             self._poison(f"a file of '{self._root}' could not be synced: {error}")
             raise StoreError(f"content cannot be stored durably: {error}") from error
+
+
+def _unstored(error: OSError) -> StoreError:
+    fault = outside_fault(error)
+    return StoreError(f"content cannot be stored: {error}", hint=fault.hint if fault else None)
 
 
 def make_tree(root: str) -> None:

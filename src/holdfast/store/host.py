@@ -24,6 +24,7 @@ from holdfast.errors import StoreError
 from holdfast.ports import Owner
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
+_UNKNOWN = "unknown"  # there is such a process, and nobody here can tell since when
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -48,7 +49,7 @@ def gone(owner: Owner, look: Callable[[int], str] | None = None) -> bool:
     here, _, our_space = _boot().partition("/")
     if boot != here:
         return True
-    return space == our_space and (look or started)(owner.pid) != owner.started
+    return space == our_space and (look or started)(owner.pid) not in {owner.started, _UNKNOWN}
 
 
 def started(pid: int) -> str:
@@ -56,8 +57,10 @@ def started(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             after_name = file.read().rpartition(")")[2].split()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return "" if os.path.exists("/proc/self/stat") else _started_elsewhere(pid)
+    except PermissionError:
+        return _UNKNOWN
     return "" if after_name[0] in "ZX" else after_name[19]
 
 
@@ -68,8 +71,8 @@ def _started_elsewhere(pid: int) -> str:
     except ProcessLookupError:
         return ""
     except PermissionError:
-        return "unknown"
-    return "unknown"
+        return _UNKNOWN
+    return _UNKNOWN
 
 
 def _boot() -> str:
