@@ -1,5 +1,6 @@
 """The content behind changes, and the causes above a step."""
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -18,7 +19,7 @@ from holdfast.core.causes import (
     unchanged_words,
 )
 from holdfast.core.changes import Change, differences
-from holdfast.core.refs import own_parts
+from holdfast.core.refs import encode_own
 from holdfast.core.waves import graph_of
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Reason
@@ -203,7 +204,7 @@ def test_what_stayed_is_said_in_words_and_numbers() -> None:
         "inputs": {"a": ["d", False], "b": ["d", False]},
         "files": {"x.sh": "d"},
     }
-    own = own_parts(step("s", "t"), seen)
+    own = json.loads(encode_own(step("s", "t"), seen))
     words = unchanged_words(own, ("uses", "shell", "guards"), {"inputs": 1}, (2, 3))
     assert words == ["generator", "command", "1 script", "1 of 2 inputs", "2 of 3 steps above"]
     assert unchanged_words(own, (), {"inputs": 2, "files": 1}, (0, 0)) == []

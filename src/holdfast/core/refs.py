@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from holdfast.errors import BugError
-from holdfast.model.digest import Digest, Json, canonical, digest_bytes, encoded, spelled
+from holdfast.model.digest import Digest, Json, digest_bytes, encoded, spelled
 from holdfast.model.plan import Plan, Step, StepId, guard_json
 
 KEY_VERSION = 1
@@ -41,25 +41,46 @@ class Refs(NamedTuple):
     own_ref: Digest
 
 
-def own_parts(step: Step, observed: Mapping[str, Json]) -> dict[str, Json]:
-    """The step's own parts of the key. `observed` is what the world adds: files, tools, environment."""
-    guard_config: dict[str, Json] = {
-        "guards": [guard_json(guard, limits=False) for guard in step.guards]
-    }
-    ext: dict[str, Json] = {"v": KEY_VERSION, "uses": step.uses}
+class Spelled(NamedTuple):
+    """What the world adds to a key, encoded: parts of `ext`, and what guards stand on."""
+
+    ext: tuple[str, ...]
+    guards: str
+
+
+def spell(observed: Mapping[str, Json]) -> Spelled:
+    """Encode what was observed; many steps may share it. A part that is empty leaves no trace."""
+    parts = {name: spelled(seen) for name, seen in observed.items() if seen}
+    guards = parts.pop("guards", "")
+    return Spelled(tuple([f'"{name}":{part}' for name, part in parts.items()]), guards)
+
+
+def encode_own(step: Step, observed: Mapping[str, Json]) -> bytes:
+    """The canonical encoding of a step's own parts; stored as a blob, named by `own_ref`."""
+    return encode_with(step, spell(observed))
+
+
+def encode_with(step: Step, observed: Spelled) -> bytes:
+    """The own parts, given those that the world adds: files, tools, environment, source."""
+    ext = [*observed.ext, f'"uses":{spelled(step.uses)}', f'"v":{KEY_VERSION}']
     if step.needs and (needs := step.data_needs):
-        ext["needs"] = sorted(needs)
-    named = zip(_OWN, _own_values(step), strict=True)
-    ext |= {name: value for name, value in named if value}
-    ext |= {name: seen for name, seen in observed.items() if seen}
-    if "guards" in ext:
-        guard_config["observed"] = ext.pop("guards")
+        ext.append(f'"needs":{spelled(sorted(needs))}')
+    for name, value in zip(_OWN, _own_values(step), strict=True):
+        if value:
+            ext.append(f'"{name}":{spelled(value)}')
     if step.schema is not None:
-        ext["schema"] = step.schema
-    model: Json = None
+        ext.append(f'"schema":{spelled(step.schema)}')
+    ext.sort()  # by name: each ends with a quotation mark, which comes before all that names have
+    guards = f'"guards":{spelled([guard_json(guard, limits=False) for guard in step.guards])}'
+    if observed.guards:
+        guards += f',"observed":{observed.guards}'
+    model = "null"
     if step.model or step.parameters:
-        model = {"id": step.model, "parameters": step.parameters}
-    return {"ext": ext, "guard_config": guard_config, "model": model, "prompt": step.prompt}
+        model = spelled({"id": step.model, "parameters": step.parameters})
+    return encoded(
+        f'{{"ext":{{{",".join(ext)}}},"guard_config":{{{guards}}},'
+        f'"model":{model},"prompt":{spelled(step.prompt)}}}'
+    )
 
 
 # part of `ext` -> field of a step; one that is empty leaves no trace
@@ -103,11 +124,6 @@ def refs_of(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> Refs
         input_ref=digest_bytes(head + b"}"),
         own_ref=digest_bytes(own),
     )
-
-
-def encode_own(step: Step, observed: Mapping[str, Json]) -> bytes:
-    """The canonical encoding of a step's own parts; stored as a blob, named by `own_ref`."""
-    return canonical(own_parts(step, observed))
 
 
 def structure(plan: Plan) -> bytes:

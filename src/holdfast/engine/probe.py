@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
 from holdfast.core.fold import fold
-from holdfast.core.refs import Refs, Upstream, encode_own, refs_of
+from holdfast.core.refs import Refs, Upstream, encode_own, encode_with, refs_of, spell
 from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
@@ -48,6 +48,8 @@ class Prober:
         self._newest: Mapping[StepId, Artifact] | None = None
         self._read_to = -1
         self._said: _Said | None = None
+        self._seen: Mapping[str, Json] = {}
+        self._spelled = spell(self._seen)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
 
     def probe(
@@ -61,7 +63,7 @@ class Prober:
     ) -> Probed:
         """Probe one step. `moved` names the needs that are known to have changed in this run."""
         seen = self._survey.observe(step)
-        own = encode_own(step, seen.parts)
+        own = self._encode(step, seen.parts)
         refs = refs_of(step, own, upstream)
         found = self._find(step, refs.config_ref)
         if found is not None and not seen.unsure:
@@ -90,6 +92,12 @@ class Prober:
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
         )
         return Probed(probe, own, seen.parts)
+
+    def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
+        """The step's own parts; what steps of one function have in common is encoded once."""
+        if seen is not self._seen:
+            self._seen, self._spelled = seen, spell(seen)
+        return encode_with(step, self._spelled)
 
     def _is_whole(self, artifact: Artifact) -> bool:
         """Whether the content of an artifact is all there; a person may have had it removed."""
