@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench soak docs requirements lock clean
+.PHONY: setup demo test check bench bench-docs soak docs requirements lock clean
 
 setup: $(STAMP)
 
@@ -43,8 +43,12 @@ check: setup
 	@$(BIN)/python -m tools.docs --check
 	@$(BIN)/python tools/requirements.py --quiet
 
+# ARGS as bench/run.py takes them; peers are installed on demand, outside the repository.
 bench: setup
-	@$(BIN)/python bench/run.py
+	@$(BIN)/python -m bench.run $(ARGS)
+
+bench-docs: setup
+	@$(BIN)/python -m bench.run --write $(ARGS)
 
 docs: setup
 	@$(BIN)/python -m tools.docs

@@ -1,108 +1,197 @@
-"""`make bench`: Holdfast beside the bare loop, in one run, as ratios; Markdown on stdout, JSON in .bench/.
+"""`make bench`: Holdfast, the bare loop and the peers in one run; Markdown on stdout, JSON in .bench/.
 
 Timings on a shared machine vary by a quarter, so every figure is the least of several runs that
-alternate with the reference, and only ratios taken in one run are worth comparing.
+alternate with the others, and only ratios taken in one run are worth comparing.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
+import platform
 import shutil
-import subprocess
 import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import shapes
+import apsw
 
-HERE = Path(__file__).parent
-ROOT = Path(".bench")
-SIZES = (1_000, 10_000, 100_000)
-Row = dict[str, float | int | str | bool]
+from bench import alone, envs, markdown, promises
+from bench.kill import kill_and_resume
+from bench.measure import BARE, FULL, HOLDFAST, REPOSITORY, SHELL, Tool, tool_of
+from bench.results import Contender, Results
+from bench.rounds import Contest
+from bench.startup import holdfast_commands, peer_commands, start_ups
+from holdfast.model.version import VERSION
 
-
-def measure(script: str, shape: str, size: int, folder: Path, *extra: str) -> Row:
-    """One process, one measurement."""
-    command = [sys.executable, str(HERE / script), shape, str(size), str(folder), *extra]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stderr}")
-    row: Row = json.loads(done.stdout.splitlines()[-1])
-    if not row["ok"]:
-        sys.exit(f"{' '.join(command)} gave a wrong value")
-    return row
-
-
-def best(rows: list[Row], key: str) -> float:
-    return min(float(row[key]) for row in rows)
+FOLDER = REPOSITORY / ".bench"
+PAGE = REPOSITORY / "docs" / "benchmarks.md"
+SIZES, QUICK_SIZES = (1_000, 10_000, 100_000), (1_000, 10_000)
+WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "alone")
+GRAPH_OF = {"W1": "wide", "W2": "chain", "W3": "layered", "W8": "layered"}
+PHASES_OF = {"W4": ("cold", "noop", "shortcut"), "W5": ("cold", "noop", "change")}
+BARE_KEEPS = "a row after each step, no fsync"
+KEEPS = "the results that are there as soon as the last ones are on the disk, with fsync"
 
 
-def compare(shape: str, size: int, times: int) -> Row:
-    """Bare (normal, full) and Holdfast (cold, then nothing changed) on one graph."""
-    bare, full, cold, noop, bare_noop = [], [], [], [], []
-    for _ in range(times):
-        shutil.rmtree(ROOT / "run", ignore_errors=True)
-        ours, theirs = ROOT / "run" / "holdfast", ROOT / "run" / "bare"
-        ours.mkdir(parents=True)
-        bare.append(measure("bare.py", shape, size, theirs, "normal"))
-        cold.append(measure("driver.py", shape, size, ours))
-        bare_noop.append(measure("bare.py", shape, size, theirs, "normal"))
-        noop.append(measure("driver.py", shape, size, ours))
-        if shape == "chain":
-            full.append(measure("bare.py", shape, size, ROOT / "run" / "full", "full"))
-    steps = len(shapes.make(shape, size))
-    row: Row = {
-        "shape": shape,
-        "steps": steps,
-        "bare_us": best(bare, "cpu") / steps * 1e6,
-        "cold_us": best(cold, "cpu") / steps * 1e6,
-        "cold_wall_us": best(cold, "wall") / steps * 1e6,
-        "cold_ratio": best(cold, "cpu") / best(bare, "cpu"),
-        "noop_us": best(noop, "cpu") / steps * 1e6,
-        "noop_ratio": best(noop, "cpu") / best(bare_noop, "cpu"),
-        "rss_mb": best(cold, "rss_mb"),
-    }
-    if full:
-        row["full_wall_ratio"] = best(cold, "wall") / best(full, "wall")
-    if any(r["executed"] for r in noop) or any(r["executed"] != steps for r in cold):
-        sys.exit(f"{shape} {size}: steps ran that should not have, or did not run that should have")
-    return row
+@dataclass(frozen=True, slots=True)
+class Asked:
+    only: frozenset[str]
+    sizes: tuple[int, ...]
+    workloads: frozenset[str]
+    repeats: int
+    quick: bool
+    write: bool
+    cache: Path
+
+    @property
+    def base(self) -> int:
+        """The size on which everybody is measured."""
+        return self.sizes[0]
+
+    def wants(self, name: str) -> bool:
+        return not self.only or name in self.only
 
 
-def table(rows: list[Row]) -> str:
-    head = (
-        "| graph | steps | bare µs/step | cold µs/step | × bare | cold wall µs/step | no-op µs/step |"
-        " × bare | wall × bare full | RSS MB |"
-    )
-    lines = [head, "|---" * 10 + "|"]
-    for row in rows:
-        wall = f"{float(row['full_wall_ratio']):.2f}" if "full_wall_ratio" in row else "–"
-        lines.append(
-            f"| {row['shape']} | {row['steps']:,} | {float(row['bare_us']):.1f} | "
-            f"{float(row['cold_us']):.1f} | {float(row['cold_ratio']):.1f} | "
-            f"{float(row['cold_wall_us']):.1f} | {float(row['noop_us']):.1f} | "
-            f"{float(row['noop_ratio']):.1f} | {wall} | {float(row['rss_mb']):.0f} |"
-        )
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="measure Holdfast beside the bare loop")
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
-    parser.add_argument("--shapes", nargs="+", default=list(shapes.SHAPES))
+def asked(words: Sequence[str]) -> Asked:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument(
-        "--times", type=int, default=5, help="runs per figure (one above 50,000 steps)"
+        "--only", default="", help="tools, as in: holdfast,dbos; bare is always there"
     )
-    given = parser.parse_args()
-    rows = []
-    for size in given.sizes:
-        for shape in given.shapes:
-            rows.append(compare(shape, size, given.times if size < 50_000 else 1))
-            print(f"measured {shape} {size}", file=sys.stderr, flush=True)
-    ROOT.mkdir(exist_ok=True)
-    (ROOT / "results.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    shutil.rmtree(ROOT / "run", ignore_errors=True)
-    print(table(rows))
+    parser.add_argument("--sizes", default="", help="steps of the graphs; all tools take the first")
+    parser.add_argument("--workloads", default=",".join(WORKLOADS), help="as in: W1,W6,alone")
+    parser.add_argument("--repeats", type=int, default=0, help="at least 5 unless quick")
+    parser.add_argument("--quick", action="store_true", help="about three minutes")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--cache", help="where the environments of the peers are kept")
+    given = parser.parse_args(words)
+    sizes = [int(size.replace("_", "")) for size in given.sizes.split(",") if size]
+    workloads = frozenset(given.workloads.split(","))
+    if not workloads.issubset(WORKLOADS):
+        parser.error(f"workloads are {', '.join(WORKLOADS)}")
+    return Asked(
+        only=frozenset(name for name in given.only.split(",") if name),
+        sizes=tuple(sorted(sizes)) or (QUICK_SIZES if given.quick else SIZES),
+        workloads=workloads,
+        repeats=given.repeats or (3 if given.quick else 5),
+        quick=given.quick,
+        write=given.write,
+        cache=envs.cache_folder(given.cache),
+    )
 
 
-main()
+def main(words: Sequence[str]) -> None:
+    wish, began = asked(words), time.monotonic()
+    found = Results(environment=_environment(), options=_options(wish))
+    peers = _find(wish, found)
+    tools = [tool_of(peer, once=wish.quick) for peer in peers]
+    tools[:0] = [BARE, HOLDFAST] if wish.wants("holdfast") else [BARE]
+    _graphs(wish, tools, found)
+    if "W6" in wish.workloads:
+        _kills(wish, tools, found)
+    if "W7" in wish.workloads:
+        _starts(wish, peers, found)
+    if "alone" in wish.workloads and wish.wants("holdfast"):
+        try:
+            found.own += alone.figures(FOLDER / "alone", repeats=wish.repeats, quick=wish.quick)
+        except RuntimeError as error:
+            print(error, file=sys.stderr)
+    found.seconds = time.monotonic() - began
+    found.promises = promises.judge(found)
+    found.write(FOLDER / "results.json")
+    text = markdown.page(found)
+    print(text)
+    if wish.write:
+        PAGE.write_text(text, encoding="utf-8")
+
+
+def _environment() -> dict[str, str]:
+    kernel = platform.release().partition("-")[0]
+    return {
+        "Holdfast": VERSION,
+        "Python": platform.python_version(),
+        "SQLite": apsw.sqlite_lib_version(),
+        platform.system(): kernel,
+        "cores": str(os.cpu_count()),
+    }
+
+
+def _options(wish: Asked) -> dict[str, str]:
+    return {
+        "quick": "yes" if wish.quick else "",
+        "only": ",".join(sorted(wish.only)),
+        "sizes": "" if wish.sizes == SIZES else ",".join(map(str, wish.sizes)),
+        "workloads": ""
+        if len(wish.workloads) == len(WORKLOADS)
+        else ",".join(sorted(wish.workloads)),
+    }
+
+
+def _find(wish: Asked, found: Results) -> list[envs.Found]:
+    """The peers that are there; one that is not becomes a row that says why."""
+    there = []
+    found.contenders += [Contender("bare", keeps=BARE_KEEPS), Contender("holdfast", VERSION, keeps=KEEPS)]
+    for name, peer in envs.peers().items():
+        slow = wish.quick and peer.repeats == 1 and name not in wish.only
+        if slow or not wish.wants(name):
+            continue
+        row = Contender(name, note=peer.note, keeps=peer.keeps)
+        try:
+            there.append(envs.find(peer, wish.cache))
+            found.contenders.append(replace(row, version=there[-1].version))
+        except envs.MissingError as error:
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+            found.contenders.append(replace(row, missing=str(error)))
+    return there
+
+
+def _graphs(wish: Asked, tools: Sequence[Tool], found: Results) -> None:
+    """W1 to W5 and W8."""
+    for size in wish.sizes:
+        for shape in ("wide", "chain", "layered"):
+            phases = _phases(wish, shape)
+            part = [tool for tool in [*tools, FULL] if _takes(tool, shape, size, wish.base)]
+            if phases and part:
+                part = [replace(tool, repeats=min(tool.repeats, wish.repeats)) for tool in part]
+                contest = Contest(part, shape, size, FOLDER / "run", wish.repeats)
+                found.cells += contest.hold(phases)
+                found.write(FOLDER / "results.json")
+
+
+def _phases(wish: Asked, shape: str) -> set[str]:
+    phases = {"cold" for work in wish.workloads if GRAPH_OF.get(work) == shape}
+    if shape == "layered":
+        phases.update(*(PHASES_OF.get(work, ()) for work in wish.workloads))
+    return phases
+
+
+def _takes(tool: Tool, shape: str, size: int, base: int) -> bool:
+    """All tools take the smallest graphs; of the largest, chains are left out: they only wait."""
+    if shape not in tool.shapes or (size != base and size > tool.largest):
+        return False
+    if size == base or tool in (BARE, HOLDFAST, FULL):
+        return shape != "chain" or size <= 10_000
+    return shape == "layered"
+
+
+def _kills(wish: Asked, tools: Sequence[Tool], found: Results) -> None:
+    more = [SHELL] if HOLDFAST in tools else []
+    for tool in [*tools, *more]:
+        shape = "layered" if "layered" in tool.shapes else tool.shapes[0]
+        found.kills.append(kill_and_resume(tool, shape, wish.base, FOLDER / "kill"))
+        found.write(FOLDER / "results.json")
+
+
+def _starts(wish: Asked, peers: Sequence[envs.Found], found: Results) -> None:
+    scratch = FOLDER / "start"
+    commands = holdfast_commands(scratch)
+    for peer in peers:
+        commands += peer_commands(peer, scratch)
+    found.starts += start_ups(commands, max(wish.repeats, 3), scratch)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

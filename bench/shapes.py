@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 SHAPES = ("wide", "chain", "layered")
 LAYERS = 10
+Graph = list[tuple[int, tuple[int, ...]]]
 
 
-def make(shape: str, size: int) -> list[tuple[int, tuple[int, ...]]]:
+def make(shape: str, size: int) -> Graph:
     """Steps in topological order with the steps they need; the last one needs all loose ends."""
     if shape == "wide":
         middle = range(1, size + 1)
@@ -20,10 +21,10 @@ def make(shape: str, size: int) -> list[tuple[int, tuple[int, ...]]]:
     return _layered(size)
 
 
-def _layered(size: int) -> list[tuple[int, tuple[int, ...]]]:
+def _layered(size: int) -> Graph:
     """Ten layers; each step needs three of the layer above, drawn with a fixed seed."""
     chance, width = random.Random(1), size // LAYERS
-    graph: list[tuple[int, tuple[int, ...]]] = []
+    graph: Graph = []
     used: set[int] = set()
     for number in range(width * LAYERS):
         above = (number // width - 1) * width
@@ -34,15 +35,31 @@ def _layered(size: int) -> list[tuple[int, tuple[int, ...]]]:
     return graph
 
 
-def body(number: int, needs: Sequence[str]) -> str:
+def leaf(shape: str, size: int) -> int:
+    """The step that is changed: only the last step needs it, so two steps are affected."""
+    return {"wide": 1, "chain": size - 2, "layered": (LAYERS - 1) * (size // LAYERS)}[shape]
+
+
+def layers(graph: Graph) -> list[Graph]:
+    """The steps by their distance from the top."""
+    depth: dict[int, int] = {}
+    found: dict[int, Graph] = {}
+    for number, needs in graph:
+        depth[number] = 1 + max((depth[need] for need in needs), default=-1)
+        found.setdefault(depth[number], []).append((number, needs))
+    return [found[level] for level in sorted(found)]
+
+
+def body(number: int, needs: Sequence[str], salt: str = "") -> str:
     """What a step does."""
-    return hashlib.sha256(f"{number}|{'|'.join(needs)}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{number}{salt}|{'|'.join(needs)}".encode()).hexdigest()[:16]
 
 
-def expected(shape: str, size: int) -> str:
-    """The right value of the last step."""
+def expected(shape: str, size: int, salt: str = "") -> str:
+    """The right value of the last step, after the leaf was changed to `salt`."""
     values: dict[int, str] = {}
-    last = 0
+    changed, last = leaf(shape, size), 0
     for last, needs in make(shape, size):
-        values[last] = body(last, [values[need] for need in needs])
+        inputs = [values[need] for need in needs]
+        values[last] = body(last, inputs, salt if last == changed else "")
     return values[last]

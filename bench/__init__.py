@@ -1,0 +1,1 @@
+"""Holdfast measured beside the bare loop and its peers; `make bench`."""
