@@ -23,15 +23,19 @@ class Point(NamedTuple):
     calls: tuple[str, ...]
     number: int
     how: str
-    under: str | None = ""  # what of the project, between colons; None for calls that have no path
+    under: str | None = ""  # which paths, between colons; None for calls that have no path
 
     def name(self) -> str:
         return f"{'/'.join(self.calls)} {self.number} {self.how}"
 
 
 def places(scene: Scene, under: str | None) -> str:
-    """The paths that count; nothing means all."""
-    return "" if under is None else ":".join(f"{scene.root}/{part}" for part in under.split(":"))
+    """The paths that count, in the project unless they begin at the top; nothing means all."""
+    if under is None:
+        return ""
+    return ":".join(
+        f"{scene.root}/{part}" if part[:1] != "/" else part for part in under.split(":")
+    )
 
 
 def counted(

@@ -1,0 +1,140 @@
+"""The system refuses one call, or all from one on: a typed end, nobody blamed, and it goes on later."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.crash.disk import DISK_FAILED, RUN, Point, counted, refused
+from tests.crash.faults import Reference, Report, Shim, lay, spread
+
+ROOM = ("ENOSPC", "EDQUOT")
+HANDLES = ("EMFILE", "ENOMEM")
+SYNCS = ("fsync", "fdatasync")
+
+# What each call may answer. Calls that no system interrupts are not said to be interrupted.
+OF_FILES: Mapping[str, Sequence[str]] = {
+    "open": ("EIO", *HANDLES, "EINTR"),
+    "create": ("EIO", *ROOM, *HANDLES, "EINTR"),
+    "read": ("EIO", "EINTR"),
+    "pread64": ("EIO", "EINTR"),
+    "write": ("EIO", *ROOM, "EINTR"),
+    "pwrite64": ("EIO", *ROOM, "EINTR"),
+    "fsync": ("EIO", *ROOM, "EINTR"),
+    "fdatasync": ("EIO", *ROOM, "EINTR"),
+    "ftruncate64": ("EIO", "EINTR"),
+    "rename": ("EIO", *ROOM),
+    "renameat": ("EIO", *ROOM),
+    "unlink": ("EIO", "ENOMEM"),
+    "unlinkat": ("EIO", "ENOMEM"),
+    "rmdir": ("EIO", "ENOMEM"),
+    "mkdir": ("EIO", *ROOM, "ENOMEM"),
+    "mkdirat": ("EIO", *ROOM),
+    "fchmod": ("EIO",),
+}
+OF_PROCESSES: Mapping[str, Sequence[str]] = {
+    "fork": ("ENOMEM", "EAGAIN"),
+    "clone": ("ENOMEM", "EAGAIN"),
+    "pipe2": HANDLES,
+    "memfd_create": HANDLES,
+    "socketpair": HANDLES,
+    "epoll_create1": HANDLES,
+    "sendto": ("ENOMEM",),
+}
+TABLE = {"open": HANDLES}  # of the process table: what cannot be read is not gone
+
+# What goes on once it began: which calls, where, how.
+STAYS: Sequence[tuple[tuple[str, ...], str | None, str]] = (
+    (("write", "pwrite64", "create", "mkdir", "mkdirat"), "", "ENOSPC"),
+    (("write", "pwrite64", "create", "mkdir", "mkdirat"), "", "EDQUOT"),
+    (("write", "pwrite64", "fsync", "fdatasync", "renameat", "unlink"), "", "EIO"),
+    (("open", "create"), "", "EMFILE"),
+    (("pipe2", "memfd_create"), None, "EMFILE"),
+    (("fork",), None, "ENOMEM"),
+)
+
+
+def codes(point: Point) -> set[int]:
+    """An interrupted call is made again, and nobody notices; a sync is never tried twice."""
+    if "EINTR" in point.how and point.calls[0] not in SYNCS:
+        return {0}
+    return {0, DISK_FAILED}
+
+
+def once(
+    calls: Sequence[str], errors: Mapping[str, Sequence[str]], under: str | None, each: int
+) -> Iterator[Point]:
+    """For each call and each of its errors some places among all such calls."""
+    for call, count in Counter(calls).items():
+        for seed, error in enumerate(errors[call]):
+            for number in spread([call] * count, each, seed=seed):
+                yield Point((call,), number, f"error {error}", under)
+
+
+def chosen(shim: Shim, folder: Path, each: int) -> list[Point]:
+    """Every kind of call with every error that it may have."""
+    points: list[Point] = []
+    tables = ((OF_FILES, ""), (OF_PROCESSES, None), (TABLE, "/proc/"))
+    for number, (errors, under) in enumerate(tables):
+        calls = counted(shim, lay(folder / f"count-{number}"), tuple(errors), under, *RUN)
+        points += once(calls, errors, under, each)
+    return points
+
+
+def staying(shim: Shim, folder: Path, each: int) -> list[Point]:
+    points: list[Point] = []
+    for seed, (calls, under, error) in enumerate(STAYS):
+        scene = lay(folder / f"stays-{seed}")
+        count = len(counted(shim, scene, calls, under, *RUN))
+        points += [
+            Point(calls, number, f"error {error} on", under)
+            for number in spread(["any"] * count, each, seed=seed)
+        ]
+    return points
+
+
+@pytest.mark.req("D03", "I1")
+def test_a_refused_call_is_nobodys_failure(
+    tmp_path: Path,
+    shim: Shim,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    report = Report("D03 a call is refused")
+    points = chosen(shim, tmp_path, 1)
+    sample = [points[number - 1] for number in spread(["any"] * len(points), 18, seed=3)]
+    sample += staying(shim, tmp_path, 1)
+    refused(tmp_path, shim, reference("reference"), report, sample, codes=codes)
+    settle(report)
+    assert report.outcomes[f"exit {DISK_FAILED}"] > report.tried / 3
+
+
+@pytest.mark.soak("errno")
+@pytest.mark.req("D03", "I1")
+def test_every_kind_of_call_is_refused_with_every_error(
+    tmp_path: Path,
+    shim: Shim,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    report = Report("D03 every call with every error")
+    points = chosen(shim, tmp_path, 14)
+    assert len(points) > 600
+    refused(tmp_path, shim, reference("reference"), report, points, codes=codes)
+    settle(report)
+    assert report.outcomes[f"exit {DISK_FAILED}"] > report.tried / 3
+
+
+@pytest.mark.soak("errno")
+@pytest.mark.req("D03", "D08", "I1")
+def test_a_refusal_that_stays(
+    tmp_path: Path,
+    shim: Shim,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    report = Report("D03 refused from a call on")
+    refused(tmp_path, shim, reference("reference"), report, staying(shim, tmp_path, 20))
+    settle(report)
+    assert report.outcomes[f"exit {DISK_FAILED}"] > report.tried / 2
