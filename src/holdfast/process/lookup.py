@@ -1,10 +1,10 @@
-"""Say before the start whether a command's program can be executed at all."""
+"""Find a command's program, and say before the start whether it can be executed at all."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from holdfast.errors import ProcessError
 
@@ -16,8 +16,15 @@ _HEAD = 256
 _DEPTH = 4
 
 
-def refusal(name: str, cwd: str, env: Mapping[str, str]) -> Refusal | None:
-    """Why `name` cannot be executed in `cwd` with the PATH of `env`; None if it can.
+class Program(NamedTuple):
+    """Where a program is; or, if it cannot be executed, why."""
+
+    path: str
+    refusal: Refusal | None = None
+
+
+def find(name: str, cwd: str, env: Mapping[str, str]) -> Program:
+    """Look for `name` from `cwd` with the PATH of `env`.
 
     A text file without `#!` is refused: some ways of starting hand it to `/bin/sh`, others fail,
     and a step must not depend on which of them a machine has.
@@ -25,17 +32,18 @@ def refusal(name: str, cwd: str, env: Mapping[str, str]) -> Refusal | None:
     if not os.path.isdir(cwd):
         raise ProcessError(f'the working directory "{cwd}" does not exist')
     if "/" in name:
-        return _examine(os.path.join(cwd, name), cwd, _DEPTH)
+        return Program(name, _examine(os.path.join(cwd, name), cwd, _DEPTH))
     found: Refusal = "not_found"
     for folder in env.get("PATH", os.defpath).split(os.pathsep):
-        match _examine(os.path.join(cwd, folder, name), cwd, _DEPTH):
+        path = os.path.join(folder, name)
+        match _examine(os.path.join(cwd, path), cwd, _DEPTH):
             case None:
-                return None
+                return Program(path)
             case "not_executable":
                 found = "not_executable"
             case "not_found":
                 pass
-    return found
+    return Program(name, found)
 
 
 def _examine(path: str, cwd: str, depth: int) -> Refusal | None:
