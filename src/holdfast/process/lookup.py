@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
@@ -47,9 +48,11 @@ def find(name: str, cwd: str, env: Mapping[str, str]) -> Program:
 
 
 def _examine(path: str, cwd: str, depth: int) -> Refusal | None:
-    if not os.path.exists(path):
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
         return "not_found"
-    if not os.path.isfile(path) or not os.access(path, os.X_OK):
+    if not stat.S_ISREG(mode) or not os.access(path, os.X_OK):
         return "not_executable"
     try:
         with open(path, "rb") as file:
