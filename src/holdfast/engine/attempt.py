@@ -102,7 +102,7 @@ class Bench:
         AttemptError if a value of the step reads what an artifact does not have.
         """
         world, step = self._world, self._state.plan.steps[started.step]
-        room = self._rooms.take(f"{step.id}.{started.attempt}")
+        room = self._rooms.take((step.id, started.attempt))
         folder = world.root
         if self.in_scratch(step):
             folder = os.path.join(room, "work")
@@ -203,7 +203,7 @@ class Bench:
             tee.close()
         outside = started.step not in self._world.inline
         again = outside and isinstance(ending, AttemptAccepted) and ending.confined
-        self._rooms.leave(f"{started.step}.{started.attempt}", again=again)
+        self._rooms.leave((started.step, started.attempt), again=again)
 
     def close(self) -> None:
         """Remove the directories that wait for an attempt."""

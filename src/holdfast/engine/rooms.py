@@ -1,86 +1,101 @@
-"""The private directories of attempts, one after the other in the same few.
+"""The private directories of attempts: a few of them, used one attempt after the other.
 
 Making and removing five directories costs more than starting a program, most of all on a disk that
-is being synchronised. So a room that was left tidy is emptied and given to the next attempt, under
-its name. Only after an attempt of which no process can be alive, or it could reach into the next.
+is being synchronised. So a room is emptied and given to the next attempt: only after one of which
+no process can be alive, or it could reach into the next, and only if it is as it was made.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import stat
+import time
+from collections.abc import Collection, Hashable
 
-# What every attempt has; the first two are there when it begins.
-_HOME, _TEMPORARY, _INPUTS, _WITH = "home", "tmp", "inputs", "with"
-_LASTING = frozenset({_HOME, _TEMPORARY, _INPUTS, _WITH})
+_LASTING = ("home", "tmp", "inputs", "with")  # what every attempt has
 _PRIVATE = stat.S_IFDIR | 0o700
+# A directory younger than this could have changed once more without its stamp telling.
+_SETTLED_NS = 100_000_000
 
 
 class Rooms:
-    """The rooms of one run, beneath one directory."""
+    """The rooms of one run, beneath one directory; no other engine's have the same names."""
 
     def __init__(self, place: str) -> None:
         self._place = place
+        self._token = secrets.token_hex(4)
+        self._made = 0
         self._free: list[str] = []
+        self._taken: dict[Hashable, tuple[str, int]] = {}
+        self._stamps: dict[str, tuple[int, int]] = {}
 
-    def take(self, name: str) -> str:
-        """A room for the attempt of this name, with nothing in it from before."""
-        room = os.path.join(self._place, name)
-        if os.path.lexists(room):
-            shutil.rmtree(room, ignore_errors=True)
-        while self._free:
-            try:
-                os.rename(self._free.pop(), room)
-            except OSError:  # somebody removed it
-                continue
-            return room
-        os.makedirs(self._place, exist_ok=True)
-        os.mkdir(room, 0o700)
-        for inner in (_HOME, _TEMPORARY):
-            os.mkdir(os.path.join(room, inner), 0o700)
+    def take(self, attempt: Hashable) -> str:
+        """A room for an attempt, with nothing in it from before."""
+        room = self._free.pop() if self._free else self._make()
+        self._taken[attempt] = (room, time.time_ns())
         return room
 
-    def leave(self, name: str, *, again: bool) -> None:
+    def leave(self, attempt: Hashable, *, again: bool) -> None:
         """The attempt has ended; `again` says that none of its processes can be alive."""
-        room = os.path.join(self._place, name)
-        if again and _emptied(room):
+        room, since = self._taken.pop(attempt, ("", 0))
+        if not room:
+            return
+        if again and self._tidy(room, since - _SETTLED_NS):
             self._free.append(room)
         else:
-            shutil.rmtree(room, ignore_errors=True)
+            self._remove(room)
 
     def close(self) -> None:
         """Remove the rooms that wait for an attempt."""
         while self._free:
-            shutil.rmtree(self._free.pop(), ignore_errors=True)
+            self._remove(self._free.pop())
 
+    def _make(self) -> str:
+        self._made += 1
+        room = os.path.join(self._place, f"{self._token}.{self._made}")
+        os.makedirs(self._place, exist_ok=True)
+        os.mkdir(room, 0o700)
+        for name in _LASTING:
+            os.mkdir(f"{room}/{name}", 0o700)
+        return room
 
-def _emptied(room: str) -> bool:
-    """Remove what an attempt left in its room; False if the room is not as it was made."""
-    found = set()
-    try:
-        with os.scandir(room) as entries:
-            for entry in entries:
-                if entry.name not in _LASTING:
-                    _remove(entry)
-                elif entry.stat(follow_symlinks=False).st_mode != _PRIVATE:
+    def _tidy(self, room: str, before: int) -> bool:
+        """Remove what an attempt left; False if the room is not as it was made.
+
+        A directory whose stamp is older than the attempt and still the same needs no look.
+        """
+        try:
+            for place in _places(room):
+                found = os.lstat(place)
+                if found.st_mode != _PRIVATE:
                     return False
-                else:
-                    found.add(entry.name)
-                    _empty(entry.path)
-    except OSError:
-        return False
-    return {_HOME, _TEMPORARY} <= found
+                same = self._stamps.get(place) == (found.st_ino, found.st_ctime_ns)
+                if not same or found.st_ctime_ns >= before:
+                    _empty(place, _LASTING if place == room else ())
+                    found = os.lstat(place)
+                    self._stamps[place] = (found.st_ino, found.st_ctime_ns)
+        except OSError:
+            return False
+        return True
+
+    def _remove(self, room: str) -> None:
+        for place in _places(room):
+            self._stamps.pop(place, None)
+        shutil.rmtree(room, ignore_errors=True)
 
 
-def _empty(folder: str) -> None:
+def _places(room: str) -> list[str]:
+    return [room, *(f"{room}/{name}" for name in _LASTING)]
+
+
+def _empty(folder: str, but: Collection[str]) -> None:
     with os.scandir(folder) as entries:
         for entry in entries:
-            _remove(entry)
-
-
-def _remove(entry: os.DirEntry[str]) -> None:
-    if entry.is_dir(follow_symlinks=False):
-        shutil.rmtree(entry.path)
-    else:
-        os.unlink(entry.path)
+            if entry.name in but:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)

@@ -42,6 +42,7 @@ class Child:
         self._cut = False  # a frame was sent in part: the child can no longer tell where one begins
         self._closing: asyncio.Future[None] | None = None
         self._reader = Reader(started.stderr, self._take_stderr, started.strike)
+        self._reader.listen()
 
     @classmethod
     def start(

@@ -21,7 +21,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from holdfast.errors import ProcessError, outside_fault
@@ -91,6 +91,10 @@ class Started:
     def was_executed(self) -> bool:
         """False if bubblewrap says that it never came to execute the command."""
         return not self.confined or self.returncode < 0 or self._read_status().code is not None
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call when the direct child has ended; its descendants may live."""
+        self.ended.add_done_callback(lambda _: call())
 
     async def finish(self) -> None:
         """End what still runs, wait until all of it is gone, take the exit status.

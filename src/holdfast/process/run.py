@@ -25,6 +25,7 @@ __all__ = ["Child", "Command", "Completed", "Confinement", "Slots", "probe", "ru
 
 Ended = Literal["exited", "signalled", "timed_out", "overflow", "not_found", "not_executable"]
 
+_PATIENCE = 0.003
 _NOT_EXECUTED = (126, 127)  # what setpriv exits with when it cannot execute a program
 
 
@@ -121,7 +122,13 @@ class _Running:
             if command.timeout is None
             else loop.call_later(command.timeout, self._settle, "timed_out")
         )
-        started.ended.add_done_callback(lambda _: self._settle("exited"))
+        # Most commands in slots end before it pays to watch their output; a pipe holds it till then.
+        self._patience = (
+            loop.call_later(_PATIENCE, self._listen) if isinstance(started, Tenant) else None
+        )
+        if self._patience is None:
+            self._listen()
+        started.when_ended(self._exited)
 
     async def wait(self) -> str:
         try:
@@ -159,11 +166,19 @@ class _Running:
         )
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._patience):
+            if timer is not None:
+                timer.cancel()
         for reader in self._readers:
             reader.stop()
         self._started.close()
+
+    def _listen(self) -> None:
+        for reader in self._readers:
+            reader.listen()
+
+    def _exited(self) -> None:
+        self._settle("exited")
 
     def _settle(self, reason: str) -> None:
         if not self._reason.done():

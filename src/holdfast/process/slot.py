@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # it has no stubs
 import _socket
+import contextlib
 import ctypes
 import os
 import select
@@ -129,15 +130,18 @@ def _wait(child: int) -> int:
 def _end_all() -> None:
     """End what the command left; returns when every process but this one is gone.
 
-    One call reaches all at once, and a process that is being killed forks no more.
+    Orphans are our children, so without a child there is nobody. One call reaches all at once, and
+    a process that is being killed forks no more.
     """
-    if os.getpid() != 1:  # anywhere else the call would reach strangers
-        sys.exit("a slot lost its namespace")
     try:
-        os.kill(-1, _signal.SIGKILL)
+        os.waitpid(-1, os.WNOHANG)
+        if os.getpid() != 1:  # anywhere else the call would reach strangers
+            sys.exit("a slot lost its namespace")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, _signal.SIGKILL)
         while True:
             os.waitpid(-1, 0)
-    except (ProcessLookupError, ChildProcessError):  # there was none, or there is none any more
+    except ChildProcessError:
         return
 
 

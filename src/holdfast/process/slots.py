@@ -15,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.errors import ProcessError
@@ -71,7 +72,8 @@ class Slot:
         if len(request) > _INLINE:
             scratch, message = [sandbox.scratch_file(request)], b"@"
         try:
-            socket.send_fds(self._line, [message], [*scratch, *descriptors])
+            numbers = array("i", [*scratch, *descriptors])
+            self._line.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)])
         except (BrokenPipeError, ConnectionResetError):
             self._loop.call_soon(self._answer, b"")
         finally:
@@ -133,7 +135,8 @@ class Tenant:
         self._pipes: list[int] = []
         self._answer: list[bytes] = []
         self.confined = True
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ended = False
+        self._call: Callable[[], None] = lambda: None
 
     def begin(self, request: bytes, stdin: int | None) -> None:
         assert self._slot is not None  # it was not left yet
@@ -178,6 +181,10 @@ class Tenant:
             case _:
                 return 0
 
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call when every process of the command is gone, or the slot is."""
+        self._call = call
+
     async def finish(self) -> None:
         """End what still runs, wait until all of it is gone.
 
@@ -193,7 +200,7 @@ class Tenant:
                 self._leave(kept)
                 raise ProcessError(f"the working directory: {os.strerror(int(number))}")
             case _:
-                problem = kept.problem() if self.ended.done() else None
+                problem = kept.problem() if self._ended else None
                 try:
                     await kept.end()
                 finally:
@@ -213,8 +220,8 @@ class Tenant:
 
     def _take(self, message: bytes) -> None:
         self._answer = message.split()
-        if not self.ended.done():
-            self.ended.set_result(None)
+        self._ended = True
+        self._call()
 
 
 class Slots:
