@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.executors.local import LocalExecutor
     from holdfast.model.digest import Json
     from holdfast.ports import Flaw, GuardKind, IgnoreRules, Store
+    from holdfast.process.slots import Slots
 
 Function = Callable[..., object]
 STORE_NAME = ".holdfast"
@@ -160,11 +161,12 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
     from holdfast.generators.imports import Imports
     from holdfast.generators.python import Pool, PythonGenerator
     from holdfast.generators.shell import ShellGenerator
+    from holdfast.process.run import Slots
 
-    imports, pool = Imports(), Pool()
+    imports, pool, slots = Imports(), Pool(), Slots()
     guards: dict[str, GuardKind] = {}
     for kind in _guard_kinds(plan):
-        found = _guard(kind, guards, pool, imports)
+        found = _guard(kind, guards, pool, imports, slots)
         if found is not None:
             guards[kind] = found
     inline = None
@@ -173,12 +175,14 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
 
         inline = InlineFunctions(functions, imports)
     return LocalExecutor(
-        {"shell": ShellGenerator(), "python": PythonGenerator(pool, imports)}, guards, inline
+        {"shell": ShellGenerator(slots=slots), "python": PythonGenerator(pool, imports)},
+        guards,
+        inline,
     )
 
 
 def _guard(
-    kind: str, guards: Mapping[str, GuardKind], pool: object, imports: object
+    kind: str, guards: Mapping[str, GuardKind], pool: object, imports: object, slots: Slots
 ) -> GuardKind | None:
     if kind in {"all", "any", "majority"}:
         from holdfast.guards.compose import CompositeGuard
@@ -187,7 +191,7 @@ def _guard(
     if kind == "command":
         from holdfast.guards.command import CommandGuard
 
-        return CommandGuard()
+        return CommandGuard(slots=slots)
     if kind == "python":
         return _python_guard(pool, imports)
     if kind == "json-schema":

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import ProcessError
-from holdfast.process.run import Command, Completed, probe, run, sweep
+from holdfast.process import run as process
+from holdfast.process.run import Command, Completed, Slots, probe, sweep
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 DEADLINE = 20.0
@@ -23,20 +24,46 @@ DEADLINE = 20.0
 TREE = "setsid sleep 999 & (sleep 999 &); (setsid sh -c 'sleep 999 & sleep 999' &); trap '' TERM; "
 DRIVER = """
 import asyncio, os, sys
-from holdfast.process.run import Command, run
-argv, confine, mark = sys.argv[1:4]
-command = Command(("sh", "-c", argv), "/", {"PATH": "/usr/bin:/bin"}, mark=mark, confine=confine)
+from holdfast.process.run import Command, Slots, run
+script, mode, mark = sys.argv[1:4]
+confine = "never" if mode == "never" else "auto"
+def command(*argv):
+    return Command(argv, "/", {"PATH": "/usr/bin:/bin"}, mark=mark, confine=confine)
 def show(stream, chunk):
     print(chunk.decode(), end="", flush=True)
-print(asyncio.run(run(command, on_output=show)).ended, flush=True)
+async def main():
+    slots = Slots() if mode == "slot" else None
+    await run(command("true"), slots=slots)
+    print((await run(command("sh", "-c", script), on_output=show, slots=slots)).ended, flush=True)
+    if slots:
+        await slots.close()
+asyncio.run(main())
 print(open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read(), end="")
 """
 
 
-@pytest.fixture(params=["auto", "never"])
-def confine(request: pytest.FixtureRequest, require_part: Callable[[str], str]) -> str:
+class Slotted(Command):
+    """A command that runs in a slot which another command used before."""
+
+
+async def run(
+    command: Command, *, on_output: Callable[[str, bytes], None] | None = None
+) -> Completed:
+    if not isinstance(command, Slotted):
+        return await process.run(command, on_output=on_output)
+    slots = Slots()
+    try:
+        before = Command(("sh", "-c", TREE + "exit 3"), "/", ENV, mark="before:")
+        assert (await process.run(before, slots=slots)).code == 3
+        return await process.run(command, on_output=on_output, slots=slots)
+    finally:
+        await slots.close()
+
+
+@pytest.fixture(params=["slot", "auto", "never"])
+def mode(request: pytest.FixtureRequest, require_part: Callable[[str], str]) -> str:
     mode: str = request.param
-    if mode == "auto":
+    if mode != "never":
         require_part("bubblewrap")
         assert probe().pid_namespace, probe().reason
     return mode
@@ -48,10 +75,13 @@ def mark(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def command(confine: str, mark: str) -> Callable[..., Command]:
+def command(mode: str, mark: str) -> Callable[..., Command]:
+    kind = Slotted if mode == "slot" else Command
+    confine = "never" if mode == "never" else "auto"
+
     def make(*argv: str, **fields: object) -> Command:
         given = {"cwd": "/", "env": ENV, "mark": mark, "confine": confine, **fields}
-        return Command(argv, **given)  # type: ignore[arg-type] # the fields are checked by the test
+        return kind(argv, **given)  # type: ignore[arg-type] # the fields are checked by the test
 
     return make
 
@@ -85,10 +115,10 @@ def children() -> set[str]:
 
 
 @pytest.mark.parametrize("code", [0, 1, 126, 127, 128, 129, 200, 255])
-def test_an_exit_code_comes_back(command: Callable[..., Command], code: int, confine: str) -> None:
+def test_an_exit_code_comes_back(command: Callable[..., Command], code: int, mode: str) -> None:
     done = complete(command("sh", "-c", f"exit {code}"))
     assert (done.ended, done.code, done.signal) == ("exited", code, None)
-    assert done.confined == (confine == "auto")
+    assert done.confined == (mode != "never")
 
 
 @pytest.mark.parametrize("name", ["KILL", "TERM", "SEGV", "ABRT", "INT", "USR1"])
@@ -289,10 +319,10 @@ def test_a_signal_to_its_own_group_stays_with_the_command(
 
 
 @pytest.mark.req("D20")
-def test_a_killed_engine_leaves_nothing_after_a_sweep(confine: str, mark: str) -> None:
+def test_a_killed_engine_leaves_nothing_after_a_sweep(mode: str, mark: str) -> None:
     script = TREE + "echo up; sleep 999"
     driver = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, script, confine, mark],
+        [sys.executable, "-c", DRIVER, script, mode, mark],
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
@@ -301,16 +331,16 @@ def test_a_killed_engine_leaves_nothing_after_a_sweep(confine: str, mark: str) -
         assert driver.stdout.readline() == b"up\n"
         assert survivors(mark) != []
         driver.kill()
-    if confine == "never":
+    if mode == "never":
         assert sweep(mark) >= 1  # the kernel ended only the direct child
         assert survivors(mark) == []
     until(lambda: survivors(mark) == [])
     assert sweep(mark) == 0
 
 
-def test_a_first_run_leaves_no_zombie(confine: str, mark: str) -> None:
+def test_a_first_run_leaves_no_zombie(mode: str, mark: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, TREE + "echo hello", confine, mark],
+        [sys.executable, "-c", DRIVER, TREE + "echo hello", mode, mark],
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
@@ -521,12 +551,12 @@ def test_the_loop_may_run_in_any_thread(command: Callable[..., Command], mark: s
 
 @pytest.mark.req("D20")
 def test_a_kernel_without_pidfd_gives_the_same_result(
-    confine: str, mark: str, require_part: Callable[[str], str]
+    mode: str, mark: str, require_part: Callable[[str], str]
 ) -> None:
     trace = [require_part("strace"), "-f", "-qq", "-o", "/dev/null", "-e", "trace=pidfd_open"]
     trace += ["-e", "inject=pidfd_open:error=ENOSYS"]
     done = subprocess.run(
-        [*trace, sys.executable, "-c", DRIVER, TREE + "echo hello", confine, mark],
+        [*trace, sys.executable, "-c", DRIVER, TREE + "echo hello", mode, mark],
         capture_output=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,

@@ -15,6 +15,7 @@ have dropped the pages, and a second call would report success about nothing.
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -75,6 +76,7 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFKC", "".join(visible).casefold()).rstrip(" .")
 
 
+@functools.lru_cache(maxsize=4096)  # an output is looked at many times in an attempt
 def split_path(path: str) -> tuple[str, ...]:
     """The components of a relative path, `/`-separated; EditError if it may not be used."""
     try:

@@ -14,6 +14,7 @@ from holdfast.engine.furnish import furnish, lay_out, write_file
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import SMALL, Kept, Outputs
 from holdfast.engine.putback import PutBack, put_back
+from holdfast.engine.rooms import Rooms
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.tee import Tee, tee_path
 from holdfast.engine.world import World
@@ -56,6 +57,7 @@ class Bench:
         self._survey = survey
         self._outputs = outputs
         self._tees: dict[StepId, Tee] = {}
+        self._rooms = Rooms(os.path.join(world.scratch, state.run))
 
     # --- before ---------------------------------------------------------------------------------
 
@@ -100,10 +102,7 @@ class Bench:
         AttemptError if a value of the step reads what an artifact does not have.
         """
         world, step = self._world, self._state.plan.steps[started.step]
-        room = os.path.join(world.scratch, self._state.run, f"{step.id}.{started.attempt}")
-        shutil.rmtree(room, ignore_errors=True)
-        os.makedirs(os.path.join(room, "home"))
-        os.makedirs(os.path.join(room, "tmp"))
+        room = self._rooms.take((step.id, started.attempt))
         folder = world.root
         if self.in_scratch(step):
             folder = os.path.join(room, "work")
@@ -198,14 +197,17 @@ class Bench:
         files = (File(e.path, get(e.digest), e.executable) for e in tree_entries(content))
         return Candidate("tree", files=tuple(files))
 
-    def clear(self, started: AttemptStarted) -> None:
-        """Remove the attempt's directories."""
+    def clear(self, started: AttemptStarted, ending: Ending) -> None:
+        """Remove what is in the attempt's directories."""
         if tee := self._tees.pop(started.step, None):
             tee.close()
-        place = os.path.join(
-            self._world.scratch, self._state.run, f"{started.step}.{started.attempt}"
-        )
-        shutil.rmtree(place, ignore_errors=True)
+        outside = started.step not in self._world.inline
+        again = outside and isinstance(ending, AttemptAccepted) and ending.confined
+        self._rooms.leave((started.step, started.attempt), again=again)
+
+    def close(self) -> None:
+        """Remove the directories that wait for an attempt."""
+        self._rooms.close()
 
     def leave(self) -> None:
         """The run rests: what a disk refused to remove before goes with the directory of the run."""
@@ -276,6 +278,8 @@ class Bench:
         result: Result,
     ) -> None:
         """Bring accepted files into the project; what lies there is stored first, with the same batch."""
+        if self._outputs.read(step) == tuple(entries):  # a shared step made it right there
+            return
         kept = self._outputs.keep(step)
         fresh = candidate.files or (File(step.produces[0], candidate.content),)
         key = f"{self._state.run}.{step.id}.{started.attempt}"

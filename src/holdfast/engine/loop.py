@@ -140,6 +140,7 @@ class Engine:
             pulse.cancel()  # not before: it wakes the loop if the writer's thread could not
             await asyncio.gather(pulse, return_exceptions=True)
             self._writer.close()
+            self._bench.close()
             await self._world.executor.close()
 
     async def _wait(self) -> None:
@@ -421,7 +422,7 @@ class Engine:
         try:
             seen = self._observed.pop(started.step)
             result = self._bench.finish(started, outcome, seen, self._world.clock())
-            self._bench.clear(started)
+            self._bench.clear(started, result.ending)
             self._ended(started, result)
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from holdfast.edits import tree
 from holdfast.errors import AttemptError, EditError
@@ -16,6 +15,7 @@ from holdfast.process.room import (
     MAX_ARTIFACT_BYTES,
     clean_environment,
     file_name,
+    private_folder,
     put_file,
     put_tree,
 )
@@ -27,26 +27,26 @@ def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
     HOLDFAST_FEEDBACK is absent on the first attempt, HOLDFAST_PROMPT without a prompt, and the file
     that HOLDFAST_HANDOFF names does not exist yet.
     """
-    room = Path(job.room)
-    environment = clean_environment(job.room, engine, job.env)
+    room = job.room
+    environment = clean_environment(room, engine, job.env)
     environment["HOLDFAST_STEP"] = job.step.id
     environment["HOLDFAST_ATTEMPT"] = str(job.attempt)
     environment["HOLDFAST_ROOT"] = job.root
-    environment["HOLDFAST_INPUTS"] = _folder(room / "inputs")
+    environment["HOLDFAST_INPUTS"] = inputs = private_folder(room, "inputs")
     for need, given in job.given.items():
-        put_given(str(room / "inputs" / file_name(need)), given)
-    environment["HOLDFAST_WITH"] = _folder(room / "with")
+        put_given(f"{inputs}/{file_name(need)}", given)
+    environment["HOLDFAST_WITH"] = values = private_folder(room, "with")
     for name, value in job.step.values.items():
-        put_file(str(room / "with" / file_name(name)), value_bytes(value))
-    environment["HOLDFAST_HANDOFF"] = str(room / "handoff.json")
+        put_file(f"{values}/{file_name(name)}", value_bytes(value))
+    environment["HOLDFAST_HANDOFF"] = f"{room}/handoff.json"
     if job.feedback:
         history = json.dumps([_feedback_json(item) for item in job.feedback], ensure_ascii=False)
         environment["HOLDFAST_FEEDBACK"] = put_file(
-            str(room / "feedback.json"), history.encode("utf-8", "replace")
+            f"{room}/feedback.json", history.encode("utf-8", "replace")
         )
     if job.step.prompt is not None:
         text = prompt_text(job.step.prompt, job.feedback)
-        environment["HOLDFAST_PROMPT"] = put_file(str(room / "prompt.txt"), text.encode())
+        environment["HOLDFAST_PROMPT"] = put_file(f"{room}/prompt.txt", text.encode())
     return environment
 
 
@@ -106,11 +106,6 @@ def collect(folder: str, produces: Sequence[str], limit: int = MAX_ARTIFACT_BYTE
         form: Form = "program" if files[0].executable else "bytes"
         return Candidate(form=form, content=files[0].content)
     return Candidate(form="tree", files=files)
-
-
-def _folder(path: Path) -> str:
-    path.mkdir(mode=0o700, exist_ok=True)
-    return str(path)
 
 
 def _feedback_json(item: Feedback) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from holdfast.model.digest import Json
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate, Job
 from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
-from holdfast.process.run import Command, Completed, run
+from holdfast.process.run import Command, Completed, Slots, run
 
 LOG_BYTES = 1 << 20
 
@@ -25,8 +25,9 @@ class ShellGenerator:
     candidate is what lies at those paths afterwards, and both streams are the log.
     """
 
-    def __init__(self, engine: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, engine: Mapping[str, str] = os.environ, slots: Slots | None = None) -> None:
         self._engine = engine
+        self._slots = slots
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The project files that the command names, except those that it makes."""
@@ -44,7 +45,7 @@ class ShellGenerator:
                 mark=job.mark,
                 keep=MAX_ARTIFACT_BYTES,
             )
-            completed = await run(command, on_output=log.add)
+            completed = await run(command, on_output=log.add, slots=self._slots)
         except ProcessError as error:
             raise AttemptError(str(error), reason="command_failed") from error
         story = log.content() if step.produces else completed.stderr[-LOG_BYTES:]
@@ -56,7 +57,9 @@ class ShellGenerator:
         return replace(candidate, confined=completed.confined)
 
     async def close(self) -> None:
-        """Nothing is kept between attempts."""
+        """End what is kept between attempts."""
+        if self._slots is not None:
+            await self._slots.close()
 
 
 class _Log:

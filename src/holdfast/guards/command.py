@@ -13,7 +13,7 @@ from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
 from holdfast.ports import Candidate, Job
 from holdfast.process.room import tail
-from holdfast.process.run import Command, run
+from holdfast.process.run import Command, Slots, run
 
 TIMEOUT = 60.0
 _COULD_NOT_RUN = frozenset({126, 127})
@@ -26,8 +26,9 @@ class CommandGuard:
     candidate: a file, or a directory of files. The command runs where the step ran.
     """
 
-    def __init__(self, engine: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, engine: Mapping[str, str] = os.environ, slots: Slots | None = None) -> None:
         self._engine = engine
+        self._slots = slots
 
     def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
         return command_identity(guard, root)
@@ -44,7 +45,9 @@ class CommandGuard:
                 timeout=limit,
                 mark=job.mark,
             )
-            completed = await run(command, on_output=lambda _, chunk: output.extend(chunk))
+            completed = await run(
+                command, on_output=lambda _, chunk: output.extend(chunk), slots=self._slots
+            )
         except ProcessError as error:
             raise GuardBroken(f"'{name}' could not run: {error}") from error
         match completed.ended:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.errors import ProcessError
 from holdfast.process.launch import Confine, Started, check, start
-from holdfast.process.lookup import refusal
+from holdfast.process.lookup import find
 from holdfast.process.output import Ends, Reader
 
 _LENGTH = struct.Struct(">I")
@@ -42,6 +42,7 @@ class Child:
         self._cut = False  # a frame was sent in part: the child can no longer tell where one begins
         self._closing: asyncio.Future[None] | None = None
         self._reader = Reader(started.stderr, self._take_stderr, started.strike)
+        self._reader.listen()
 
     @classmethod
     def start(
@@ -58,7 +59,7 @@ class Child:
     ) -> Child:
         """Start a child; frames longer than `most` are refused in both directions."""
         check(argv, cwd, env, mark)
-        refused = refusal(argv[0], cwd, env)
+        refused = find(argv[0], cwd, env).refusal
         if refused is not None:
             raise ProcessError(f'"{argv[0]}" is {refused.replace("_", " ")}')
         started = start(argv, cwd, env, mark=mark, stdin=subprocess.PIPE, confine=confine)

@@ -21,7 +21,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from holdfast.errors import ProcessError, outside_fault
@@ -91,6 +91,10 @@ class Started:
     def was_executed(self) -> bool:
         """False if bubblewrap says that it never came to execute the command."""
         return not self.confined or self.returncode < 0 or self._read_status().code is not None
+
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """Call when the direct child has ended; its descendants may live."""
+        self.ended.add_done_callback(lambda _: call())
 
     async def finish(self) -> None:
         """End what still runs, wait until all of it is gone, take the exit status.
@@ -267,22 +271,23 @@ def start(
     mark: str,
     stdin: int,
     confine: Confine,
+    first: bool = False,
 ) -> Started:
     """Start a command whose output comes by pipes that do not block.
 
-    `stdin` is a descriptor or a constant of `subprocess`. The environment is `env` and two more
-    variables: PWD, which bubblewrap sets in any case, and the mark, made unique by a suffix.
+    `stdin` is a descriptor or a constant of `subprocess`. With `first` a confined command is itself
+    the first process of its namespace.
     """
     check(argv, cwd, env, mark)
     tree.adopt_orphans(os.getpid())
-    mark = f"{mark}#{os.getpid()}.{next(_numbers)}"
-    whole = {**env, "PWD": os.path.abspath(cwd), tree.MARK: mark}
+    whole = environment(cwd, env, mark)
+    mark = whole[tree.MARK]
     since = tree.clock()
     status: int | None = None
     try:
         if confine == "auto" and sandbox.probe().pid_namespace:
             wrapper = "bwrap"
-            popen, status = _popen_confined(argv, cwd, whole, stdin)
+            popen, status = _popen_confined(argv, cwd, whole, stdin, first=first)
         else:
             words = death_signal()
             wrapper = "setpriv" if words else ""
@@ -299,8 +304,14 @@ def start(
     return Started(popen, mark, since=since, status=status, wrapper=wrapper)
 
 
+def environment(cwd: str, env: Mapping[str, str], mark: str) -> dict[str, str]:
+    """What a command finds: `env`, PWD, which bubblewrap sets in any case, and a unique mark."""
+    unique = f"{mark}#{os.getpid()}.{next(_numbers)}"
+    return {**env, "PWD": os.path.abspath(cwd), tree.MARK: unique}
+
+
 def _popen_confined(
-    argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int
+    argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, *, first: bool
 ) -> tuple[subprocess.Popen[bytes], int]:
     """The process, and the descriptor where bubblewrap reports; neither blocks."""
     if sandbox.too_long(argv, env):
@@ -314,7 +325,8 @@ def _popen_confined(
         status, status_end = os.pipe()
         os.set_blocking(status, False)
         words = [sandbox.probe().program, "--args", str(arguments)]
-        words += ["--json-status-fd", str(status_end), "--", *argv]
+        words += ["--json-status-fd", str(status_end)]
+        words += ["--as-pid-1", "--", *argv] if first else ["--", *argv]
         try:
             with _closing(status_end):
                 return _popen(words, cwd, own, stdin, (arguments, status_end)), status

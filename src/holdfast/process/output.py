@@ -12,7 +12,7 @@ _DRAIN_READS = 1024
 
 
 class Reader:
-    """Hands every chunk of a non-blocking pipe to `take` until its end.
+    """Hands every chunk of a non-blocking pipe to `take` until its end, from `listen` on.
 
     What `take` raises stops the reading and is kept as `error`; `failed` is called then.
     """
@@ -25,12 +25,18 @@ class Reader:
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._reading = True
+        self._listening = False
         self.error: Exception | None = None
-        self._loop.add_reader(descriptor, self._read)
+
+    def listen(self) -> None:
+        if self._reading and not self._listening:
+            self._listening = True
+            self._loop.add_reader(self._descriptor, self._read)
 
     def stop(self) -> None:
-        if self._reading:
-            self._reading = False
+        self._reading = False
+        if self._listening:
+            self._listening = False
             if not self._loop.is_closed():
                 self._loop.remove_reader(self._descriptor)
 

@@ -6,6 +6,7 @@ in them stays text.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shlex
@@ -24,16 +25,25 @@ def clean_environment(
     room: str, engine: Mapping[str, str], declared: Mapping[str, str]
 ) -> dict[str, str]:
     """PATH and LANG of the engine, a private HOME and TMPDIR in `room`, and what was declared."""
-    home, temporary = os.path.join(room, "home"), os.path.join(room, "tmp")
-    os.makedirs(home, mode=0o700, exist_ok=True)
-    os.makedirs(temporary, mode=0o700, exist_ok=True)
     return {
         "PATH": engine.get("PATH") or os.defpath,
         "LANG": engine.get("LANG") or "C.UTF-8",
-        "HOME": home,
-        "TMPDIR": temporary,
+        "HOME": private_folder(room, "home"),
+        "TMPDIR": private_folder(room, "tmp"),
         **declared,
     }
+
+
+def private_folder(room: str, name: str) -> str:
+    """A directory of a room, made if it is not there; returns its path."""
+    path = f"{room}/{name}"
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        os.makedirs(path, mode=0o700)
+    return path
 
 
 def file_name(name: str) -> str:
@@ -70,7 +80,8 @@ def tail(output: bytes, limit: int = TAIL_BYTES) -> str:
     return output.decode("utf-8", "replace")
 
 
-def shell_words(line: str) -> list[str]:
+@functools.lru_cache(maxsize=1024)  # a step is looked at before and after each attempt
+def shell_words(line: str) -> tuple[str, ...]:
     """The words of a shell line, as far as they can be told without running it.
 
     What an output is redirected to is left out: a line does not read what it writes.
@@ -81,8 +92,9 @@ def shell_words(line: str) -> list[str]:
     try:
         words = list(lexer)
     except ValueError:
-        return line.split()
-    return [word for before, word in zip(["", *words], words, strict=False) if ">" not in before]
+        return tuple(line.split())
+    pairs = zip(["", *words], words, strict=False)
+    return tuple(word for before, word in pairs if ">" not in before)
 
 
 def named_files(
@@ -94,10 +106,11 @@ def named_files(
     A word counts when it names a regular file inside `root`, also after links are resolved. Paths
     at or beneath `but` are left out: what a step makes does not decide whether it must be made.
     """
-    top = os.path.realpath(root)
     files: dict[str, str] = {}
     unresolved: list[str] = []
-    for word in words:
+    maybe = [word for word in words if ".." in word or _is_file(root, word)]
+    top = os.path.realpath(root) if maybe else root
+    for word in maybe:
         relative = _relative(word, top)
         if relative is None or relative in files or is_beneath(relative, but):
             continue
@@ -131,18 +144,25 @@ def file_digest(path: str) -> str:
     return f"{digest}+x" if executable else digest
 
 
+def _is_file(root: str, word: str) -> bool:
+    """Whether a word names a regular file; of most words one system call says that it does not."""
+    if not word or "\0" in word:
+        return False
+    try:
+        return stat.S_ISREG(os.stat(os.path.normpath(os.path.join(root, word))).st_mode)
+    except OSError:
+        return False
+
+
 def _relative(word: str, top: str) -> str | None:
     """The path below `top` of the regular file that a word names, if it names one."""
-    if not word or "\0" in word:
+    if not _is_file(top, word):
         return None
     path = os.path.normpath(os.path.join(top, word))
     relative = os.path.relpath(path, top)
     if _leaves(relative) or _leaves(os.path.relpath(os.path.realpath(path), top)):
         return None
-    try:
-        return relative if stat.S_ISREG(os.stat(path).st_mode) else None
-    except OSError:
-        return None
+    return relative
 
 
 def _leaves(relative: str) -> bool:

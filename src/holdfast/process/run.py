@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -14,15 +15,17 @@ from typing import Literal
 from holdfast.errors import ProcessError
 from holdfast.process.child import Child
 from holdfast.process.launch import Confine, Started, check, start
-from holdfast.process.lookup import refusal
+from holdfast.process.lookup import Program, Refusal, find
 from holdfast.process.output import Ends, Reader, Start
 from holdfast.process.sandbox import Confinement, probe, scratch_file
+from holdfast.process.slots import Slots, Tenant
 from holdfast.process.tree import sweep
 
-__all__ = ["Child", "Command", "Completed", "Confinement", "probe", "run", "sweep"]
+__all__ = ["Child", "Command", "Completed", "Confinement", "Slots", "probe", "run", "sweep"]
 
 Ended = Literal["exited", "signalled", "timed_out", "overflow", "not_found", "not_executable"]
 
+_PATIENCE = 0.003
 _NOT_EXECUTED = (126, 127)  # what setpriv exits with when it cannot execute a program
 
 
@@ -57,7 +60,8 @@ class Command:
 class Completed:
     """How a command ended. `code` is None if a signal ended it, or it never ran.
 
-    Confined, exit codes 130 and above that are 128 plus a deadly signal are read as that signal.
+    Confined without a slot, exit codes 130 and above that are 128 plus a deadly signal are read as
+    that signal.
     """
 
     code: int | None
@@ -71,18 +75,22 @@ class Completed:
 
 
 async def run(
-    command: Command, *, on_output: Callable[[str, bytes], None] | None = None
+    command: Command,
+    *,
+    on_output: Callable[[str, bytes], None] | None = None,
+    slots: Slots | None = None,
 ) -> Completed:
     """Run a command to its end; when this returns or raises, none of its processes is left.
 
-    `on_output` is called with "stdout" or "stderr" and each chunk as it comes; what it raises ends
-    the command and is raised here. A cancellation ends the command first.
+    `slots` are used where commands can be confined. `on_output` is called with "stdout" or "stderr"
+    and each chunk as it comes; what it raises ends the command and is raised here. A cancellation
+    ends the command first.
     """
-    refused = refusal(command.argv[0], command.cwd, command.env)
-    if refused is not None:
-        return Completed(None, None, b"", b"", 0, 0.0, refused, confined=False)
+    program = find(command.argv[0], command.cwd, command.env)
+    if program.refusal is not None:
+        return Completed(None, None, b"", b"", 0, 0.0, program.refusal, confined=False)
     began = time.monotonic()
-    running = _Running(command, _start(command), on_output)
+    running = _Running(command, _start(command, program, slots), on_output)
     try:
         reason = await running.wait()
         return running.completed(reason, time.monotonic() - began)
@@ -96,7 +104,7 @@ class _Running:
     def __init__(
         self,
         command: Command,
-        started: Started,
+        started: Started | Tenant,
         on_output: Callable[[str, bytes], None] | None,
     ) -> None:
         loop = asyncio.get_running_loop()
@@ -114,7 +122,13 @@ class _Running:
             if command.timeout is None
             else loop.call_later(command.timeout, self._settle, "timed_out")
         )
-        started.ended.add_done_callback(lambda _: self._settle("exited"))
+        # Most commands in slots end before it pays to watch their output; a pipe holds it till then.
+        self._patience = (
+            loop.call_later(_PATIENCE, self._listen) if isinstance(started, Tenant) else None
+        )
+        if self._patience is None:
+            self._listen()
+        started.when_ended(self._exited)
 
     async def wait(self) -> str:
         try:
@@ -152,11 +166,19 @@ class _Running:
         )
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._patience):
+            if timer is not None:
+                timer.cancel()
         for reader in self._readers:
             reader.stop()
         self._started.close()
+
+    def _listen(self) -> None:
+        for reader in self._readers:
+            reader.listen()
+
+    def _exited(self) -> None:
+        self._settle("exited")
 
     def _settle(self, reason: str) -> None:
         if not self._reason.done():
@@ -179,26 +201,25 @@ class _Running:
             self._on_output("stderr", chunk)
 
 
-def _start(command: Command) -> Started:
-    stdin = subprocess.DEVNULL if command.stdin is None else scratch_file(command.stdin)
+def _start(command: Command, program: Program, slots: Slots | None) -> Started | Tenant:
+    stdin = None if command.stdin is None else scratch_file(command.stdin)
+    argv, cwd, env, mark = command.argv, command.cwd, command.env, command.mark
     try:
-        return start(
-            command.argv,
-            command.cwd,
-            command.env,
-            mark=command.mark,
-            stdin=stdin,
-            confine=command.confine,
-        )
+        if slots is not None and command.confine == "auto":
+            tenant = slots.start(program.path, argv, cwd, env, mark=mark, stdin=stdin)
+            if tenant is not None:
+                return tenant
+        given = subprocess.DEVNULL if stdin is None else stdin
+        return start(argv, cwd, env, mark=mark, stdin=given, confine=command.confine)
     finally:
-        if command.stdin is not None:
+        if stdin is not None:
             os.close(stdin)
 
 
-def _never_executed(
-    started: Started, code: int, stderr: bytes
-) -> Literal["not_found", "not_executable"] | None:
-    """Why the wrapper could not execute the program (its loader may be missing), if so."""
+def _never_executed(started: Started | Tenant, code: int, stderr: bytes) -> Refusal | None:
+    """Why the program could not be executed (its loader may be missing), if so."""
+    if isinstance(started, Tenant):
+        return _refused(started.refusal) if started.refusal else None
     if started.wrapper == "bwrap":
         if started.was_executed:
             return None
@@ -209,3 +230,11 @@ def _never_executed(
     if started.wrapper == "setpriv" and code in _NOT_EXECUTED and stderr.startswith(b"setpriv: "):
         return "not_executable" if code == _NOT_EXECUTED[0] else "not_found"
     return None
+
+
+def _refused(number: int) -> Refusal:
+    if number in {errno.ENOENT, errno.ENOTDIR}:
+        return "not_found"
+    if number in {errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ELIBBAD, errno.EISDIR}:
+        return "not_executable"
+    raise ProcessError(f"the command could not be started: {os.strerror(number)}")
