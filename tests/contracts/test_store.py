@@ -329,7 +329,7 @@ class TestArtifacts:
         assert list(store.artifacts()) == [replace(row, number=1)]
 
     def test_the_artifact_of_a_ref_is_found(self, store: Store) -> None:
-        keep(store, artifact(key="a", content="A"), artifact(key="b", content="B", attempt=2))
+        keep(store, artifact(key="a", content="A"), artifact(key="b", content="B", run="r-2"))
         found = store.find("shop", "main", StepId("build"), ref("a"))
         assert found == replace(artifact(key="a", content="A"), number=1)
         assert store.find("shop", "main", StepId("build"), ref("c")) is None
@@ -358,7 +358,7 @@ class TestArtifacts:
         keep(store, replace(artifact(content="new"), source="human", attempt=0))
         keep(store, replace(artifact(content="bad", attempt=3), status="rejected"))
         keep(store, replace(artifact(content="else"), step=StepId("other")))
-        keep(store, replace(artifact(content="docs", attempt=9), line="docs"))
+        keep(store, artifact(content="docs", line="docs", run="r-9"))
         found = store.newest_of_all("shop", "main")
         assert {step: row.digest for step, row in found.items()} == {
             "build": ref("new"),
@@ -384,14 +384,14 @@ class TestArtifacts:
 
     def test_by_content_the_input_ref_decides(self, store: Store) -> None:
         keep(store, artifact(key="a", content="A"))
-        same_input = replace(artifact(key="b", content="B", attempt=2), input_ref=ref("input of a"))
+        same_input = replace(artifact(key="b", content="B", run="r-2"), input_ref=ref("input of a"))
         keep(store, same_input)
         found = store.find("shop", "main", StepId("build"), ref("input of a"), content=True)
         assert found == replace(same_input, number=2)
         assert store.find("shop", "main", StepId("build"), ref("input of a")) is None
 
     def test_the_newest_of_a_step_is_found_under_any_ref(self, store: Store) -> None:
-        keep(store, artifact(key="z", content="A"), artifact(key="a", content="B", attempt=2))
+        keep(store, artifact(key="z", content="A"), artifact(key="a", content="B", run="r-2"))
         newest = store.newest("shop", "main", StepId("build"))
         assert newest is not None
         assert newest.digest == ref("B")
@@ -441,15 +441,17 @@ class TestArtifacts:
         assert [row.number for row in store.artifacts()] == list(range(1, 1235))
 
     @pytest.mark.req("D13")
-    def test_an_attempt_is_accepted_once(self, store: Store) -> None:
+    def test_a_step_of_a_run_is_accepted_once(self, store: Store) -> None:
         keep(store, artifact(content="one"))
         with pytest.raises(ConflictError, match="accepted only once"):
             keep(store, artifact(content="two"))
         assert [row.digest for row in store.artifacts()] == [ref("one")]
-        keep(store, artifact(content="two", attempt=2), artifact(content="three", run="r-2"))
+        with pytest.raises(ConflictError, match="accepted only once"):
+            keep(store, artifact(content="two", attempt=2))
+        keep(store, artifact(content="three", run="r-2"))
 
     def test_what_is_withdrawn_uncovers_what_stood_before_it(self, store: Store) -> None:
-        first, second = artifact(content="one"), artifact(content="two", attempt=2)
+        first, second = artifact(content="one"), artifact(content="two", run="r-2")
         other = artifact("test", "two", attempt=2)
         keep(store, first, second, other)
         store.commit(Batch(withdrawn=[second]))

@@ -33,7 +33,7 @@ from holdfast.store.refusals import (
 )
 
 _Step = tuple[str, str, str]  # project, line, step
-_Once = tuple[str, str, int]  # run, step, attempt
+_Once = tuple[RunId, StepId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,9 @@ class MemoryStore:
         new: set[_Once] = set()
         for row in batch.artifacts:
             if _is_once(row):
-                once = (row.run, row.step, row.attempt)
+                once = (row.run, row.step)
                 if once in self._accepted or once in new:
-                    raise accepted_twice(f"step '{row.step}', attempt {row.attempt}")
+                    raise accepted_twice(f"step '{row.step}'")
                 new.add(once)
 
     def _run(self, run: RunId) -> RunRow:
@@ -270,7 +270,7 @@ class MemoryStore:
         row = numbered
         self._steps.setdefault((row.project, row.line, row.step), []).append(numbered)
         if _is_once(row):
-            self._accepted.add((row.run, row.step, row.attempt))
+            self._accepted.add((row.run, row.step))
 
     def _withdraw(self, gone: Artifact) -> None:
         for number, row in enumerate(self._artifacts):
@@ -408,5 +408,5 @@ def _stands(row: Artifact) -> bool:
 
 
 def _is_once(row: Artifact) -> bool:
-    """Whether an attempt of a run made this row; a run accepts an attempt once."""
+    """Whether a run made this row; a run accepts a step once."""
     return row.status == "accepted" and row.source == "generated"

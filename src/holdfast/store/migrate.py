@@ -16,7 +16,7 @@ hashes are raw bytes, hex only at the edge; names that repeat in every row (line
               go to the right end of a full page, and no second index is needed
     maker     names of runs, as artifacts hold them; such a run need not exist here (imports)
     artifact  the index of results; `number` never repeats and the highest accepted one wins.
-              `artifact_once` is the second wall under "accepted once": no attempt of a run is
+              `artifact_once` is the second wall under "accepted once": no step of a run is
               accepted twice, whatever the code does
     blob      contents of at most 16 KB. A table with row ids: in a table keyed by digest a row
               above 1,000 bytes spills into a page of its own. `at` is the second in which it was
@@ -95,7 +95,13 @@ ALTER TABLE blob ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN imported INTEGER NOT NULL DEFAULT 0;
 """
 
-MIGRATIONS = (_FIRST, _AGES_AND_IMPORTS)
+_ACCEPTED_ONCE = """
+DROP INDEX artifact_once;
+CREATE UNIQUE INDEX artifact_once ON artifact(maker, step)
+  WHERE status = 'accepted' AND source = 'generated';
+"""
+
+MIGRATIONS = (_FIRST, _AGES_AND_IMPORTS, _ACCEPTED_ONCE)
 VERSION = len(MIGRATIONS)
 
 # How a store of an older format is read without changing it: views of this connection alone, which hide

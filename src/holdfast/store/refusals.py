@@ -30,7 +30,7 @@ def claim_lost(key: ClaimKey) -> FencedError:
 
 
 def accepted_twice(detail: str) -> ConflictError:
-    return ConflictError(f"an attempt can be accepted only once: {detail}")
+    return ConflictError(f"a step can be accepted only once in a run: {detail}")
 
 
 def no_run(run: str) -> UsageError:
