@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from holdfast import wire
 from holdfast.core.state import State
@@ -99,12 +100,17 @@ def _read(values: Mapping[str, Json] | None) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
 class Result:
     """A run that ended or rests: its state, and the artifacts of its steps."""
 
-    state: State
-    location: str
+    def __init__(self, state: Callable[[], State], location: str) -> None:
+        self._made = state
+        self.location = location
+
+    @cached_property
+    def state(self) -> State:
+        """The run, folded."""
+        return self._made()
 
     @property
     def status(self) -> str:
@@ -168,10 +174,13 @@ def run(
     try:
         wishes = wire.Wishes(parallel=jobs, functions=plan.functions)
         world = wire.world_for(built, root, location, opened, wishes)
+        repeated = wire.repeat(world, built, options)
+        if repeated is not None:
+            return Result(repeated.state, location)
         state = wire.drive(lambda: start_run(world, built, built.name, options), world=world)
     finally:
         opened.close()
-    return Result(state, location)
+    return Result(lambda: state, location)
 
 
 @dataclass(frozen=True, slots=True)

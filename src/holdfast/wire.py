@@ -16,13 +16,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError, outside_fault
-from holdfast.model.event import Recorded
+from holdfast.model.event import Options, Recorded
 from holdfast.model.plan import Guard, Plan, RunId, Step, StepId
 
 if TYPE_CHECKING:
     from holdfast.core.state import State
     from holdfast.engine.hold import Hold
     from holdfast.engine.loop import Engine
+    from holdfast.engine.repeat import Repeated
     from holdfast.engine.world import World
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
@@ -295,6 +296,26 @@ def drive(
             raise
         hold.release()
         return engine.state
+
+
+def repeat(world: World, plan: Plan, options: Options) -> Repeated | None:
+    """A run of a plan that stands whole, known without looking at each step; None if it may not."""
+    import asyncio
+
+    from holdfast.engine.repeat import repeat_run
+    from holdfast.engine.tools import tool_versions
+    from holdfast.model.digest import digest_bytes
+
+    def tools() -> dict[tuple[str, ...], str | None]:
+        if not any(step.tool_versions for step in plan.steps.values()):
+            return {}
+        said = asyncio.run(tool_versions(plan, world.root))
+        return {
+            argv: None if words is None else digest_bytes(words) for argv, words in said.items()
+        }
+
+    with seldom_collected():
+        return repeat_run(world, plan, plan.name, options, tools)
 
 
 @contextmanager

@@ -33,12 +33,14 @@ from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
+from holdfast.core.fold import apply, fold
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
 from holdfast.engine.probe import read_state
+from holdfast.engine.repeat import Repeated
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
@@ -212,7 +214,11 @@ def _start(
     where: Place, plan: Plan, options: Options, manner: dict[str, object], key: str, removed: str
 ) -> int:
     code = _drive(
-        where, plan, manner, lambda world: start_run(world, plan, plan.name, options, key)
+        where,
+        plan,
+        manner,
+        lambda world: start_run(world, plan, plan.name, options, key),
+        None if key else lambda world: wire.repeat(world, plan, options),
     )
     if code == 0:
         tidy(where, plan, removed)
@@ -317,7 +323,9 @@ def _drive(
     plan: Plan,
     given: dict[str, object],
     begin: Callable[[World], tuple[Hold, Engine]],
+    repeat: Callable[[World], Repeated | None] | None = None,
 ) -> int:
+    """Run to an end or a rest; with `repeat`, that is tried first."""
     manner = _manner(given)
     _check_secrets(plan, manner.secrets)
     settings = read_settings(where.root)
@@ -336,7 +344,11 @@ def _drive(
                 remind=reminders,
             )
             world = wire.world_for(plan, where.root, where.location, store, wishes)
-            state = wire.drive(lambda: _begun(begin(world), tell), signals=True, world=world)
+            repeated = None if repeat is None else repeat(world)
+            if repeated is None:
+                state = wire.drive(lambda: _begun(begin(world), tell), signals=True, world=world)
+            else:
+                state = _told(repeated, tell)
         reminders.again()
         code = conclude(store, state, where.file, as_json=manner.as_json)
     finally:
@@ -344,6 +356,18 @@ def _drive(
     if settings.notify:
         notify(settings.notify, run_json(state, file=where.file, now=wire.now_ms()))
     return code
+
+
+def _told(repeated: Repeated, tell: Follower) -> State:
+    """Tell of a run that was over as soon as it began."""
+    first, *rest = repeated.events
+    state = fold(repeated.plan, [first])
+    tell.began(state)
+    tell.events([first])
+    for recorded in rest:
+        apply(state, recorded)
+    tell.events(rest)
+    return state
 
 
 def _begun(begun: tuple[Hold, Engine], tell: Follower) -> tuple[Hold, Engine]:

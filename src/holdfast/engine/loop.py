@@ -27,6 +27,7 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions
+from holdfast.engine.unchanged import leave_note
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, StoreError
 from holdfast.model.artifact import Artifact
@@ -130,6 +131,7 @@ class Engine:
                 if not self._over:
                     await self._wait()
             self._bench.leave()
+            leave_note(self._world, self.state, self._survey.tools, self._survey.began_ns)
             return self.state
         finally:
             await self._end_tasks()

@@ -20,7 +20,7 @@ from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Identifies, IgnoreRules, Stat, Store
 
-_SETTLED_NS = 100_000_000
+SETTLED_NS = 100_000_000
 _LOOKED_INTO = frozenset({"files", "unresolved"})
 
 
@@ -54,13 +54,14 @@ class Survey:
         self._executor = executor
         self._digests: dict[str, tuple[Stat, Digest, bool]] = {}
         self._fresh: dict[str, tuple[Stat, Digest, bool]] = {}
-        self._tools: dict[tuple[str, ...], str | None] = {}
+        self.tools: dict[tuple[str, ...], str | None] = {}
+        self.began_ns = time.time_ns()
         self._said: dict[str, bytes] = {}
 
     def know(self, tools: Mapping[tuple[str, ...], bytes | None]) -> None:
         """Take note of what tools said about their versions; None is one that could not be asked."""
         for argv, words in tools.items():
-            self._tools[argv] = None if words is None else digest_bytes(words)
+            self.tools[argv] = None if words is None else digest_bytes(words)
             if words is not None:
                 self._said[digest_bytes(words)] = words
 
@@ -80,9 +81,9 @@ class Survey:
         if files := cast("Mapping[str, Json]", parts.get("files", {})):
             parts["files"] = self._named_only(step, files, parts.get("inputs"))
         if step.env:
-            parts["env"] = {name: _env_digest(name) for name in step.env}
+            parts["env"] = {name: env_digest(name) for name in step.env}
         if step.tool_versions:
-            tools = {name: self._tools.get(argv) for name, argv in step.tool_versions.items()}
+            tools = {name: self.tools.get(argv) for name, argv in step.tool_versions.items()}
             parts["tools"] = dict(tools)
             unsure += [f"version of '{name}'" for name, found in tools.items() if found is None]
         return Seen(parts, tuple(unsure))
@@ -154,7 +155,7 @@ class Survey:
             fault = outside_fault(error)
             raise fault or EditError(f"cannot read '{path}': {error.strerror}") from error
         executable = bool(after.st_mode & 0o100)
-        settled = time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > _SETTLED_NS
+        settled = time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > SETTLED_NS
         if settled and _stat(after) == stat:
             self._digests[path] = self._fresh[path] = (stat, digest, executable)
         return digest, executable
@@ -170,7 +171,8 @@ def _listed(value: Json) -> Iterable[Json]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def _env_digest(name: str) -> str | None:
+def env_digest(name: str) -> str | None:
+    """Digest of an environment variable's value; None if it is not set."""
     value = os.environ.get(name)
     return None if value is None else digest_bytes(value.encode("utf-8", "surrogateescape"))
 

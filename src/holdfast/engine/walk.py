@@ -28,15 +28,40 @@ def matching(root: str, glob: str, ignores: Ignores) -> list[str]:
     return sorted(path for path in found if matches(path))
 
 
-def walk(root: str, base: str, ignores: Ignores, deep: int | None = None) -> Iterator[str]:
+def read_by(root: str, glob: str, ignores: Ignores) -> Iterator[str]:
+    """Everything whose state decides what a glob matches: files, directories, `.gitignore` files."""
+    yield from matching(root, glob, ignores)
+    base = os.path.normpath(glob) if is_plain(glob) else "/".join(fixed_part(glob))
+    entered = [base]
+    parts = components(glob)
+    deep = None if is_plain(glob) or "**" in parts else len(parts)
+    if os.path.isdir(os.path.join(root, base)):
+        above = components(base)
+        entered += ["/".join(above[:count]) for count in range(len(above))]
+        for _ in walk(root, base, ignores, deep, entered.append):
+            pass
+    for place in entered:
+        yield place or "."
+        yield f"{place}/.gitignore" if place else ".gitignore"
+
+
+def walk(
+    root: str,
+    base: str,
+    ignores: Ignores,
+    deep: int | None = None,
+    enter: Callable[[str], None] = lambda _: None,
+) -> Iterator[str]:
     """Relative paths of files beneath a directory, as `.gitignore` files allow; links are not entered.
 
-    With `deep`, only paths of so many components. Devices, sockets and pipes are no files.
+    With `deep`, only paths of so many components. Devices, sockets and pipes are no files. `enter` is
+    told each directory that is looked into.
     """
     rules = _rules_above(root, base, ignores)
     pending = [(base, rules)]
     while pending:
         place, rules = pending.pop()
+        enter(place)
         rules = [*rules, *_rules_in(root, place, ignores)]
         try:
             entries = list(os.scandir(os.path.join(root, place)))

@@ -1,0 +1,333 @@
+"""Knows that nothing a run's decisions read has changed since, without deciding about each step.
+
+A run in which every step was reused leaves a note beside the store: the end of its line's journal, a
+digest of what was asked of it, and the stamps of every file that it looked at. As long as all of that
+is equal, a run now would decide the same, step by step. What is compared, and how:
+
+- by content: the plan, the options, Holdfast itself, environment variables, what tools say of their
+  versions, and the source that functions and guards are made of, found as for a key;
+- by stamps (type, mode, size, times, inode, device): files that commands name or would find, inputs,
+  outputs, and the directories and `.gitignore` files that decide which files those are. A new file
+  changes the stamps of its directory;
+- by place: the line's journal must end where it ended. Whatever a person, another run or a clean-up
+  did to the line stands there.
+
+Stamps are only trusted if they were old when the run began to look: a file that was touched in the
+last moments before could change once more without its stamps telling. Then there is no note, and the
+next run looks at every step and may leave one. A note is a cache: without it, or with one that cannot
+be read, a run looks at every step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from stat import S_ISLNK
+from typing import NamedTuple
+
+from holdfast.core.refs import KEY_VERSION
+from holdfast.core.state import State
+from holdfast.engine.lines import line_journal
+from holdfast.engine.survey import SETTLED_NS, env_digest
+from holdfast.engine.walk import read_by
+from holdfast.engine.world import World
+from holdfast.errors import EditError
+from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_json
+from holdfast.model.event import Options, RunOpened
+from holdfast.model.plan import Plan, RunId, Step
+from holdfast.model.version import VERSION
+from holdfast.process.room import shell_words
+
+Tools = Mapping[tuple[str, ...], str | None]  # the digest of what each tool said of its version
+
+_FOLDER = "unchanged"
+_NEXT = 2**64 - 1  # no number of a part: the next step begins
+_FORM = 1
+_STANDS = frozenset({"unchanged", "amended", "accepted_by_person"})
+
+
+class Question(NamedTuple):
+    """What is asked of a run, beside what lies on disk: which plan, how, with which tools."""
+
+    plan: Plan
+    plan_digest: Digest
+    line: str
+    options: Options
+    tools: Tools
+
+    def digest(self, world: World) -> Digest:
+        """One digest of it, with the environment and the sources that the plan reads."""
+        steps = self.plan.steps.values()
+        names = sorted({name for step in steps if step.env for name in step.env})
+        tools: list[Json] = [[list(argv), said] for argv, said in sorted(self.tools.items())]
+        whole: list[Json] = [
+            [_FORM, VERSION, KEY_VERSION, self.plan_digest, self.plan.project, self.line],
+            [repr(self.options), ascii(world.root), _sources(world, self.plan)],
+            {name: env_digest(name) for name in names},
+            tools,
+        ]
+        return digest_json(whole)
+
+
+class Note(NamedTuple):
+    """What a run in which everything stood leaves behind."""
+
+    run: RunId
+    end: str  # of the line's journal
+    asked: Digest
+    until: int | None  # when the first result is too old, in ms since 1970
+    paths: tuple[str, ...]
+    stamps: Digest
+
+
+# --- leaving a note ------------------------------------------------------------------------------
+
+
+def leave_note(world: World, state: State, tools: Tools, began_ns: int) -> None:
+    """Leave a note if every step of this run was reused and nothing can have moved meanwhile.
+
+    `began_ns` is when the run began to look. What cannot be noted is not: it costs the next run time.
+    """
+    if not _is_still(state) or not _can_be_noted(world, state.plan):
+        return
+    opened = _opened_at(world, state)
+    if opened is None:
+        return
+    with contextlib.suppress(OSError, EditError):
+        paths = tuple(sorted(set(_looked_at(world, state.plan))))
+        stamps = _stamps(world.root, paths, began_ns - SETTLED_NS)
+        if stamps is not None:
+            question = Question(state.plan, state.plan_digest, state.line, state.options, tools)
+            asked, until = question.digest(world), _until(world, state)
+            note = Note(state.run, opened, asked, until, paths, stamps)
+            _write(world, state.project, state.line, note)
+
+
+def _is_still(state: State) -> bool:
+    """Whether the run came to nothing but the reuse of every step, and the next would say the same."""
+    options = state.options
+    return (
+        state.status == "completed"
+        and state.counts["reused"] == len(state.steps)
+        and not options.joined
+        and all(step.attempts == 0 for step in state.steps.values())
+        and all(step.reason and step.reason.code in _STANDS for step in state.steps.values())
+    )
+
+
+def _can_be_noted(world: World, plan: Plan) -> bool:
+    """Whether all that decides the steps is known here: another line may add to what is shared."""
+    return not any(
+        step.share or (step.uses not in {"shell", "python"} and step.id not in world.inline)
+        for step in plan.steps.values()
+    )
+
+
+def _opened_at(world: World, state: State) -> str | None:
+    """The end of the line's journal, if the opening of this run is the last thing in it."""
+    journal = line_journal(state.project, state.line)
+    last = [recorded.event for recorded in world.store.read(journal, world.store.last(journal) - 1)]
+    if last != [RunOpened(state.run)]:
+        return None
+    return _end_of(world, state.project, state.line)
+
+
+def _until(world: World, state: State) -> int | None:
+    ends = []
+    for step_id, step in state.plan.steps.items():
+        ref = state.steps[step_id].config_ref
+        if step.fresh_for is not None and ref is not None:
+            found = world.store.find(state.project, state.line, step_id, ref)
+            ends.append(0 if found is None else found.at + int(step.fresh_for * 1000))
+    return min(ends, default=None)
+
+
+# --- comparing with the present ------------------------------------------------------------------
+
+
+def holds(world: World, note: Note, question: Question) -> bool:
+    """Whether a run that is asked this now would decide as the one that left the note.
+
+    If the line's journal is still at its end, that is: ask first, because it costs least.
+    """
+    if note.until is not None and world.clock() > note.until:
+        return False
+    try:
+        return (
+            question.digest(world) == note.asked and _stamps(world.root, note.paths) == note.stamps
+        )
+    except OSError:
+        return False
+
+
+def is_at_end(world: World, note: Note, project: str, line: str) -> bool:
+    """Whether nothing was written to the line since."""
+    return _end_of(world, project, line) == note.end
+
+
+def pass_on(world: World, note: Note, question: Question, run: RunId) -> None:
+    """The same holds after a further run, which is now the last thing in the line's journal."""
+    project, line = question.plan.project, question.line
+    note = note._replace(run=run, end=_end_of(world, project, line))
+    with contextlib.suppress(OSError):
+        _write(world, project, line, note)
+
+
+def _end_of(world: World, project: str, line: str) -> str:
+    seq, end = world.store.end(line_journal(project, line))
+    return f"{seq}:{end}"
+
+
+# --- what decisions read -------------------------------------------------------------------------
+
+
+def _sources(world: World, plan: Plan) -> Digest:
+    """Digest of the source that functions and guards are made of, and of which step has which."""
+    numbers: dict[object, int] = {}
+    parts: list[Mapping[str, Json]] = []
+    which = array("Q")
+    for step in plan.steps.values():
+        for key, asked in _identified(world, step):
+            number = numbers.get(key) if asked is not step else None
+            if number is None:
+                part = world.executor.identity(asked, world.root)
+                number = numbers.setdefault(id(part) if asked is step else key, len(parts))
+                parts += [part] if number == len(parts) else []
+            which.append(number)
+        which.append(_NEXT)
+    return digest_bytes(canonical(parts) + which.tobytes())
+
+
+def _identified(world: World, step: Step) -> Iterator[tuple[object, Step]]:
+    """Steps that stand for the parts of one whose identity is found out by content, each with a key.
+
+    A function of this process may be another for each step; the step then stands for itself.
+    """
+    if step.id in world.inline:
+        yield None, step
+        return
+    if step.uses == "python":
+        yield step.run, Step(step.id, uses="python", run=step.run)
+    if step.guards or step.outputs or step.schema is not None:
+        guards, schema = step.guards, step.schema
+        asked = Step(step.id, guards=guards, schema=schema, outputs=step.outputs)
+        yield repr((guards, schema, step.outputs)), asked
+
+
+def _looked_at(world: World, plan: Plan) -> Iterator[str]:
+    """Every path, relative to the project, whose state decides something about a step."""
+    globs: dict[str, None] = {}
+    for step in plan.steps.values():
+        if step.uses == "shell" and step.id not in world.inline:
+            words = step.run or shell_words(step.shell)
+            yield from (path for word in words if (path := _named(world.root, word)))
+        for item in step.inputs:
+            globs[item.glob] = None
+        for path in step.produces:
+            yield from _beneath(world.root, os.path.normpath(path))
+    for glob in globs:
+        yield from read_by(world.root, glob, world.ignores)
+
+
+def _named(root: str, word: str) -> str | None:
+    """The path in the project that a word of a command would name."""
+    if not word or "\0" in word:
+        return None
+    if "/" not in word:
+        return None if word in {".", ".."} else word
+    path = os.path.relpath(os.path.join(root, word), root)
+    return None if path in {".", ".."} or path.startswith("../") else path
+
+
+def _beneath(root: str, path: str) -> Iterator[str]:
+    """A path and, if it is a directory, all there is beneath it."""
+    pending = [path]
+    while pending:
+        path = pending.pop()
+        yield path
+        full = os.path.join(root, path)
+        if os.path.isdir(full) and not os.path.islink(full):
+            pending += [f"{path}/{name}" for name in os.listdir(full)]
+
+
+def _stamps(root: str, paths: Iterable[str], before: int | None = None) -> Digest | None:
+    """Digest of the stamps at these paths; None if any is not older than `before`."""
+    marks = []
+    settled: set[str] = set()  # directories that are old enough to say that something is not there
+    for path in paths:
+        full = f"{root}/{path}"
+        try:
+            found = os.lstat(full)
+            marks.append(_mark(found))
+            if before is not None and not _is_older(found, before):
+                return None
+            if S_ISLNK(found.st_mode):
+                found = os.stat(full)
+                marks.append(_mark(found))
+                if before is not None and not _is_older(found, before):
+                    return None
+        except (FileNotFoundError, NotADirectoryError):
+            marks.append("-")
+            if before is not None and not _was_absent(full, before, settled):
+                return None
+    return digest_bytes("\n".join(marks).encode())
+
+
+def _is_older(found: os.stat_result, before: int) -> bool:
+    return max(found.st_mtime_ns, found.st_ctime_ns) < before
+
+
+def _mark(found: os.stat_result) -> str:
+    return (
+        f"{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+        f" {found.st_ino} {found.st_dev}"
+    )
+
+
+def _was_absent(path: str, before: int, settled: set[str]) -> bool:
+    """Whether nothing was there for a while: the directory that would hold it has not changed."""
+    place = os.path.dirname(path)
+    while place not in settled:
+        try:
+            found = os.stat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            place = os.path.dirname(place)
+            continue
+        if not _is_older(found, before):
+            return False
+        settled.add(place)
+    return True
+
+
+# --- the note itself -----------------------------------------------------------------------------
+
+
+def read_note(world: World, project: str, line: str) -> Note | None:
+    """The note of a line; None if there is none that can be read."""
+    try:
+        with open(_place(world, project, line), "rb") as file:
+            head, _, body = file.read().partition(b"\n")
+        if hashlib.sha256(body).hexdigest() != head.decode():
+            return None
+        run, end, asked, until, paths, stamps = json.loads(body)
+    except (OSError, ValueError):
+        return None
+    return Note(run, end, asked, until, tuple(paths), stamps)
+
+
+def _write(world: World, project: str, line: str, note: Note) -> None:
+    place = _place(world, project, line)
+    os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
+    body = json.dumps(note).encode()
+    draft = f"{place}.{world.owner.engine}"
+    with open(draft, "wb") as file:
+        file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+    os.replace(draft, place)
+
+
+def _place(world: World, project: str, line: str) -> str:
+    return os.path.join(world.home, _FOLDER, digest_json([project, line])[:32])
