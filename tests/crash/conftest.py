@@ -1,7 +1,6 @@
 """What the sweeps share: the tools that break things, and what an undisturbed run leaves."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,8 @@ def strace(require_part: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def shim(require_part: Callable[[str], str], tmp_path: Path) -> Shim:
-    return build_shim(require_part("gcc"), tmp_path)
+def shim(require_part: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Shim:
+    return build_shim(require_part("gcc"), tmp_path_factory.mktemp("shim"))
 
 
 @pytest.fixture(scope="session")

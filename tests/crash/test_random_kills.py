@@ -43,7 +43,7 @@ def kill_at_random(
                 until(partial(has_lines, case.scene, wanted), process)
                 moment = dice.uniform(0, 0.1)
             killed = kill_after(process, moment * whole)
-            answer = case.scene.said(process.returncode)
+            answer = case.scene.said(process.wait())
             if killed:
                 case.fired()
             elif answer.code != 0:
