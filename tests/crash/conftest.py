@@ -6,6 +6,8 @@ import pytest
 
 from tests.crash.faults import Reference, Report, Shim, build_shim, lay, reference_of
 
+MOST_FAULTS = 4  # in one case
+
 
 @pytest.fixture
 def strace(require_part: Callable[[str], str]) -> str:
@@ -38,7 +40,7 @@ def settle(sweep: Callable[[Report], None]) -> Callable[[Report], None]:
     def check(report: Report) -> None:
         sweep(report)
         assert report.violations == []
-        assert 0 < report.fired <= report.tried * 3
+        assert 0 < report.fired <= report.tried * MOST_FAULTS
         assert report.kept > 0
         assert report.work > 0
 

@@ -55,6 +55,7 @@ __all__ = [
     "left_behind",
     "left_running",
     "marked",
+    "pause",
     "read_journal",
     "reference_of",
     "spread",
@@ -246,16 +247,19 @@ def until(condition: Callable[[], T], process: Running) -> T:
         os.close(ended)
 
 
-def kill_after(process: Running, seconds: float) -> bool:
-    """Kill a process after a while unless it ends before; tells whether it was killed."""
+def pause(process: Running, seconds: float) -> bool:
+    """Wait a while, or until the process ended; tells whether it did."""
     ended = handle_of(process)
     try:
         poll = select.poll()
         poll.register(ended, select.POLLIN)
-        if poll.poll(max(0.0, seconds) * 1000):
-            process.wait()
-            return False
-        process.kill()
-        return process.wait() == KILLED
+        return bool(poll.poll(max(0.0, seconds) * 1000))
     finally:
         os.close(ended)
+
+
+def kill_after(process: Running, seconds: float) -> bool:
+    """Kill a process after a while unless it ends before; tells whether it was killed."""
+    if not pause(process, seconds):
+        process.kill()
+    return process.wait() == KILLED

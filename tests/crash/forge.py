@@ -56,7 +56,7 @@ class Forked:
         return self.wait() if readable else self.returncode
 
     def send_signal(self, number: int) -> None:
-        if self.poll() is None:
+        with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, number)
 
     def kill(self) -> None:

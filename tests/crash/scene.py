@@ -31,7 +31,7 @@ HUNG = 1000
 PATIENCE = 120.0
 STARTED = 12  # of so many commands one is started as anybody would; the others are forked
 ACCEPTED = re.compile(r"^✓ ([\w.-]+): .*\n", re.MULTILINE)
-REUSED = re.compile(r"^= reused \d+: (.*)\n", re.MULTILINE)
+REUSED = re.compile(r"^= \d+ reused: (.*?)(?: and \d+ more)?\n", re.MULTILINE)
 RUN_ID = re.compile(r"r-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -60,7 +60,7 @@ class Answer(NamedTuple):
     def acknowledged(self) -> set[str]:
         """The steps that it told somebody are accepted; a line that was cut short says nothing."""
         listed = (name for names in REUSED.findall(self.err) for name in names.split(", "))
-        return {*ACCEPTED.findall(self.err), *(name.removesuffix(" …") for name in listed)}
+        return {*ACCEPTED.findall(self.err), *listed}
 
     @property
     def runs(self) -> set[str]:
@@ -184,12 +184,15 @@ class Scene:
         kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(home)}
         return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **LIBRARY, **more}
 
-    def start(self, *words: str, fault: Fault = NONE) -> Running:
-        """A command whose words go into files: what it said before a kill is never lost in a pipe."""
+    def start(self, *words: str, fault: Fault = NONE, voice: str = "") -> Running:
+        """A command whose words go into files: what it said before a kill is never lost in a pipe.
+
+        Commands that run at the same time need different voices.
+        """
         env = self.environment(fault.env)
         with (
-            open(self.folder / "out.txt", "wb") as out,
-            open(self.folder / "err.txt", "wb") as err,
+            open(self.folder / f"out{voice}.txt", "wb") as out,
+            open(self.folder / f"err{voice}.txt", "wb") as err,
             open(os.devnull, "rb") as nothing,
         ):
             streams = (nothing.fileno(), out.fileno(), err.fileno())
@@ -209,8 +212,9 @@ class Scene:
         """Whether a command is one of those that are started, not forked; always the same ones."""
         return zlib.crc32(" ".join([self.folder.name, *words]).encode()) % STARTED == 0
 
-    def said(self, code: int) -> Answer:
-        out, err = ((self.folder / name).read_bytes() for name in ("out.txt", "err.txt"))
+    def said(self, code: int, voice: str = "") -> Answer:
+        names = (f"out{voice}.txt", f"err{voice}.txt")
+        out, err = ((self.folder / name).read_bytes() for name in names)
         return Answer(code, out.decode(errors="replace"), err.decode(errors="replace"))
 
     def call(self, *words: str, fault: Fault = NONE) -> Answer:
@@ -271,6 +275,7 @@ def lay(folder: Path, plan: str = "reference", command: Sequence[str] = COMMAND)
         "reference": (plans.reference, plans.REFERENCE_FILES),
         "small": (plans.small, plans.SMALL_FILES),
         "tiny": (plans.tiny, {}),
+        "joint": (plans.joint, {}),
     }
     build, files = made[plan]
     scene = Scene(folder, command)
