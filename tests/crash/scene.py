@@ -36,12 +36,13 @@ RUN_ID = re.compile(r"r-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]
 
 
 def library() -> dict[str, str]:
-    """How a child process finds the package, if it is not installed."""
+    """How a child process finds the package, if it is not installed, or not the one that is tested."""
     try:
         distribution("holdfast")
+        is_found = "HOLDFAST_PLANTED" not in os.environ
     except PackageNotFoundError:
-        return {"PYTHONPATH": str(Path(holdfast.__file__).parents[1])}
-    return {}
+        is_found = False
+    return {} if is_found else {"PYTHONPATH": str(Path(holdfast.__file__).parents[1])}
 
 
 LIBRARY = library()
