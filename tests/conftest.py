@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+import holdfast
 from tests.crash.report import Report
 from tests.soak import Soak
 
@@ -22,6 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    planted = os.environ.get("HOLDFAST_PLANTED")
+    assert planted is None or holdfast.__file__.startswith(planted), "another package is tested"
     config.pluginmanager.register(Soak(config), "holdfast-soak")
 
 

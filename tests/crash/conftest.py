@@ -1,11 +1,12 @@
 """What the sweeps share: the tools that break things, and what an undisturbed run leaves."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.crash.faults import Reference, Report, Shim, build_shim, lay, reference_of
+
+MOST_FAULTS = 4  # in one case
 
 
 @pytest.fixture
@@ -14,8 +15,8 @@ def strace(require_part: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def shim(require_part: Callable[[str], str], tmp_path: Path) -> Shim:
-    return build_shim(require_part("gcc"), tmp_path)
+def shim(require_part: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Shim:
+    return build_shim(require_part("gcc"), tmp_path_factory.mktemp("shim"))
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +40,7 @@ def settle(sweep: Callable[[Report], None]) -> Callable[[Report], None]:
     def check(report: Report) -> None:
         sweep(report)
         assert report.violations == []
-        assert 0 < report.fired <= report.tried * 3
+        assert 0 < report.fired <= report.tried * MOST_FAULTS
         assert report.kept > 0
         assert report.work > 0
 

@@ -1,7 +1,9 @@
 """What a scene may not have left behind: files, processes, holders, an unsound store."""
 
 import os
+import signal
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -42,6 +44,30 @@ def marked(runs: Sequence[str]) -> Iterator[int]:
             for name in names
         ):
             yield int(place.name)
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below one, as far as they are there at this moment."""
+    found = []
+    for place in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(child) for child in place.read_text().split()]
+    return found + [below for child in found for below in descendants(child)]
+
+
+def kill_process(pid: int) -> bool:
+    """Kill a process that may be gone already; tells whether it was there."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+    return True
 
 
 def left_running(runs: Sequence[str]) -> list[str]:

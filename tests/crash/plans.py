@@ -154,6 +154,23 @@ def small() -> dict[str, Any]:
 SMALL_FILES = {"d.txt": "before\n"}
 
 
+def joint() -> dict[str, Any]:
+    """Three layers of steps that engines can share, the last with a file in the project."""
+    steps: dict[str, Any] = {}
+    for layer in "abc":
+        above = [name for name in steps if name[0] == chr(ord(layer) - 1)]
+        for place in range(3):
+            read = 'cat "$HOLDFAST_INPUTS"/*; ' if above else ""
+            steps[f"{layer}{place}"] = {
+                "shell": noted(f"{read}echo {layer}{place}"),
+                "needs": [above[place], above[place - 1]] if above else [],
+            }
+    whole = noted('cat "$HOLDFAST_INPUTS"/* > whole.txt')
+    needs = [name for name in steps if name[0] == "c"]
+    steps["whole"] = {"shell": whole, "needs": needs, "produces": "whole.txt"}
+    return {"name": "joint", "defaults": {"workspace": "scratch"}, "steps": steps}
+
+
 def tiny() -> dict[str, Any]:
     """Two steps: what is killed is the start of the run."""
     return {

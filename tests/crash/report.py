@@ -16,7 +16,16 @@ KINDS = (
     *("kill", "random-kill", "recovery", "power", "errno", "short-torn-flip"),
     *("full-disk", "lock", "simulation", "law", "planted", "other"),
 )
-FOLDERS = {"laws": "law", "simulation": "simulation", "edits": "recovery"}
+PLACES = {  # folders and beginnings of files
+    "laws": "law",
+    "simulation": "simulation",
+    "edits": "recovery",
+    "test_power": "power",
+    "test_errno": "errno",
+    "test_bad_disk": "short-torn-flip",
+    "test_full_disk": "full-disk",
+    "test_lock": "lock",
+}
 COLUMNS = ("tried", "fired", "kept", "work", "violations")
 _live: "weakref.WeakSet[Report]" = weakref.WeakSet()
 
@@ -77,8 +86,9 @@ def under_way() -> list[Report]:
 
 def kind_of(path: str, word: str = "") -> str:
     """The kind of a sweep from its marker, else from the place of its test."""
-    folders = (FOLDERS[part] for part in path.split("/") if part in FOLDERS)
-    return word if word in KINDS else next(folders, "other")
+    parts = path.partition("::")[0].split("/")
+    found = (kind for start, kind in PLACES.items() for part in parts if part.startswith(start))
+    return word if word in KINDS else next(found, "other")
 
 
 @dataclass

@@ -73,9 +73,21 @@ class Shim:
         return log.read_text().split()
 
 
+_built: list[str] = []
+
+
+def built() -> str:
+    """The library, once it was built; it is loaded where commands are forked."""
+    return _built[0] if _built else ""
+
+
 def build_shim(compiler: str, folder: Path) -> Shim:
+    """Build it, once in a process."""
+    if _built:
+        return Shim(_built[0])
     target = folder / "shim.so"
     source = str(Path(__file__).with_name("shim.c"))
     words = [compiler, "-O1", "-shared", "-fPIC", source, "-o", str(target), "-ldl"]
     subprocess.run(words, check=True, capture_output=True)
+    _built.append(str(target))
     return Shim(str(target))

@@ -44,7 +44,7 @@ def test_one_key_is_one_run_whenever_it_was_killed(
     reference: Callable[[str], Reference],
     settle: Callable[[Report], None],
 ) -> None:
-    report = Report("D12 admission")
+    report = Report("D12 admission", "kill")
     admit(tmp_path, shim, reference("tiny"), report, 16)
     settle(report)
     assert min(report.outcomes["admitted"], report.outcomes["not yet admitted"]) > 0
@@ -58,6 +58,6 @@ def test_one_key_is_one_run_killed_at_every_call(
     reference: Callable[[str], Reference],
     settle: Callable[[Report], None],
 ) -> None:
-    report = Report("D12 admission, every call")
+    report = Report("D12 admission, killed at every call")
     admit(tmp_path, shim, reference("tiny"), report, None)
     settle(report)

@@ -263,6 +263,7 @@ def test_a_process_that_is_left_is_found(case: tuple[Case, Report]) -> None:
 def test_words_that_the_journal_does_not_hold_are_found(case: tuple[Case, Report]) -> None:
     checked, report = case
     run = "r-00000000-0000-0000-0000-000000000000"
-    checked.finished(checked.scene.said(0)._replace(err="✓ never: 0.1 s\n", out=f"{run} completed"))
-    assert any("told as accepted" in text for text in report.violations)
+    said = "✓ never: 0.1 s\n= 9 reused: a, nor_this and 7 more\n✓ cut: 0.1"
+    checked.finished(checked.scene.said(0)._replace(err=said, out=f"{run} completed"))
+    assert any("journal: ['never', 'nor_this']" in text for text in report.violations)
     assert any("told as a run" in text for text in report.violations)

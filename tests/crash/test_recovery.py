@@ -1,5 +1,6 @@
 """Killed inside recovery, and inside the recovery of that, the end is still the same."""
 
+import random
 import shutil
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -11,15 +12,21 @@ from tests.crash.faults import KILLED, Case, Reference, Report, Scene, Shim, eac
 
 RUN = ("run", "-j", "1")
 RESUME = ("resume", "-j", "1")
+DEPTH = 3  # resumes that are killed, one after the other
 
 
-def crashed(tmp_path: Path, shim: Shim, plan: str) -> list[Scene]:
-    """Runs that died: with attempts under way, with files half placed, and with journals to forget."""
-    calls = shim.count(lay(tmp_path / "count", plan), *RUN)
+def crash_points(calls: Sequence[str]) -> list[int]:
+    """Where a run dies: with attempts under way, with files half placed, with journals to forget."""
     renames = [number for number, name in enumerate(calls, 1) if name == "renameat"]
     removals = [number for number, name in enumerate(calls, 1) if name == "rmdir"]
+    return [renames[1], renames[-1], removals[len(removals) // 2]]
+
+
+def crashed(tmp_path: Path, shim: Shim, plan: str, which: Sequence[int]) -> list[Scene]:
+    """Some of the runs that died so."""
+    calls = shim.count(lay(tmp_path / "count", plan), *RUN)
     scenes = []
-    for number in (renames[1], renames[-1], removals[len(removals) // 2]):
+    for number in [crash_points(calls)[place] for place in which]:
         scene = lay(tmp_path / f"crashed-{number}", plan)
         if scene.call(*RUN, fault=shim.fault(number)).code == KILLED:
             scenes.append(scene)
@@ -28,26 +35,31 @@ def crashed(tmp_path: Path, shim: Shim, plan: str) -> list[Scene]:
 
 
 def kill_recovery(
-    tmp_path: Path, shim: Shim, reference: Reference, report: Report, plan: str, sample: int | None
+    scenes: Sequence[Scene], shim: Shim, reference: Reference, report: Report, sample: int | None
 ) -> None:
-    """Kill `resume` at its calls, then the next `resume` at another call.
+    """Kill `resume`, then the `resume` after that, and the one after that.
 
-    Copies of one crash are copies of one run, and a resume ends all processes of its run: so one
-    after the other.
+    Over all cases each of the three is killed at every one of the calls, in different orders. Copies
+    of one crash are copies of one run, and a resume ends all processes of its run: so one after the
+    other.
     """
 
     def kill_all(scene: Scene) -> None:
-        calls = shim.count(scene.copied("count"), *RESUME)
-        for number in numbers_of(calls, sample):
-            kill(scene, number)
+        numbers = numbers_of(shim.count(scene.copied("count"), *RESUME), sample)
+        with report.lock:
+            report.total += len(numbers)
+        dice = random.Random(scene.folder.name)
+        others = [dice.sample(numbers, len(numbers)) for _ in range(DEPTH - 1)]
+        for at in zip(numbers, *others, strict=True):
+            kill(scene, at)
 
-    def kill(scene: Scene, number: int) -> None:
-        name = f"{scene.folder.name} resume {number}"
-        case = Case(scene.copied(f"resume-{number}"), reference, report, name)
+    def kill(scene: Scene, at: Sequence[int]) -> None:
+        name = f"{scene.folder.name} resume {at}"
+        case = Case(scene.copied(f"resume-{at[0]}"), reference, report, name)
         case.fired()  # the crash it begins with
         case.broken(case.scene.said(KILLED))
-        for at in (number, 1 + number * 7 % 97):
-            answer = case.scene.call(*RESUME, fault=shim.fault(at))
+        for number in at:
+            answer = case.scene.call(*RESUME, fault=shim.fault(number))
             journal = case.broken(answer)
             if answer.code == KILLED:
                 case.fired()
@@ -59,7 +71,7 @@ def kill_recovery(
         case.recovered()
         case.close()
 
-    each(kill_all, crashed(tmp_path, shim, plan), threads=3)
+    each(kill_all, scenes, threads=3)
 
 
 def numbers_of(calls: Sequence[str], sample: int | None) -> list[int]:
@@ -76,25 +88,29 @@ def test_killed_in_recovery_and_in_the_recovery_of_that(
     reference: Callable[[str], Reference],
     settle: Callable[[Report], None],
 ) -> None:
-    report = Report("D11 kill in recovery")
-    kill_recovery(tmp_path, shim, reference("small"), report, "small", 5)
+    report = Report("D11 kill in recovery, small plan", "recovery")
+    scenes = crashed(tmp_path, shim, "small", (0, 1, 2))
+    kill_recovery(scenes, shim, reference("small"), report, 4)
     settle(report)
     assert report.fired > report.tried * 2, "the crash, its recovery, and the recovery of that"
 
 
 @pytest.mark.soak("recovery")
 @pytest.mark.req("D11", "R74", "I1", "I2", "I7", "I9")
-@pytest.mark.parametrize("plan, sample", [("small", None), ("reference", 60)])
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("plan, sample", [("small", None), ("reference", 40)])
 def test_killed_at_every_call_of_recovery(
     plan: str,
     sample: int | None,
+    which: int,
     tmp_path: Path,
     shim: Shim,
     reference: Callable[[str], Reference],
     settle: Callable[[Report], None],
 ) -> None:
-    report = Report(f"D11 kill in recovery, {plan}")
-    kill_recovery(tmp_path, shim, reference(plan), report, plan, sample)
+    report = Report(f"D11 kill in recovery, {plan} plan")
+    scenes = crashed(tmp_path, shim, plan, (which,))
+    kill_recovery(scenes, shim, reference(plan), report, sample)
     settle(report)
 
 
@@ -143,7 +159,7 @@ def test_killed_while_outputs_are_written_again_from_the_store(
     reference: Callable[[str], Reference],
     settle: Callable[[Report], None],
 ) -> None:
-    report = Report("kill while outputs are restored")
+    report = Report("kill while outputs are restored", "recovery")
     restore(tmp_path, shim, reference("reference"), report, 10)
     settle(report)
 
@@ -156,6 +172,6 @@ def test_killed_at_every_call_while_outputs_are_written_again(
     reference: Callable[[str], Reference],
     settle: Callable[[Report], None],
 ) -> None:
-    report = Report("kill while outputs are restored, every call")
+    report = Report("kill while outputs are restored")
     restore(tmp_path, shim, reference("reference"), report, None)
     settle(report)

@@ -1,0 +1,287 @@
+"""Bugs that are planted on purpose: the sweeps are good if each is found by the sweep that is there for it.
+
+A bug is a few replacements in the text of a copy of the package. The tests it names run against that
+copy, and must fail with the words it names: a bug that shows by luck, in another test or as another
+fault, does not count as found. To add one, add it to `BUGS`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "holdfast"
+PATIENCE = 900
+D01 = "tests/crash/test_kill_sweep.py::test_killed_at_any_call_of_any_thread"
+POWER = "tests/crash/test_power.py::test_nothing_told_is_lost_with_the_power"
+SHORT = "tests/crash/test_bad_disk.py"
+STORE = "tests/contracts/test_store.py"
+
+
+class Edit(NamedTuple):
+    """One replacement; the old text is there exactly once."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What is wrong, what finds it, and the words with which it is found."""
+
+    name: str
+    edits: tuple[Edit, ...]
+    tests: str
+    words: str
+    soak: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+COMMIT = (
+    "        texts, small = self._prepared(batch)\n"
+    "        self._names.write(lambda cursor: self._apply(cursor, batch, texts, small))\n"
+)
+
+BUGS = (
+    Bug(
+        "content is not synced",
+        (
+            Edit(
+                "store/blobs.py",
+                "digest, size = self._fill(handle, pieces)\n                    self._sync(handle)",
+                "digest, size = self._fill(handle, pieces)",
+            ),
+        ),
+        POWER,
+        "damaged|missing",
+    ),
+    Bug(
+        "the directory of a content is not synced",
+        (
+            Edit(
+                "store/blobs.py",
+                "            os.rename(temp, path)\n"
+                "        self._sync_directory(os.path.dirname(path))",
+                "            os.rename(temp, path)",
+            ),
+        ),
+        POWER,
+        "missing",
+    ),
+    Bug(
+        "the row is stored before the content it names",
+        (
+            Edit(
+                "store/sqlite.py",
+                COMMIT,
+                f"{COMMIT}        for _, late in batch.blobs:\n            self._contents.put(late)\n",
+            ),
+            Edit(
+                "store/sqlite.py",
+                "            else:\n                self._contents.put(content)\n",
+                "",
+            ),
+        ),
+        D01,
+        "is missing",
+    ),
+    Bug(
+        "event and artifact row in two transactions",
+        (
+            Edit(
+                "store/sqlite.py",
+                COMMIT,
+                f"{COMMIT}        self._names.write(\n"
+                "            lambda cursor: self._insert_artifacts(cursor, batch.artifacts)\n"
+                "        )\n",
+            ),
+            Edit("store/sqlite.py", "        if batch.artifacts:\n", "        if False:\n"),
+        ),
+        D01,
+        "right after: verify",
+    ),
+    Bug(
+        "a write is not continued",
+        (Edit("store/blobs.py", "            while rest:\n", "            if rest:\n"),),
+        f"{SHORT}::test_every_write_may_be_short_or_torn[short]",
+        "damaged|missing",
+        soak=True,
+    ),
+    Bug(
+        "a transaction that reads first and takes the lock later",
+        (Edit("store/database.py", 'execute("BEGIN IMMEDIATE")', 'execute("BEGIN")'),),
+        "tests/store/test_crash.py::test_two_processes_that_store_at_once_lose_nothing",
+        "closed|locked",
+    ),
+    Bug(
+        "the fence of a claim is not asked for",
+        (
+            Edit(
+                "store/holds.py",
+                '_HELD = "SELECT 1 FROM claim WHERE fence = ? AND',
+                '_HELD = "SELECT 1 FROM claim WHERE ? > 0 AND',
+            ),
+        ),
+        f"{STORE} -k its_fence_never_counts_again",
+        "DID NOT RAISE",
+    ),
+    Bug(
+        "the fence of a run is not asked for",
+        (Edit("store/refusals.py", "if fence != append.fence:", "if append.fence is None:"),),
+        f"{STORE} -k whoever_lost_a_run",
+        "DID NOT RAISE",
+    ),
+    Bug(
+        "an attempt may be accepted twice",
+        (
+            Edit(
+                "store/migrate.py",
+                "CREATE UNIQUE INDEX artifact_once",
+                "CREATE INDEX artifact_once",
+            ),
+        ),
+        f"{STORE} -k an_attempt_is_accepted_once",
+        "DID NOT RAISE",
+    ),
+    Bug(
+        "a lease is judged by the clock and not by the heart",
+        (
+            Edit(
+                "engine/hearts.py",
+                "still = before.still + passed if before is not None and is_still else 0.0",
+                "still = (world.clock() - holder.owner.since) / 1000",
+            ),
+        ),
+        "tests/crash/test_leases.py -k not_taken",
+        "the heart beats, and it was taken over",
+    ),
+    Bug(
+        "only the process group is killed",
+        (
+            Edit(
+                "process/launch.py",
+                "        while struck := self._family.strike():\n",
+                "        while struck := []:\n",
+            ),
+        ),
+        "tests/process/test_run.py -k timeout_ends_the_whole_tree",
+        "survivors|assert",
+    ),
+    Bug(
+        "a path is inside if it begins like the project",
+        (
+            Edit(
+                "edits/tree.py",
+                "    for part in parts:\n        fault = _fault(part)\n        if fault:\n",
+                '    for fault in ("leads out",):\n'
+                '        if not os.path.normpath(f"/project/{path}").startswith("/project"):\n',
+            ),
+        ),
+        "tests/edits/test_tree.py -k leads_out",
+        "DID NOT RAISE",
+    ),
+    Bug(
+        "told before it is stored",
+        (
+            Edit(
+                "engine/loop.py",
+                "        self._pending = Pending()\n        self._committing = True\n",
+                "        self._pending = Pending()\n        self._committing = True\n"
+                "        self._world.on_events(pending.events)\n",
+            ),
+        ),
+        D01,
+        "told as accepted, but not in the journal",
+    ),
+    Bug(
+        "what is finished is made again",
+        (
+            Edit(
+                "store/rows.py",
+                "a.reusable = 1 AND a.config_ref",
+                "a.reusable = 2 AND a.config_ref",
+            ),
+        ),
+        D01,
+        "accepted before, and executed again",
+    ),
+    Bug(
+        "outputs of a lost attempt are not put back",
+        (
+            Edit(
+                "engine/putback.py",
+                "    links = outputs.take_special(step.produces)\n",
+                "    if outputs is not None:\n        return None\n"
+                "    links = outputs.take_special(step.produces)\n",
+            ),
+        ),
+        D01,
+        "were not put back",
+    ),
+    Bug(
+        "files that were recorded are taken back",
+        (
+            Edit(
+                "engine/runs.py",
+                "recorded = {edit_of(state.run, event) for event in _events(world, state.run)}",
+                "recorded: set[str] = set()",
+            ),
+        ),
+        "tests/crash/test_recovery.py::test_killed_while_outputs_are_written_again_from_the_store",
+        "other files|left as it is|ended with",
+    ),
+)
+
+
+def plant(bug: Bug, folder: Path) -> Path:
+    """A copy of the package with the bug in it; where Python finds it."""
+    place = folder / "src"
+    shutil.copytree(SOURCE, place / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+    for edit in bug.edits:
+        target = place / "holdfast" / edit.file
+        text = target.read_text()
+        assert text.count(edit.old) == 1, f"{bug}: {edit.file} has {edit.old!r} not exactly once"
+        target.write_text(text.replace(edit.old, edit.new))
+    return place
+
+
+class Finding(NamedTuple):
+    """What the tests said about a package."""
+
+    failed: bool
+    output: str
+
+    def shows(self, bug: Bug) -> bool:
+        """Whether they failed, and in the words that belong to the bug."""
+        return self.failed and re.search(bug.words, self.output) is not None
+
+
+def look_for(bug: Bug, place: Path, folder: Path) -> Finding:
+    """Run the tests that must find it against the package there; the first violation ends them."""
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
+    words += ["-m", "soak" if bug.soak else "not soak", f"--basetemp={folder / 'tests'}"]
+    done = subprocess.run(
+        [*words, *bug.tests.split()],
+        cwd=ROOT,
+        env=_environment(place),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode in {0, 1}, done.stdout + done.stderr  # else nothing was tested
+    return Finding(done.returncode == 1, done.stdout + done.stderr)
+
+
+def _environment(place: Path) -> Mapping[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    return {**kept, "PYTHONPATH": str(place), "HOLDFAST_PLANTED": str(place)}
