@@ -377,8 +377,8 @@ class Engine:
                 self._world.on_events(pending.events)
             for started in pending.launch:
                 self._launch(started)
-        except BaseException as error:  # noqa: BLE001 - an engine that cannot tell or run is over
-            self._error = error
+        except BaseException as raised:  # noqa: BLE001 - an engine that cannot tell or run is over
+            self._error = raised
 
     # --- attempts -----------------------------------------------------------------------------------
 
