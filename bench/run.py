@@ -132,7 +132,10 @@ def _options(wish: Asked) -> dict[str, str]:
 def _find(wish: Asked, found: Results) -> list[envs.Found]:
     """The peers that are there; one that is not becomes a row that says why."""
     there = []
-    found.contenders += [Contender("bare", keeps=BARE_KEEPS), Contender("holdfast", VERSION, keeps=KEEPS)]
+    found.contenders += [
+        Contender("bare", keeps=BARE_KEEPS),
+        Contender("holdfast", VERSION, keeps=KEEPS),
+    ]
     for name, peer in envs.peers().items():
         slow = wish.quick and peer.repeats == 1 and name not in wish.only
         if slow or not wish.wants(name):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import cast
 
 from holdfast.errors import AttemptError
 from holdfast.model.digest import Json
@@ -62,8 +61,8 @@ def _has_template(value: Json) -> bool:
         return False
     if isinstance(value, str):
         return is_template(value)
-    if kind is dict or isinstance(value, Mapping):
-        return any(map(_has_template, cast("Mapping[str, Json]", value).values()))
+    if type(value) is dict or isinstance(value, Mapping):
+        return any(map(_has_template, value.values()))
     return isinstance(value, list | tuple) and any(map(_has_template, value))
 
 

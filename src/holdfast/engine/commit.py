@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from holdfast.errors import StoreError
 
@@ -40,11 +40,12 @@ class Writer:
     def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Queue one call; the future gives its result."""
         try:
-            self._last = queued = self._thread.submit(work, *args, **kwargs)
+            queued = self._thread.submit(work, *args, **kwargs)
         except RuntimeError as error:
             if "new thread" not in str(error):
                 raise
             raise StoreError(f"the writer cannot begin: {error}") from error
+        self._last = cast("Future[object]", queued)
         return asyncio.wrap_future(queued)
 
     def close(self) -> None:
