@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 from holdfast.model.artifact import Artifact, Form, Status, Verdict
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
+from holdfast.model.fixed import fixed
 from holdfast.model.plan import Guard, RunId, Step, StepId
 
 # --- the store ---------------------------------------------------------------------------------
@@ -268,7 +269,7 @@ class Feedback(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Given:
     """The artifact of a need, ready to be read."""
 
@@ -279,7 +280,7 @@ class Given:
     ] = ()  # path, executable, content (form tree)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Job:
     """Everything an attempt needs, and nothing it should not know.
 
@@ -308,7 +309,7 @@ class File:
     executable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Candidate:
     """What a generator made: bytes, or files by path when the step says `produces`."""
 

@@ -71,7 +71,8 @@ def apply(state: State, recorded: Recorded) -> None:
         raise BugError(f"'{type(event).__name__}' does not belong in a run's journal")
     if recorded.seq != state.seq + 1:
         raise BugError(f"event {recorded.seq} follows {state.seq}")
-    _check_status(state, event)
+    if state.status != "running" or handler is _run_started:
+        _check_status(state, event)
     handler(state, event, recorded.at)
     state.seq = recorded.seq
 
@@ -86,9 +87,8 @@ def extend(state: State, event: StepsReused) -> None:
 
 
 def _check_status(state: State, event: Event) -> None:
+    """A run that is running takes every event but its start; what others take stands here."""
     status = state.status
-    if status == "running" and not isinstance(event, RunStarted):
-        return
     if status is None and isinstance(event, RunStarted):
         return
     resting = status is not None and not state.ended and status != "running"

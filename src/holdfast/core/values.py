@@ -26,7 +26,7 @@ def filled(step: Step, read: Read) -> Step:
 
     AttemptError names the expression, the step and what its artifact has instead.
     """
-    if not (_has_template(step.prompt) or _has_template(step.values)):
+    if not has_expressions(step):
         return step
     _refuse_others(step)
     artifacts = _Artifacts(read)
@@ -51,14 +51,19 @@ def _refuse_others(step: Step) -> None:
             raise AttemptError(message, reason="command_failed")
 
 
+def has_expressions(step: Step) -> bool:
+    """Whether anything in the step's values or prompt has to be filled in."""
+    return _has_template(step.prompt) or _has_template(step.values)
+
+
 def _has_template(value: Json) -> bool:
     if not value or type(value) is int:
         return False
     if isinstance(value, str):
         return is_template(value)
-    if isinstance(value, Mapping):
-        return any(_has_template(item) for item in value.values())
-    return isinstance(value, list | tuple) and any(_has_template(item) for item in value)
+    if type(value) is dict or isinstance(value, Mapping):
+        return any(map(_has_template, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_template, value))
 
 
 class _Artifacts:

@@ -6,14 +6,16 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
-from holdfast.core.values import filled
+from holdfast.core.values import filled, has_expressions
 from holdfast.engine.furnish import furnish, lay_out, write_file
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import SMALL, Kept, Outputs
 from holdfast.engine.putback import PutBack, put_back
+from holdfast.engine.recent import Recent
 from holdfast.engine.rooms import Rooms
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.tee import Tee, tee_path
@@ -56,6 +58,7 @@ class Bench:
         self._state = state
         self._survey = survey
         self._outputs = outputs
+        self._recent = Recent()
         self._tees: dict[StepId, Tee] = {}
         self._rooms = Rooms(os.path.join(world.scratch, state.run))
 
@@ -160,24 +163,35 @@ class Bench:
         return given
 
     def _artifact(self, step_id: StepId, digest: Digest, form: Form) -> Given:
-        def get(wanted: Digest) -> bytes:
-            try:
-                return self._world.store.get(wanted)
-            except IntegrityError as error:
-                raise IntegrityError(
-                    f"the artifact of '{step_id}' cannot be used: {error.message}",
-                    hint=f"holdfast run --force-node {step_id}",
-                    where=Where(step=step_id),
-                ) from error
-
+        content = partial(self._read, step_id, digest)
         if form != "tree":
-            return Given(form, lambda: get(digest))
-        entries = tree_entries(get(digest))
-        files = tuple((e.path, e.executable, lambda d=e.digest: get(d)) for e in entries)
-        return Given(form, lambda: get(digest), files)
+            return Given(form, content)
+        files = tuple(
+            (entry.path, entry.executable, partial(self._read, step_id, entry.digest))
+            for entry in tree_entries(content())
+        )
+        return Given(form, content, files)
+
+    def _read(self, step_id: StepId, digest: Digest) -> bytes:
+        """Content of a step's artifact. Small ones are asked for by every step below: kept in memory."""
+        content = self._recent.get(digest)
+        if content is not None:
+            return content
+        try:
+            content = self._world.store.get(digest)
+        except IntegrityError as error:
+            raise IntegrityError(
+                f"the artifact of '{step_id}' cannot be used: {error.message}",
+                hint=f"holdfast run --force-node {step_id}",
+                where=Where(step=step_id),
+            ) from error
+        self._recent.add(digest, content)
+        return content
 
     def _feedback(self, step_id: StepId) -> tuple[Feedback, ...]:
         fed = self._state.steps[step_id].fed
+        if not fed:
+            return ()
         return tuple(Feedback(item.digest, item.guard, self._words(item)) for item in fed)
 
     def _words(self, item: Fed) -> str:
@@ -247,18 +261,18 @@ class Bench:
         candidate = outcome.candidate
         assert candidate is not None  # an accepted outcome has one
         digest, blobs, entries = self._content(step, candidate)
-        log = self._note(step, blobs, outcome.log)
+        log = self._note(step, blobs, outcome.log) if outcome.log else None
         event = AttemptAccepted(
-            step=step.id,
-            attempt=started.attempt,
-            digest=digest,
-            form=candidate.form,
-            source=started.source,
-            verified=outcome.verified,
-            reusable=reusable,
-            log=log,
-            duration_ms=took,
-            confined=candidate.confined,
+            step.id,
+            started.attempt,
+            digest,
+            candidate.form,
+            started.source,
+            outcome.verified,
+            reusable,
+            log,
+            took,
+            candidate.confined,
         )
         result = Result(
             event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)]
@@ -315,12 +329,16 @@ class Bench:
     def _content(
         self, step: Step, candidate: Candidate
     ) -> tuple[Digest, list[tuple[Digest, bytes]], tuple[Entry, ...]]:
+        """The digest of a candidate, what is still to be stored of it, and its files."""
         blobs: list[tuple[Digest, bytes]] = []
         if candidate.form != "tree":
-            digest = self._put(blobs, candidate.content)
-            path = step.produces[0] if step.produces else ""
-            size = len(candidate.content)
-            return digest, blobs, (Entry(path, digest, candidate.form == "program", size),)
+            content = candidate.content
+            digest = self._put(blobs, content)
+            if not step.produces:
+                self._recent.add(digest, content)
+                return digest, blobs, ()
+            is_program = candidate.form == "program"
+            return digest, blobs, (Entry(step.produces[0], digest, is_program, len(content)),)
         entries = tuple(
             Entry(f.path, self._put(blobs, f.content), f.executable, len(f.content))
             for f in candidate.files
@@ -446,25 +464,28 @@ class Bench:
         """The row of the artifact index for an ended attempt."""
         state = self._state
         return Artifact(
-            project=state.project,
-            line=state.line,
-            step=started.step,
-            config_ref=started.config_ref,
-            input_ref=started.input_ref,
-            own_ref=started.own_ref,
-            digest=digest,
-            status=status,
-            source=started.source,
-            run=state.run,
-            attempt=started.attempt,
-            form=form,
-            verified=accepted.verified if accepted else False,
-            reusable=accepted.reusable if accepted else False,
-            at=now,
+            state.project,
+            state.line,
+            started.step,
+            started.config_ref,
+            started.input_ref,
+            started.own_ref,
+            digest,
+            status,
+            started.source,
+            state.run,
+            started.attempt,
+            form,
+            accepted.verified if accepted else False,
+            accepted.reusable if accepted else False,
+            now,
         )
 
 
 def _with_values(step: Step, given: Mapping[StepId, Given]) -> Step:
+    if not has_expressions(step):
+        return step
+
     def read(need: StepId) -> bytes | None:
         return None if given[need].form == "tree" else given[need].content()
 

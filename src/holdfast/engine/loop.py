@@ -129,6 +129,7 @@ class Engine:
                 if self._error is not None:
                     raise self._error
                 if not self._over:
+                    await asyncio.sleep(0)  # a loop that commits by itself still has to be heard
                     await self._wait()
             self._bench.leave()
             leave_note(self._world, self.state, self._survey.tools, self._survey.began_ns)
@@ -350,15 +351,23 @@ class Engine:
         batch = Batch(
             appends, pending.artifacts, pending.blobs, held=pending.held, released=pending.released
         )
-        future = self._writer.call(self._world.store.commit, batch)
-        future.add_done_callback(lambda done: self._stored(done, pending))
+        if self._tasks or not self._writer.is_idle:
+            future = self._writer.call(self._world.store.commit, batch)
+            future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
+            return
+        error: BaseException | None = None
+        try:
+            self._world.store.commit(batch)
+        except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
+            error = raised
+        self._stored(error, pending)
 
-    def _stored(self, done: asyncio.Future[None], pending: Pending) -> None:
+    def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
         self._committing = False
         self._wake.set()
-        if done.cancelled() or done.exception() is not None:
-            self._error = done.exception() or asyncio.CancelledError()
+        if error is not None:
+            self._error = error
             return
         self._committed += len(pending.events)
         try:
@@ -370,8 +379,8 @@ class Engine:
                 self._world.on_events(pending.events)
             for started in pending.launch:
                 self._launch(started)
-        except BaseException as error:  # noqa: BLE001 - an engine that cannot tell or run is over
-            self._error = error
+        except BaseException as raised:  # noqa: BLE001 - an engine that cannot tell or run is over
+            self._error = raised
 
     # --- attempts -----------------------------------------------------------------------------------
 
@@ -489,3 +498,7 @@ class Engine:
             if fence is not None and step_id in state.running:
                 self._claims[step_id] = (key, fence)
         await self._hold.beat(self._writer)
+
+
+def _error_of(done: asyncio.Future[None]) -> BaseException | None:
+    return asyncio.CancelledError() if done.cancelled() else done.exception()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from holdfast.core.decide import reset, settle
 from holdfast.core.fold import INTERRUPTED, apply
@@ -72,13 +73,15 @@ def resume_run(
     world: World, run: RunId, *, only: Sequence[StepId] | None = None, code: str = "retried"
 ) -> tuple[Hold, Engine]:
     """Continue a run at rest, or one whose engine died. Failed steps are tried again: all, or `only` some."""
-    state = read_state(world.store, run)
-    if state is None:
+    first = next(iter(_events(world, run)), None)
+    if first is None:
         raise UsageError(f"there is no run '{run}'")
-    hold = Hold(world, state.project, state.line)
-    hold.take(join=state.options.joined)
+    if not isinstance(first, RunStarted):
+        raise IntegrityError(f"the journal of run '{run}' does not begin with its start")
+    hold = Hold(world, first.project, first.line)
+    hold.take(join=first.options.joined)
     try:
-        settle_undone(world, hold, state.project, state.line)
+        settle_undone(world, hold, first.project, first.line)
         return hold, _continue(world, hold, run, only=only, code=code)
     except BaseException:
         hold.release()
@@ -178,8 +181,12 @@ def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     """What a dead engine left: end its processes, finish or undo its writes, keep and put back outputs."""
     leftovers(world, state)
     outputs = Outputs(world.root, world.journal(state.run), world.store)
-    recorded = {edit_of(state.run, event) for event in _events(world, state.run)}
-    for path in outputs.recover(lambda key: key in recorded):
+
+    @cache
+    def recorded() -> frozenset[str]:  # read only if there is a change of files to ask about
+        return frozenset(edit_of(state.run, event) for event in _events(world, state.run))
+
+    for path in outputs.recover(lambda key: key in recorded()):
         world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
     bench = Bench(world, state, survey, outputs)
     return [

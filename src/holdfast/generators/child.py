@@ -37,6 +37,8 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _TAIL = 8 * 1024
 _SETTLED_NS = 100_000_000  # a file younger than this could change without its stamp telling
 
+_REST, _UNNAMED = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY
+
 Stat = tuple[int, int, int]
 
 
@@ -58,26 +60,24 @@ def parameters(
     same name. `**` takes every need that is not named, as text.
     """
     values = set(values)
-    given, named = set(values), {need.replace("-", "_").replace(".", "_"): need for need in needs}
+    given, named = set(values), {_parameter_of(need): need for need in needs}
     taken: dict[str, tuple[str, str]] = {}
     takes_any = False
-    for name, parameter in signature(function).parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
+    for name, kind, how, must in _accepted(function):
+        if kind == _REST:
             takes_any = True
-        elif parameter.kind is parameter.POSITIONAL_ONLY:
+        elif kind == _UNNAMED:
             raise CallError(f"the parameter '{name}' cannot be given by name")
-        elif parameter.kind is not parameter.VAR_POSITIONAL:
-            if name in given:
-                given.discard(name)
-            elif name in named:
-                taken[name] = (named[name], manner(parameter.annotation))
-            elif parameter.default is parameter.empty:
-                raise CallError(f"the parameter '{name}' is neither a value of 'with' nor a need")
+        elif name in given:
+            given.discard(name)
+        elif name in named:
+            taken[name] = (named[name], how)
+        elif must:
+            raise CallError(f"the parameter '{name}' is neither a value of 'with' nor a need")
     if takes_any:
-        free = {
-            name: need for name, need in named.items() if name not in taken and name not in values
-        }
-        taken.update((name, (need, "text")) for name, need in free.items())
+        for name, need in named.items():
+            if name not in taken and name not in values:
+                taken[name] = (need, "text")
     if given and not takes_any:
         raise CallError(
             f"there is no parameter for {', '.join(repr(name) for name in sorted(given))}"
@@ -85,7 +85,20 @@ def parameters(
     return taken
 
 
+def _parameter_of(need: str) -> str:
+    return need if need.isidentifier() else need.replace("-", "_").replace(".", "_")
+
+
 @functools.lru_cache(maxsize=256)
+def _accepted(function: Callable[..., object]) -> tuple[tuple[str, int, str, bool], ...]:
+    """What a function takes: name, kind, how it wants an artifact, and whether it must be given."""
+    return tuple(
+        (name, parameter.kind, manner(parameter.annotation), parameter.default is parameter.empty)
+        for name, parameter in signature(function).parameters.items()
+        if parameter.kind is not parameter.VAR_POSITIONAL
+    )
+
+
 def signature(function: Callable[..., object]) -> inspect.Signature:
     """The signature, without looking up the names in its annotations: some are for type checkers only."""
     if sys.version_info >= (3, 14):

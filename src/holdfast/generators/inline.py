@@ -8,7 +8,6 @@ import hashlib
 import inspect
 import types
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -24,16 +23,6 @@ from holdfast.process.room import file_name
 Function = Callable[..., object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A function and how it takes its arguments, found once for a step."""
-
-    step: Step
-    function: Function
-    needs: tuple[tuple[str, StepId, str], ...]
-    is_async: bool
-
-
 class InlineFunctions:
     """Functions by step id.
 
@@ -46,7 +35,6 @@ class InlineFunctions:
     ) -> None:
         self._functions = functions
         self._imports = imports or Imports()
-        self._prepared: dict[StepId, _Prepared] = {}
         self._identities: dict[int, Mapping[str, Json]] = {}
         self._outsiders: dict[str, dict[str, Json]] = {}
 
@@ -94,18 +82,14 @@ class InlineFunctions:
     def at_once(self, job: Job) -> Candidate | None:
         """The candidate of a plain function; None if there is none, or it needs `generate`."""
         step = job.step
-        prepared = self._prepared.get(step.id)
-        if prepared is None or prepared.step is not step:
-            if step.id not in self._functions:
-                return None
-            prepared = self._prepare(step)
-        if prepared.is_async or (prepared.needs and not job.room and _wants_files(prepared, job)):
+        function = self._functions.get(step.id)
+        if function is None or _is_async(function):
             return None
         try:
-            if prepared.needs:
-                result = prepared.function(**step.values, **_arguments(prepared, job))
-            else:
-                result = prepared.function(**step.values)
+            arguments = _arguments(function, job)
+            if arguments is None:
+                return None
+            result = function(**step.values, **arguments)
             if result.__class__ is str and not step.produces:  # most of them
                 return Candidate("bytes", result.encode())
             return _candidate(job, result)
@@ -118,12 +102,13 @@ class InlineFunctions:
         candidate = self.at_once(job)
         if candidate is not None:
             return candidate
-        prepared = self._prepared[job.step.id]
+        function = self._functions[job.step.id]
         limit = asyncio.timeout(job.step.timeout)
         try:
             async with limit:
-                arguments = {**job.step.values, **_arguments(prepared, job)}
-                result = await cast("Awaitable[object]", prepared.function(**arguments))
+                arguments = _arguments(function, job)
+                assert arguments is not None  # what is awaited has a room
+                result = await cast("Awaitable[object]", function(**job.step.values, **arguments))
             return _candidate(job, result)
         except (AttemptError, IntegrityError, StoreError):
             raise
@@ -136,17 +121,10 @@ class InlineFunctions:
     async def close(self) -> None:
         """Nothing is kept between attempts."""
 
-    def _prepare(self, step: Step) -> _Prepared:
-        function = self._functions[step.id]
-        try:
-            taken = parameters(function, step.values, step.data_needs)
-        except (CallError, ValueError, TypeError) as error:
-            message = f"the function of '{step.id}': {error}"
-            raise AttemptError(message, reason="command_failed") from error
-        needs = tuple((name, StepId(need), how) for name, (need, how) in taken.items())
-        is_async = inspect.iscoroutinefunction(function)
-        self._prepared[step.id] = prepared = _Prepared(step, function, needs, is_async)
-        return prepared
+
+@functools.lru_cache(maxsize=256)
+def _is_async(function: Function) -> bool:
+    return inspect.iscoroutinefunction(function)
 
 
 def _innermost(function: object) -> object:
@@ -155,20 +133,24 @@ def _innermost(function: object) -> object:
     return function
 
 
-def _wants_files(prepared: _Prepared, job: Job) -> bool:
-    """Whether an argument must be put on disk, for which there has to be a room."""
-    return any(how == "path" or job.given[need].form == "tree" for _, need, how in prepared.needs)
-
-
-def _arguments(prepared: _Prepared, job: Job) -> dict[str, object]:
+def _arguments(function: Function, job: Job) -> dict[str, object] | None:
+    """The artifacts it is called with; None if one must be put on disk and there is no room for that."""
+    step = job.step
+    try:
+        taken = parameters(function, step.values, step.data_needs)
+    except (CallError, ValueError, TypeError) as error:
+        message = f"the function of '{step.id}': {error}"
+        raise AttemptError(message, reason="command_failed") from error
     arguments: dict[str, object] = {}
-    for name, need, how in prepared.needs:
-        given = job.given[need]
-        if how == "path" or given.form == "tree":
+    for name, (need, how) in taken.items():
+        given = job.given[StepId(need)]
+        if how != "path" and given.form != "tree":
+            arguments[name] = decoded(how, given.content(), need)
+        elif not job.room:
+            return None
+        else:
             path = Path(job.room, f"need-{file_name(need)}")
             arguments[name] = Path(put_given(str(path), given))
-        else:
-            arguments[name] = decoded(how, given.content(), need)
     return arguments
 
 

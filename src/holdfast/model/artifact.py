@@ -9,6 +9,7 @@ from typing import Literal, cast
 
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, Json, canonical
+from holdfast.model.fixed import fixed
 from holdfast.model.plan import RunId, StepId
 
 Status = Literal["accepted", "rejected", "superseded", "interrupted", "withdrawn"]
@@ -34,7 +35,7 @@ class Verdict:
         return self.call == "accept"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Artifact:
     """A row of the artifact index: immutable content under the refs that decided it.
 

