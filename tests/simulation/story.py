@@ -10,6 +10,7 @@ import tempfile
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from holdfast.core.state import State
 from holdfast.engine.audit import audit
@@ -113,7 +114,7 @@ class Person:
         if number == 0:  # so that every kind comes up among few seeds
             kinds.insert(0, KINDS[sim.seed % len(KINDS)])
         for kind in kinds:
-            sim.machine.after(source.uniform(0, 25), lambda kind=kind: self._strike(kind))
+            sim.machine.after(source.uniform(0, 25), partial(self._strike, kind))
         self._start(joined=source.random() < 0.3)
         for _ in range(source.randrange(2, 6)):
             self.process.sleep(source.uniform(0.5, 20))

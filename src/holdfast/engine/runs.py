@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from holdfast.core.decide import reset, settle
 from holdfast.core.fold import INTERRUPTED, apply
@@ -18,7 +19,7 @@ from holdfast.engine.probe import read_state
 from holdfast.engine.survey import Survey
 from holdfast.engine.undo import settle_undone
 from holdfast.engine.world import World
-from holdfast.errors import ConflictError, IntegrityError, UsageError
+from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
     Event,
@@ -193,15 +194,15 @@ def _events(world: World, run: RunId) -> Iterable[Event]:
 def supersede(world: World, project: str, line: str) -> RunId | None:
     """End earlier runs of the line that nobody drives any more; gives the latest run."""
     latest = None
-    driven = {holder.run for holder in world.store.holders(project, line)}
     for row in _runs(world, project, line):
         latest = row.run
-        if row.run in driven:
-            continue
-        if _has_ended(world, row.run):
-            Outputs(world.root, world.journal(row.run), world.store).all_placed()
+        while not _has_ended(world, row.run):
+            if row.run in {holder.run for holder in world.store.holders(project, line)}:
+                break
+            with suppress(FencedError):  # another engine that joins does the same: look again
+                _supersede_one(world, row.run)
         else:
-            _supersede_one(world, row.run)
+            Outputs(world.root, world.journal(row.run), world.store).all_placed()
     return latest
 
 
@@ -217,6 +218,8 @@ def _has_ended(world: World, run: RunId) -> bool:
 
 def _supersede_one(world: World, run: RunId) -> None:
     fence, state = _take_over(world, run)
+    if state.ended:
+        return
     survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
     results = _lost(world, state, survey)
     facts: list[tuple[int, Event]] = []
