@@ -129,7 +129,13 @@ class Seat(PassingStore):
         self._watch = watch
         self._on_cut = on_cut
         self.refuses = ""  # the next commit: "refused" or "doubtful"
+        self.refuses_beat = False  # the next heartbeat
+        self.dies = ""  # "before" or "after" the next commit
         self.cuts = False  # the power fails in the next commit
+
+    def calm(self) -> None:
+        """What has not fired yet never will."""
+        self.refuses, self.refuses_beat, self.dies, self.cuts = "", False, "", False
 
     def _pass(self, name: str, work: Callable[[], T]) -> T:
         self._process.point(f"before {name}")
@@ -148,13 +154,29 @@ class Seat(PassingStore):
             raise StoreError("simulated: the disk refused")
         if self.cuts:
             self._cut(batch)
+        self._die("before")
         inside.commit(batch)
         self._watch.committed(self._process, batch, inside)
+        self._die("after")
         if self.refuses == "doubtful":
             self.refuses = ""
             machine.fault("commit_doubtful", self._process.name)
             raise StoreError("simulated: the disk wrote it and said no")
         self._process.point("after commit")
+
+    def _die(self, when: str) -> None:
+        if self.dies == when:
+            machine = self._process.machine
+            machine.fault(f"kill_{when}_commit", self._process.name)
+            machine.kill([self._process], f"{when} a commit")
+            self._process.block(None)
+
+    def beat(self, engine: str, *, sharing: bool, run: RunId | None = None) -> bool:
+        if self.refuses_beat:
+            self.refuses_beat = False
+            self._process.machine.fault("beat_refused", self._process.name)
+            raise StoreError("simulated: the database is locked")
+        return super().beat(engine, sharing=sharing, run=run)
 
     def _cut(self, batch: Batch) -> None:
         """Everything that runs is gone; whether the commit is there, the disk says when it is opened."""

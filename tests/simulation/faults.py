@@ -23,6 +23,16 @@ def kill_at_point(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
     engine.process.doomed_at = engine.process.points + sim.machine.random.randrange(1, 60)
 
 
+def kill_before_commit(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """SIGKILL right before its next commit; fires there."""
+    engine.seat.dies = "before"
+
+
+def kill_after_commit(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """SIGKILL when its next commit is there, and before anybody was told; fires there."""
+    engine.seat.dies = "after"
+
+
 def power(_: Simulation, __: "Person", engine: EngineProcess) -> None:
     """Everything goes dark in the middle of its next commit; fires there."""
     engine.seat.cuts = True
@@ -75,6 +85,11 @@ def commit_slow(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
         sim.delay(engine, seconds)
 
 
+def beat_refused(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """The database is locked when it wants to say that it lives; fires there."""
+    engine.seat.refuses_beat = True
+
+
 def stop_asked(sim: Simulation, person: "Person", engine: EngineProcess) -> None:
     """A person asks the run to stop, through the journal of the line."""
     if engine.engine is not None:
@@ -98,7 +113,25 @@ def amended_meanwhile(_: Simulation, person: "Person", __: EngineProcess) -> Non
 FAULTS: dict[str, Fault] = {
     fault.__name__: fault
     for fault in (
-        *(kill, kill_at_point, power, pause, long_pause, clock_back, clock_forward),
-        *(commit_refused, commit_doubtful, commit_slow, stop_asked, signalled, amended_meanwhile),
+        *(
+            kill,
+            kill_at_point,
+            kill_before_commit,
+            kill_after_commit,
+            power,
+            pause,
+            long_pause,
+            clock_back,
+            clock_forward,
+        ),
+        *(
+            commit_refused,
+            commit_doubtful,
+            commit_slow,
+            beat_refused,
+            stop_asked,
+            signalled,
+            amended_meanwhile,
+        ),
     )
 }

@@ -43,6 +43,7 @@ class Result:
     executed: int
     accepted: int
     commits: int
+    told: int
     trace: tuple[str, ...]
 
 
@@ -106,6 +107,12 @@ class Simulation:
         self.machine.kill([engine.process for engine in self.engines], "power")
         self._store = self.disk.open()
 
+    def calm(self) -> None:
+        """What has not fired yet never will."""
+        for engine in self.live():
+            engine.process.doomed_at = 0
+            engine.seat.calm()
+
     def delay(self, engine: "EngineProcess", seconds: float) -> None:
         """A heartbeat is late by so much; an engine may be taken for dead if that is too much."""
         now = self.machine.now
@@ -126,6 +133,7 @@ class Simulation:
             watch.executed.total(),
             watch.accepted,
             watch.commits,
+            len(watch.told),
             tuple(machine.trace),
         )
 
