@@ -68,7 +68,8 @@ class Nursery:
                     child.lives = False
                 else:
                     self._machine.fault("orphaned", process.name, child.mark)
-                    self._machine.at(child.ends, partial(self._goes_on, child))
+                    later = self._machine.random.uniform(0.0, 30.0)
+                    self._machine.at(child.ends + later, partial(self._goes_on, child))
 
     def _goes_on(self, child: Child) -> None:
         if child.lives:

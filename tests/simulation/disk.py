@@ -95,14 +95,24 @@ class SqliteDisk:
                 file.write(content)
 
     def _torn(self, before: bytes, after: bytes) -> bytes:
-        """Each sector that the commit wrote is the old one or the new one; the file may be shorter."""
+        """Each sector that the commit wrote is the old one or the new one: in order, or at random."""
         source, found = self._machine.random, bytearray()
-        rate = source.choice([0.0, 0.5, 0.9, 1.0])
-        size = source.choice([len(before), len(after), len(after)])
-        for at in range(0, max(len(before), len(after)), SECTOR):
+        size = max(len(before), len(after))
+        changed = [
+            at
+            for at in range(0, size, SECTOR)
+            if before[at : at + SECTOR] != after[at : at + SECTOR]
+        ]
+        if source.random() < 0.5:
+            written = set(changed[: source.randrange(len(changed) + 1)])
+        else:
+            rate = source.choice([0.5, 0.9])
+            written = {at for at in changed if source.random() < rate}
+        for at in range(0, size, SECTOR):
             old, new = before[at : at + SECTOR], after[at : at + SECTOR]
-            found += new if source.random() < rate else old.ljust(len(new), b"\0")
-        return bytes(found[: max(size, len(before))])
+            found += new if at in written or old == new else old.ljust(len(new), b"\0")
+        end = max(written, default=0) + SECTOR if source.random() < 0.5 else size
+        return bytes(found[: max(end, len(before))])
 
     @staticmethod
     def _read(folder: str, name: str) -> bytes:

@@ -46,10 +46,12 @@ def pause(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
     sim.delay(engine, seconds)
 
 
-def long_pause(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
-    """SIGSTOP for longer than a lease: others may take it for dead, and it comes back."""
+def long_pause(sim: Simulation, person: "Person", engine: EngineProcess) -> None:
+    """SIGSTOP for longer than a lease: others come, may take it for dead, and it comes back."""
     seconds = sim.machine.random.uniform(LEASE + 2, 4 * LEASE)
     sim.machine.fault("long_pause", engine.process.name, f"{seconds:.1f} s")
+    if sim.machine.random.random() < 0.7:
+        person.join()
     engine.process.stop(seconds)
     sim.delay(engine, seconds)
 

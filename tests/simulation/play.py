@@ -61,10 +61,10 @@ class Simulation:
         self.root = os.path.join(folder, "project")
         self.home = os.path.join(folder, "home")
         os.makedirs(self.root)
-        on_disk = source.random() < 0.25
-        self.disk: Disk = (
-            SqliteDisk(self.machine, folder, template) if on_disk else MemoryDisk(self.machine)
-        )
+        self.on_disk = source.random() < 0.25
+        self.disk: Disk = MemoryDisk(self.machine)
+        if self.on_disk:
+            self.disk = SqliteDisk(self.machine, folder, template)
         self.watch = Watch(self.machine, "", LINE)
         self.nursery = Nursery(self.machine)
         self.nature = Nature()
@@ -75,7 +75,7 @@ class Simulation:
         self._store = self.disk.open()
         self._ids = 0
         self.machine.note(
-            "", f"seed {seed}: {'sqlite' if on_disk else 'memory'}, apart {self.apart}"
+            "", f"seed {seed}: {'sqlite' if self.on_disk else 'memory'}, apart {self.apart}"
         )
 
     @property

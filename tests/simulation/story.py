@@ -123,6 +123,8 @@ class Person:
         kinds = [source.choice(KINDS) for _ in range(source.choice([0, 1, 1, 2, 3, 5]))]
         if number == 0:  # so that every kind comes up among few seeds
             kinds.insert(0, KINDS[sim.seed % len(KINDS)])
+        if sim.on_disk:
+            kinds.append("power")
         for kind in kinds:
             sim.machine.after(source.uniform(0, 25), partial(self._strike, kind))
         self._start(joined=source.random() < 0.3)
@@ -195,8 +197,12 @@ class Person:
             case "run":
                 self._start(joined=False)
             case _:
-                self.sim.machine.fired["joined"] += 1
-                self._start(joined=True)
+                self.join()
+
+    def join(self) -> None:
+        """Start another engine beside those that are there."""
+        self.sim.machine.fired["joined"] += 1
+        self._start(joined=True)
 
     def ask_to_stop(self, run: RunId, *, now: bool) -> None:
         """Ask a run to stop, as another command does."""
