@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from holdfast.errors import AttemptError
 from holdfast.model.artifact import Verdict
@@ -67,7 +68,8 @@ class Nursery:
                     child.lives = False
                 else:
                     self._machine.fault("orphaned", process.name, child.mark)
-                    self._machine.at(child.ends, lambda child=child: self._goes_on(child))
+                    later = self._machine.random.uniform(0.0, 30.0)
+                    self._machine.at(child.ends + later, partial(self._goes_on, child))
 
     def _goes_on(self, child: Child) -> None:
         if child.lives:

@@ -95,14 +95,24 @@ class SqliteDisk:
                 file.write(content)
 
     def _torn(self, before: bytes, after: bytes) -> bytes:
-        """Each sector that the commit wrote is the old one or the new one; the file may be shorter."""
+        """Each sector that the commit wrote is the old one or the new one: in order, or at random."""
         source, found = self._machine.random, bytearray()
-        rate = source.choice([0.0, 0.5, 0.9, 1.0])
-        size = source.choice([len(before), len(after), len(after)])
-        for at in range(0, max(len(before), len(after)), SECTOR):
+        size = max(len(before), len(after))
+        changed = [
+            at
+            for at in range(0, size, SECTOR)
+            if before[at : at + SECTOR] != after[at : at + SECTOR]
+        ]
+        if source.random() < 0.5:
+            written = set(changed[: source.randrange(len(changed) + 1)])
+        else:
+            rate = source.choice([0.5, 0.9])
+            written = {at for at in changed if source.random() < rate}
+        for at in range(0, size, SECTOR):
             old, new = before[at : at + SECTOR], after[at : at + SECTOR]
-            found += new if source.random() < rate else old.ljust(len(new), b"\0")
-        return bytes(found[: max(size, len(before))])
+            found += new if at in written or old == new else old.ljust(len(new), b"\0")
+        end = max(written, default=0) + SECTOR if source.random() < 0.5 else size
+        return bytes(found[: max(end, len(before))])
 
     @staticmethod
     def _read(folder: str, name: str) -> bytes:
@@ -129,7 +139,13 @@ class Seat(PassingStore):
         self._watch = watch
         self._on_cut = on_cut
         self.refuses = ""  # the next commit: "refused" or "doubtful"
+        self.refuses_beat = False  # the next heartbeat
+        self.dies = ""  # "before" or "after" the next commit
         self.cuts = False  # the power fails in the next commit
+
+    def calm(self) -> None:
+        """What has not fired yet never will."""
+        self.refuses, self.refuses_beat, self.dies, self.cuts = "", False, "", False
 
     def _pass(self, name: str, work: Callable[[], T]) -> T:
         self._process.point(f"before {name}")
@@ -148,13 +164,29 @@ class Seat(PassingStore):
             raise StoreError("simulated: the disk refused")
         if self.cuts:
             self._cut(batch)
+        self._die("before")
         inside.commit(batch)
         self._watch.committed(self._process, batch, inside)
+        self._die("after")
         if self.refuses == "doubtful":
             self.refuses = ""
             machine.fault("commit_doubtful", self._process.name)
             raise StoreError("simulated: the disk wrote it and said no")
         self._process.point("after commit")
+
+    def _die(self, when: str) -> None:
+        if self.dies == when:
+            machine = self._process.machine
+            machine.fault(f"kill_{when}_commit", self._process.name)
+            machine.kill([self._process], f"{when} a commit")
+            self._process.block(None)
+
+    def beat(self, engine: str, *, sharing: bool, run: RunId | None = None) -> bool:
+        if self.refuses_beat:
+            self.refuses_beat = False
+            self._process.machine.fault("beat_refused", self._process.name)
+            raise StoreError("simulated: the database is locked")
+        return super().beat(engine, sharing=sharing, run=run)
 
     def _cut(self, batch: Batch) -> None:
         """Everything that runs is gone; whether the commit is there, the disk says when it is opened."""

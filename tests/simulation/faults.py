@@ -23,6 +23,16 @@ def kill_at_point(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
     engine.process.doomed_at = engine.process.points + sim.machine.random.randrange(1, 60)
 
 
+def kill_before_commit(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """SIGKILL right before its next commit; fires there."""
+    engine.seat.dies = "before"
+
+
+def kill_after_commit(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """SIGKILL when its next commit is there, and before anybody was told; fires there."""
+    engine.seat.dies = "after"
+
+
 def power(_: Simulation, __: "Person", engine: EngineProcess) -> None:
     """Everything goes dark in the middle of its next commit; fires there."""
     engine.seat.cuts = True
@@ -36,10 +46,12 @@ def pause(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
     sim.delay(engine, seconds)
 
 
-def long_pause(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
-    """SIGSTOP for longer than a lease: others may take it for dead, and it comes back."""
+def long_pause(sim: Simulation, person: "Person", engine: EngineProcess) -> None:
+    """SIGSTOP for longer than a lease: others come, may take it for dead, and it comes back."""
     seconds = sim.machine.random.uniform(LEASE + 2, 4 * LEASE)
     sim.machine.fault("long_pause", engine.process.name, f"{seconds:.1f} s")
+    if sim.machine.random.random() < 0.7:
+        person.join()
     engine.process.stop(seconds)
     sim.delay(engine, seconds)
 
@@ -75,6 +87,11 @@ def commit_slow(sim: Simulation, _: "Person", engine: EngineProcess) -> None:
         sim.delay(engine, seconds)
 
 
+def beat_refused(_: Simulation, __: "Person", engine: EngineProcess) -> None:
+    """The database is locked when it wants to say that it lives; fires there."""
+    engine.seat.refuses_beat = True
+
+
 def stop_asked(sim: Simulation, person: "Person", engine: EngineProcess) -> None:
     """A person asks the run to stop, through the journal of the line."""
     if engine.engine is not None:
@@ -98,7 +115,25 @@ def amended_meanwhile(_: Simulation, person: "Person", __: EngineProcess) -> Non
 FAULTS: dict[str, Fault] = {
     fault.__name__: fault
     for fault in (
-        *(kill, kill_at_point, power, pause, long_pause, clock_back, clock_forward),
-        *(commit_refused, commit_doubtful, commit_slow, stop_asked, signalled, amended_meanwhile),
+        *(
+            kill,
+            kill_at_point,
+            kill_before_commit,
+            kill_after_commit,
+            power,
+            pause,
+            long_pause,
+            clock_back,
+            clock_forward,
+        ),
+        *(
+            commit_refused,
+            commit_doubtful,
+            commit_slow,
+            beat_refused,
+            stop_asked,
+            signalled,
+            amended_meanwhile,
+        ),
     )
 }

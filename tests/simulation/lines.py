@@ -33,14 +33,22 @@ def unexplained(
 
 
 def misplaced(store: Store, state: State, root: str) -> Iterator[str]:
-    """Output files that are not what their step was accepted with."""
+    """Output files that are not what their step was accepted with; a step without may leave none behind."""
     for step_id, now in state.steps.items():
         for path in state.plan.steps[step_id].produces:
+            found = _content(os.path.join(root, path))
             if now.phase in COMPLETE and now.digest is not None:
-                try:
-                    with open(os.path.join(root, path), "rb") as file:
-                        found = file.read()
-                except FileNotFoundError:
-                    found = None
                 if found != store.get(now.digest):
                     yield f"'{path}' of '{step_id}' is {found!r}"
+            elif found is not None:
+                rows = store.artifacts(step=step_id, status="accepted")
+                if found not in {store.get(row.digest) for row in rows}:
+                    yield f"'{path}' of '{step_id}', which is {now.phase}, is left as {found!r}"
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None

@@ -69,6 +69,8 @@ class Machine:
         self.note(who, f"*** {kind} {more}".rstrip())
 
     def violated(self, law: str, what: str) -> None:
+        if self.closing:  # what unwinds is dead
+            return
         self.note("", f"!!! {law}: {what}")
         self.violations.append(f"{law}: {what}")
 

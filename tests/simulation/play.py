@@ -43,6 +43,7 @@ class Result:
     executed: int
     accepted: int
     commits: int
+    told: int
     trace: tuple[str, ...]
 
 
@@ -60,10 +61,10 @@ class Simulation:
         self.root = os.path.join(folder, "project")
         self.home = os.path.join(folder, "home")
         os.makedirs(self.root)
-        on_disk = source.random() < 0.25
-        self.disk: Disk = (
-            SqliteDisk(self.machine, folder, template) if on_disk else MemoryDisk(self.machine)
-        )
+        self.on_disk = source.random() < 0.25
+        self.disk: Disk = MemoryDisk(self.machine)
+        if self.on_disk:
+            self.disk = SqliteDisk(self.machine, folder, template)
         self.watch = Watch(self.machine, "", LINE)
         self.nursery = Nursery(self.machine)
         self.nature = Nature()
@@ -74,7 +75,7 @@ class Simulation:
         self._store = self.disk.open()
         self._ids = 0
         self.machine.note(
-            "", f"seed {seed}: {'sqlite' if on_disk else 'memory'}, apart {self.apart}"
+            "", f"seed {seed}: {'sqlite' if self.on_disk else 'memory'}, apart {self.apart}"
         )
 
     @property
@@ -106,6 +107,12 @@ class Simulation:
         self.machine.kill([engine.process for engine in self.engines], "power")
         self._store = self.disk.open()
 
+    def calm(self) -> None:
+        """What has not fired yet never will."""
+        for engine in self.live():
+            engine.process.doomed_at = 0
+            engine.seat.calm()
+
     def delay(self, engine: "EngineProcess", seconds: float) -> None:
         """A heartbeat is late by so much; an engine may be taken for dead if that is too much."""
         now = self.machine.now
@@ -126,6 +133,7 @@ class Simulation:
             watch.executed.total(),
             watch.accepted,
             watch.commits,
+            len(watch.told),
             tuple(machine.trace),
         )
 

@@ -8,16 +8,18 @@ or rests, and every step has the content that the oracle foretold.
 import shutil
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from holdfast.core.state import State
 from holdfast.engine.audit import audit
-from holdfast.engine.lines import tell_line
+from holdfast.engine.lines import line_journal, tell_line
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.errors import FencedError, HeldError, StoreError
 from holdfast.model.artifact import Artifact
-from holdfast.model.event import LineEvent, StopRequested
+from holdfast.model.event import LineEvent, RunOpened, StopRequested
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from tests.laws.choosing import by_seed
 from tests.laws.harness import LINE, Stage, amend, foretell, is_correct
@@ -63,6 +65,7 @@ class Person:
         self.persons: set[tuple[StepId, bytes]] = set()
         self.stage = Stage(Plan(LINE, {StepId("a"): Step(StepId("a"))}))
         self.first = 0  # the number of runs before this stage
+        self.key = ""  # under which its runs begin
         self.process = Process(sim.machine, "person", self._main)
 
     @property
@@ -76,7 +79,8 @@ class Person:
         self.sim.inline = frozenset(n for n in names if self.source.random() < 0.15)
         writes = frozenset(n for n in names if self.source.random() < 0.4 and not self.sim.apart)
         for number, stage in enumerate(stages):
-            self._play(replace(stage, plan=self._dressed(stage.plan, writes)), number)
+            dressed = replace(stage, plan=self._dressed(stage.plan, writes))
+            self._play(dressed, number, is_last=stage is stages[-1])
         if not self.sim.machine.violations:
             for problem in audit(self.sim.store).problems:
                 self.sim.machine.violated("I5", problem)
@@ -89,18 +93,25 @@ class Person:
         }
         return replace(plan, steps=steps)
 
-    def _play(self, stage: Stage, number: int) -> None:
+    def _play(self, stage: Stage, number: int, *, is_last: bool) -> None:
         sim = self.sim
+        sim.machine.fired["edited"] += number > 0 and stage.plan != self.stage.plan
         self.stage, self.first = stage, len(sim.store.runs(LINE))
+        self.key = f"key-{number}" if self.source.random() < 0.3 else ""
         forced = bool(stage.options.force or stage.options.force_steps)
         sim.watch.may_repeat = forced or (self.loose and sim.watch.may_repeat)
         for step, content in stage.amended:
             if amend(self.seat, sim.machine.wall, stage.plan, step, content):
                 self.persons.add((step, content))
+                sim.machine.fired["amended"] += 1
         fates = foretell(self.oracle, stage)
         sim.nature.salts = stage.salts
         sim.machine.note("person", f"stage {number}: {len(stage.plan.steps)} steps {stage.options}")
         self._rough(number)
+        if not is_last and self.source.random() < 0.15:  # in a hurry: the plan changes meanwhile
+            sim.machine.fired["hurried"] += 1
+            self.loose = True
+            return
         self._settle()
         self._check(fates)
 
@@ -112,8 +123,10 @@ class Person:
         kinds = [source.choice(KINDS) for _ in range(source.choice([0, 1, 1, 2, 3, 5]))]
         if number == 0:  # so that every kind comes up among few seeds
             kinds.insert(0, KINDS[sim.seed % len(KINDS)])
+        if sim.on_disk:
+            kinds.append("power")
         for kind in kinds:
-            sim.machine.after(source.uniform(0, 25), lambda kind=kind: self._strike(kind))
+            sim.machine.after(source.uniform(0, 25), partial(self._strike, kind))
         self._start(joined=source.random() < 0.3)
         for _ in range(source.randrange(2, 6)):
             self.process.sleep(source.uniform(0.5, 20))
@@ -134,13 +147,26 @@ class Person:
             self.sim.machine.after(2.0, lambda: self._strike(kind))
 
     def _start(self, *, joined: bool) -> EngineProcess:
-        stage = self.stage
+        stage, key = self.stage, "" if joined else self.key
         options = replace(stage.options, joined=joined)
-        what = f"run{' --join' if joined else ''}"
-        return self.sim.spawn(lambda world: start_run(world, stage.plan, LINE, options), what)
+        what = f"run{' --join' if joined else ''}{f' under {key}' if key else ''}"
+        return self.sim.spawn(lambda world: start_run(world, stage.plan, LINE, options, key), what)
 
     def _resume(self, run: RunId) -> EngineProcess:
+        self.sim.machine.fired["resumed"] += 1
         return self.sim.spawn(lambda world: resume_run(world, run), f"resume {run}")
+
+    def _retry(self, run: RunId) -> EngineProcess:
+        """Try only one of the failed steps again."""
+        phases = self.sim.watch.books[run].phases
+        failed = sorted(step for step, phase in phases.items() if phase == "failed")
+        if not failed:
+            return self._resume(run)
+        self.sim.machine.fired["retried"] += 1
+        only = [self.source.choice(failed)]
+        return self.sim.spawn(
+            lambda world: resume_run(world, run, only=only), f"retry {only} of {run}"
+        )
 
     def _open(self) -> list[RunId]:
         """The runs of this stage that have not ended, and older ones that nobody drives any more."""
@@ -156,7 +182,10 @@ class Person:
         found = self._open()
         self.sim.machine.fired["went_on"] += 1
         if not found or self.source.random() < 0.2:
+            self.sim.machine.fired["anew"] += bool(found)
             self._start(joined=self.source.random() < 0.3)
+        elif self.source.random() < 0.3:
+            self._retry(self.source.choice(found))
         else:
             self._resume(self.source.choice(found))
 
@@ -168,8 +197,12 @@ class Person:
             case "run":
                 self._start(joined=False)
             case _:
-                self.sim.machine.fired["joined"] += 1
-                self._start(joined=True)
+                self.join()
+
+    def join(self) -> None:
+        """Start another engine beside those that are there."""
+        self.sim.machine.fired["joined"] += 1
+        self._start(joined=True)
 
     def ask_to_stop(self, run: RunId, *, now: bool) -> None:
         """Ask a run to stop, as another command does."""
@@ -206,9 +239,7 @@ class Person:
         """Nothing goes wrong any more: every run comes to rest, in bounded time."""
         sim = self.sim
         self.quiet, sim.nature.roughness = True, 0.0
-        for engine in sim.live():
-            engine.process.doomed_at = 0
-            engine.seat.cuts, engine.seat.refuses = False, ""
+        sim.calm()
         sim.machine.note("person", "now it is quiet")
         self._wait()
         if not any(n >= self.first for n, _ in enumerate(sim.store.runs(LINE))):
@@ -272,6 +303,7 @@ class Person:
         if sim.machine.violations:
             return
         sim.watch.check_told(sim.store)
+        self._once_under_a_key()
         last: State | None = None
         for row in sim.store.runs(LINE)[self.first :]:
             state = sim.watch.check_state(sim.store, row.run)
@@ -287,9 +319,17 @@ class Person:
                 last_word = mine and (mine.run, mine.seq) == (row.run, state.seq)
                 if last_word and engine.process.ended and mine != state:
                     sim.machine.violated("I3", f"'{row.run}' in memory is not what is stored")
-        if last is not None:
+        if last is not None and not self.loose:
             for problem in misplaced(sim.store, last, sim.root):
                 sim.machine.violated("I7", problem)
+
+    def _once_under_a_key(self) -> None:
+        """However often a run was asked for under one key, it began once."""
+        said = (recorded.event for recorded in self.sim.store.read(line_journal("", LINE)))
+        keys = Counter(event.key for event in said if isinstance(event, RunOpened) and event.key)
+        for key, count in keys.items():
+            if count > 1:
+                self.sim.machine.violated("D12", f"{count} runs began under '{key}'")
 
     def _foretold(self, state: State, fates: Mapping[StepId, Fate]) -> None:
         if self.loose:

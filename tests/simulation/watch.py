@@ -40,6 +40,7 @@ class Book:
 
     phases: dict[StepId, str] = field(default_factory=dict)
     started: dict[StepId, AttemptStarted] = field(default_factory=dict)
+    begun: set[tuple[StepId, int]] = field(default_factory=set)
     accepted: set[StepId] = field(default_factory=set)
     status: str = "running"
     resumed: float = 0.0
@@ -126,6 +127,7 @@ class Watch:
             case AttemptStarted():
                 self._from(run, book, event.step, {"pending"}, event)
                 book.started[event.step] = event
+                book.begun.add((event.step, event.attempt))
                 book.phases[event.step] = "running"
             case AttemptAccepted():
                 self._accept(run, book, event)
@@ -195,13 +197,14 @@ class Watch:
         run, step = RunId(job.mark.split("/")[0]), job.step.id
         self.executed[step] += 1
         book = self.books.get(run, Book())
-        started = book.started.get(step)
-        if started is None or started.attempt != job.attempt or book.phases[step] != "running":
+        if (step, job.attempt) not in book.begun:
             message = f"attempt {job.attempt} of '{step}' runs before it was stored"
             self._machine.violated("I3", f"{process.name}: {message}")
             raise AssertionError(message)
-        execution = Execution(process, run, started)
+        execution = Execution(process, run, book.started[step])
         if process.name not in self.excused:
+            if (book.started[step].attempt, book.phases[step]) != (job.attempt, "running"):
+                self._machine.violated("I3", f"{process.name} runs '{step}', which has ended")
             self._check_once(process, execution, store)
         self._executions = [item for item in self._executions if not item.over]
         self._executions.append(execution)

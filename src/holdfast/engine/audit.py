@@ -22,6 +22,7 @@ from holdfast.model.event import (
     Recorded,
     Reused,
     RunCollected,
+    RunEnded,
     RunImported,
     RunOpened,
     RunStarted,
@@ -203,7 +204,7 @@ def follows(store: Store, index: Sequence[Artifact], rebuilt: Sequence[Artifact]
     if sorted(map(repr, index)) != sorted(map(repr, rebuilt)):
         return False
     rows = store.runs(imported=True)
-    shared = {row.run for row in rows if row.imported or _is_joined(store, row)}
+    shared = _shared(store, rows)
     ours, theirs = (
         [row for row in found if row.status == "accepted" and row.run not in shared]
         for found in (index, rebuilt)
@@ -218,9 +219,28 @@ def follows(store: Store, index: Sequence[Artifact], rebuilt: Sequence[Artifact]
     return steps(ours) == steps(theirs)
 
 
+def _shared(store: Store, rows: Sequence[RunRow]) -> set[RunId]:
+    """Imported runs, joined ones, and those that they may have joined: begun before, and not superseded."""
+    found = {row.run for row in rows if row.imported}
+    joined: set[tuple[str, str]] = set()
+    for row in reversed(rows):
+        if _is_joined(store, row):
+            joined.add((row.project, row.line))
+            found.add(row.run)
+        elif (row.project, row.line) in joined and not _was_superseded(store, row):
+            found.add(row.run)
+    return found
+
+
 def _is_joined(store: Store, row: RunRow) -> bool:
     first = next(store.read(f"run:{row.run}")).event
     return isinstance(first, RunStarted) and first.options.joined
+
+
+def _was_superseded(store: Store, row: RunRow) -> bool:
+    journal = f"run:{row.run}"
+    last = [recorded.event for recorded in store.read(journal, store.last(journal) - 1)]
+    return isinstance(last[-1], RunEnded) and last[-1].status == "superseded"
 
 
 def run_problem(store: Facts, row: RunRow) -> str:

@@ -87,10 +87,23 @@ class Hold:
             self._await_sharing()
 
     def drives(self, run: RunId) -> None:
-        """Say which run this engine drives; HeldError if another live one drives it."""
-        for other in self._others():
-            if other.run == run and not self._world.gone(other.owner):
-                raise _held(other, self._line, self._world.clock())
+        """Say which run this engine drives; HeldError if another live one drives it.
+
+        It is said before it is looked at, so that of two that want the same run at once at least one
+        sees the other; the one with the lower name then tries once more.
+        """
+        mine = self._world.owner.engine
+        for is_last in (False, True):
+            self._say_run(run)
+            rivals = [o for o in self._others() if o.run == run and not self._world.gone(o.owner)]
+            if not rivals:
+                return
+            self._say_run(None)
+            if is_last or min(rival.owner.engine for rival in rivals) < mine:
+                raise _held(rivals[0], self._line, self._world.clock())
+            self._rest(self._world.poll_seconds)
+
+    def _say_run(self, run: RunId | None) -> None:
         self.run = run
         self._world.store.beat(self._world.owner.engine, sharing=self.sharing, run=run)
 

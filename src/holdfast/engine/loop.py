@@ -206,7 +206,12 @@ class Engine:
         try:
             look = self._looker.look(step)
         except EditError as error:
-            self._fail(step.id, Reason("command_failed", (error.message,)))
+            if (
+                self._pending.applied or self._committing
+            ):  # perhaps in the way of files being placed
+                self._contested.add(step.id)
+            else:
+                self._fail(step.id, Reason("command_failed", (error.message,)))
             return None
         if look.placed is not None:
             self._append(look.placed)

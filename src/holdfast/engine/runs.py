@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 
 from holdfast.core.decide import reset, settle
@@ -21,7 +22,7 @@ from holdfast.engine.probe import read_state
 from holdfast.engine.survey import Survey
 from holdfast.engine.undo import settle_undone
 from holdfast.engine.world import World
-from holdfast.errors import ConflictError, IntegrityError, UsageError
+from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
     Event,
@@ -202,15 +203,15 @@ def _events(world: World, run: RunId) -> Iterable[Event]:
 def supersede(world: World, project: str, line: str) -> RunId | None:
     """End earlier runs of the line that nobody drives any more; gives the latest run."""
     latest = None
-    driven = {holder.run for holder in world.store.holders(project, line)}
     for row in _runs(world, project, line):
         latest = row.run
-        if row.run in driven:
-            continue
-        if _has_ended(world, row.run):
-            _tidy(world, row.run)
+        while not _has_ended(world, row.run):
+            if row.run in {holder.run for holder in world.store.holders(project, line)}:
+                break
+            with suppress(FencedError):  # another engine that joins does the same: look again
+                _supersede_one(world, row.run)
         else:
-            _supersede_one(world, row.run)
+            _tidy(world, row.run)
     return latest
 
 
@@ -232,6 +233,8 @@ def _has_ended(world: World, run: RunId) -> bool:
 
 def _supersede_one(world: World, run: RunId) -> None:
     fence, state = _take_over(world, run)
+    if state.ended:
+        return
     survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
     results = _lost(world, state, survey)
     facts: list[tuple[int, Event]] = []

@@ -1,0 +1,89 @@
+"""A thousand seeds through the real engine on a simulated machine; many more in the soak."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from tests.crash.report import Report
+from tests.simulation.faults import FAULTS
+from tests.simulation.seeds import play, shown
+
+SEEDS = 1000
+CHUNK = 125
+SOAK_SEEDS = 6000
+SOAK_CHUNK = 250
+
+# What the simulation does beside the faults it strikes with: all of it must happen among few seeds.
+HAPPENED = (
+    *("child_failed", "child_hung", "child_late", "child_lost", "orphaned", "orphan_wrote"),
+    *("held", "fenced", "joined", "amended", "edited", "hurried", "anew", "resumed", "retried"),
+)
+
+
+def sweep_seeds(seeds: Iterable[int], name: str) -> Report:
+    """Play seeds; what fired and what was wrong goes into the report."""
+    report = Report(name, kind="simulation")
+    for result in play(seeds):
+        report.tried += 1
+        report.fired += result.fired.total()
+        report.work += result.accepted
+        report.kept += result.told
+        report.outcomes += result.fired
+        if result.violations:
+            report.violations.append(shown(result))
+            break  # the first seed that fails is the one to look at
+    return report
+
+
+def holds(report: Report, kinds: Iterable[str]) -> None:
+    """No law was broken, work was done, and everything that can go wrong did."""
+    assert not report.violations, report.violations[0]
+    assert report.work > 2 * report.tried
+    missing = [kind for kind in kinds if not report.outcomes[kind]]
+    assert not missing, f"never happened: {missing}"
+
+
+@pytest.mark.req("R74", "R148", "D16", "I1", "I2", "I3", "I4", "I5", "I9", "I10")
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_every_law_holds_on_a_thousand_seeds(first: int, sweep: Callable[[Report], None]) -> None:
+    report = sweep_seeds(range(first, first + CHUNK), "seeds")
+    sweep(report)
+    holds(report, (*FAULTS, *HAPPENED))
+
+
+@pytest.mark.soak
+@pytest.mark.req("R74", "R148", "I1", "I2", "I3", "I4", "I5", "I9", "I10")
+@pytest.mark.parametrize("first", range(10_000, 10_000 + SOAK_SEEDS, SOAK_CHUNK))
+def test_every_law_holds_on_many_seeds(first: int, sweep: Callable[[Report], None]) -> None:
+    report = sweep_seeds(range(first, first + SOAK_CHUNK), "many seeds")
+    sweep(report)
+    holds(report, (*FAULTS, *HAPPENED))
+
+
+@pytest.mark.req("R148")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_seed_gives_the_same_trace_twice(seed: int) -> None:
+    first, second = (next(play([seed])) for _ in range(2))
+    assert first.trace == second.trace
+    assert len(first.trace) > 10
+
+
+@pytest.mark.req("R148")
+def test_a_seed_is_played_again_in_another_process() -> None:
+    here = ["\n".join(result.trace) for result in play(range(3))]
+    for hashing in ("1", "4711"):
+        env = {**os.environ, "PYTHONHASHSEED": hashing}
+        for seed, trace in enumerate(here):
+            words = [sys.executable, "-m", "tests.simulation", str(seed)]
+            found = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+            assert found.stdout.startswith(trace + "\n")
+
+
+def test_a_failing_seed_says_how_it_is_played_again() -> None:
+    result = next(play([5]))
+    words = shown(result)
+    assert "make simulate SEED=5" in words
+    assert "all is well" in words
