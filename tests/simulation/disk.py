@@ -240,6 +240,10 @@ class SimulatedWriter(Writer):
         self._queue: list[tuple[asyncio.Future[object], Callable[[], object]]] = []
         self.slow = 0.0  # how long the next call takes, once
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._queue
+
     def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
