@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench bench-docs soak docs requirements lock clean
+.PHONY: setup demo test check bench bench-docs soak simulate docs requirements lock clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,11 @@ test: setup
 # The whole sweeps; `make soak ONLY=power` or a part of a test's name takes some of them.
 soak: setup
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m soak --only="$(ONLY)" tests
+
+# One seed of the simulation with its trace; `make simulate SEED=0-99` counts what fired in many.
+SEED ?= 0
+simulate: setup
+	@$(BIN)/python -m tests.simulation $(SEED)
 
 check: setup
 	@$(BIN)/ruff format --check .

@@ -223,7 +223,7 @@ class Seat(PassingStore):
         self._process.point("before claim")
         fence = self._store.claim(key, engine)
         if fence is not None:
-            self._watch.claimed(key, fence)
+            self._watch.claimed(key, fence, engine)
         self._process.point("after claim")
         return fence
 

@@ -61,6 +61,7 @@ class Simulation:
         self.root = os.path.join(folder, "project")
         self.home = os.path.join(folder, "home")
         os.makedirs(self.root)
+        os.makedirs(self.home)
         self.on_disk = source.random() < 0.25
         self.disk: Disk = MemoryDisk(self.machine)
         if self.on_disk:

@@ -72,7 +72,7 @@ class Watch:
         self.may_repeat = False  # the run was told to make it again
         self._lengths: Counter[str] = Counter()
         self._fences: dict[str, int] = {}
-        self._claims: dict[ClaimKey, int] = {}
+        self._claims: dict[ClaimKey, dict[str, int]] = {}  # the latest fence of each engine
         self._executions: list[Execution] = []
 
     # --- fences -----------------------------------------------------------------------------------
@@ -83,11 +83,13 @@ class Watch:
             self._machine.violated("I10", f"fence {fence} of '{run}' was given out before")
         self._fences[run] = fence
 
-    def claimed(self, key: ClaimKey, fence: int) -> None:
-        known = self._claims.get(key, 0)
-        if fence < known:
+    def claimed(self, key: ClaimKey, fence: int, engine: str) -> None:
+        if fence < self._highest(key):
             self._machine.violated("I10", f"claim fence {fence} of '{key.step}' is older")
-        self._claims[key] = max(fence, known)
+        self._claims.setdefault(key, {})[engine] = fence
+
+    def _highest(self, key: ClaimKey) -> int:
+        return max(self._claims.get(key, {}).values(), default=0)
 
     # --- commits ----------------------------------------------------------------------------------
 
@@ -111,15 +113,15 @@ class Watch:
                         "I10", f"{process.name} wrote to '{run}' under fence {append.fence}"
                     )
                 for _, event in append.events:
-                    self._take(run, event)
+                    self._take(run, event, process.name)
         for key, fence in batch.held:
-            if self._claims.get(key) != fence:
+            if self._highest(key) != fence:
                 self._machine.violated("I10", f"{process.name} wrote under claim {fence} of {key}")
         for row in batch.artifacts:
             if not store.has(row.digest):
                 self._machine.violated("I5", f"'{row.step}' names {row.digest}, which is not there")
 
-    def _take(self, run: RunId, event: Event) -> None:
+    def _take(self, run: RunId, event: Event, engine: str) -> None:
         book = self.books.setdefault(run, Book())
         if book.status in {"completed", "superseded"}:
             self._machine.violated("I4", f"'{run}' has ended, then {_short(event)}")
@@ -130,7 +132,7 @@ class Watch:
                 book.begun.add((event.step, event.attempt))
                 book.phases[event.step] = "running"
             case AttemptAccepted():
-                self._accept(run, book, event)
+                self._accept(run, book, event, engine)
             case AttemptRejected() | AttemptFailed() | AttemptLost():
                 self._from(run, book, event.step, {"running"}, event)
                 book.phases[event.step] = "pending"
@@ -164,7 +166,7 @@ class Watch:
         if now not in phases:
             self._machine.violated("I4", f"'{step}' of '{run}' is {now}, then {_short(event)}")
 
-    def _accept(self, run: RunId, book: Book, event: AttemptAccepted) -> None:
+    def _accept(self, run: RunId, book: Book, event: AttemptAccepted, engine: str) -> None:
         self._from(run, book, event.step, {"running"}, event)
         self.accepted += 1
         if event.step in book.accepted:
@@ -176,8 +178,9 @@ class Watch:
             return
         book.phases[event.step] = "done" if started.reguard is None else "reused"
         key = ClaimKey(self._project, self._line, event.step, started.config_ref)
-        if started.fence and started.fence < self._claims.get(key, 0):
-            self._machine.violated("I10", f"'{event.step}' of '{run}' under an older claim")
+        mine = self._claims.get(key, {}).get(engine, started.fence)
+        if mine and mine < self._highest(key):
+            self._machine.violated("I10", f"{engine}: '{event.step}' of '{run}' under a lost claim")
 
     # --- reports ----------------------------------------------------------------------------------
 
