@@ -7,7 +7,7 @@ import typing
 from dataclasses import fields, is_dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import IntegrityError
@@ -94,6 +94,7 @@ def test_every_class_of_the_model_that_ends_a_sentence_in_a_journal_is_known() -
 
 @pytest.mark.parametrize("noun", CLASSES, ids=lambda noun: noun.__name__)
 def test_what_was_written_is_read_back(noun: type[Event]) -> None:
+    @settings(deadline=None)
     @given(values_of(noun))
     def check(event: object) -> None:
         kind, body = encode(typing.cast("Event", event))
