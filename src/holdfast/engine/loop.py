@@ -27,7 +27,7 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions
-from holdfast.engine.unchanged import leave_note
+from holdfast.engine.unchanged import leave_note, sources_of
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, StoreError
 from holdfast.model.artifact import Artifact
@@ -127,6 +127,7 @@ class Engine:
         pulse = asyncio.create_task(self._pulse())
         try:
             self._survey.know(await tool_versions(self.state.plan, self._world.root))
+            sources = sources_of(self._world, self.state.plan)
             while not self._over:
                 self._wake.clear()
                 await self._turn()
@@ -136,7 +137,7 @@ class Engine:
                     await self._breathe()
                     await self._wait()
             self._bench.leave()
-            leave_note(self._world, self.state, self._survey.tools, self._survey.began_ns)
+            leave_note(self._world, self.state, self._survey.tools, sources)
             return self.state
         finally:
             await self._end_tasks()

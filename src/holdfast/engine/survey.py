@@ -55,7 +55,6 @@ class Survey:
         self._digests: dict[str, tuple[Stat, Digest, bool]] = {}
         self._fresh: dict[str, tuple[Stat, Digest, bool]] = {}
         self.tools: dict[tuple[str, ...], str | None] = {}
-        self.began_ns = time.time_ns()
         self._said: dict[str, bytes] = {}
 
     def know(self, tools: Mapping[tuple[str, ...], bytes | None]) -> None:

@@ -25,7 +25,7 @@ import hashlib
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from stat import S_ISLNK
 from typing import NamedTuple
 
@@ -66,7 +66,8 @@ class Question(NamedTuple):
         tools: list[Json] = [[list(argv), said] for argv, said in sorted(self.tools.items())]
         whole: list[Json] = [
             [_FORM, VERSION, KEY_VERSION, self.plan_digest, self.plan.project, self.line],
-            [repr(self.options), ascii(world.root), _sources(world, self.plan)],
+            [repr(self.options), ascii(world.root)],
+            [sources_of(world, self.plan), _functions(world, self.plan)],
             {name: env_digest(name) for name in names},
             tools,
         ]
@@ -87,19 +88,20 @@ class Note(NamedTuple):
 # --- leaving a note ------------------------------------------------------------------------------
 
 
-def leave_note(world: World, state: State, tools: Tools, began_ns: int) -> None:
+def leave_note(world: World, state: State, tools: Tools, sources: Digest) -> None:
     """Leave a note if every step of this run was reused and nothing can have moved meanwhile.
 
-    `began_ns` is when the run began to look. What cannot be noted is not: it costs the next run time.
+    `sources` is what `sources_of` found before the run began to look. What cannot be noted is not: it only
+    costs the next run time.
     """
-    if not _is_still(state) or not _can_be_noted(world, state.plan):
+    if not _is_still(state) or sources_of(world, state.plan) != sources:
         return
     opened = _opened_at(world, state)
     if opened is None:
         return
     with contextlib.suppress(OSError, EditError):
         paths = tuple(sorted(set(_looked_at(world, state.plan))))
-        stamps = _stamps(world.root, paths, began_ns - SETTLED_NS)
+        stamps = _stamps(world.root, paths, state.since * 1_000_000 - SETTLED_NS)
         if stamps is not None:
             question = Question(state.plan, state.plan_digest, state.line, state.options, tools)
             asked, until = question.digest(world), _until(world, state)
@@ -114,16 +116,9 @@ def _is_still(state: State) -> bool:
         state.status == "completed"
         and state.counts["reused"] == len(state.steps)
         and not options.joined
+        and not any(step.share for step in state.plan.steps.values())  # other lines may add to it
         and all(step.attempts == 0 for step in state.steps.values())
         and all(step.reason and step.reason.code in _STANDS for step in state.steps.values())
-    )
-
-
-def _can_be_noted(world: World, plan: Plan) -> bool:
-    """Whether all that decides the steps is known here: another line may add to what is shared."""
-    return not any(
-        step.share or (step.uses not in {"shell", "python"} and step.id not in world.inline)
-        for step in plan.steps.values()
     )
 
 
@@ -185,33 +180,53 @@ def _end_of(world: World, project: str, line: str) -> str:
 # --- what decisions read -------------------------------------------------------------------------
 
 
-def _sources(world: World, plan: Plan) -> Digest:
-    """Digest of the source that functions and guards are made of, and of which step has which."""
+def sources_of(world: World, plan: Plan) -> Digest:
+    """Digest of the source that Python steps and guards are made of, and of which step has which."""
     numbers: dict[object, int] = {}
     parts: list[Mapping[str, Json]] = []
     which = array("Q")
     for step in plan.steps.values():
         for key, asked in _identified(world, step):
-            number = numbers.get(key) if asked is not step else None
-            if number is None:
-                part = world.executor.identity(asked, world.root)
-                number = numbers.setdefault(id(part) if asked is step else key, len(parts))
-                parts += [part] if number == len(parts) else []
-            which.append(number)
+            if key not in numbers:
+                numbers[key] = len(parts)
+                parts.append(world.executor.identity(asked, world.root))
+            which.append(numbers[key])
         which.append(_NEXT)
-    return digest_bytes(canonical(parts) + which.tobytes())
+    return _assigned(plan, parts, which)
+
+
+def _functions(world: World, plan: Plan) -> Digest:
+    """Digest of the functions of this process, and of which step has which; they never change."""
+    numbers: dict[int, int] = {}
+    parts: list[Mapping[str, Json]] = []
+    which = array("Q")
+    for step in plan.steps.values() if world.inline else ():
+        if step.id in world.inline:
+            part = world.executor.identity(step, world.root)
+            number = numbers.setdefault(id(part), len(parts))
+            if number == len(parts):
+                parts.append(part)
+            which.append(number)
+    return _assigned(plan, parts, which)
+
+
+def _assigned(plan: Plan, parts: Sequence[Mapping[str, Json]], which: array[int]) -> Digest:
+    """Digest of parts and of the steps they belong to, which may stand in any order in a plan."""
+    return digest_bytes(canonical([list(plan.steps), *parts]) + which.tobytes())
 
 
 def _identified(world: World, step: Step) -> Iterator[tuple[object, Step]]:
-    """Steps that stand for the parts of one whose identity is found out by content, each with a key.
+    """Steps that stand for the parts of one that are found out by content, each with a key.
 
-    A function of this process may be another for each step; the step then stands for itself.
+    What a command names is found by stamps instead.
     """
     if step.id in world.inline:
-        yield None, step
         return
     if step.uses == "python":
         yield step.run, Step(step.id, uses="python", run=step.run)
+    elif step.uses != "shell":
+        yield step.id, step
+        return
     if step.guards or step.outputs or step.schema is not None:
         guards, schema = step.guards, step.schema
         asked = Step(step.id, guards=guards, schema=schema, outputs=step.outputs)

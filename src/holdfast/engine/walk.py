@@ -32,17 +32,17 @@ def read_by(root: str, glob: str, ignores: Ignores) -> Iterator[str]:
     """Everything whose state decides what a glob matches: files, directories, `.gitignore` files."""
     yield from matching(root, glob, ignores)
     base = os.path.normpath(glob) if is_plain(glob) else "/".join(fixed_part(glob))
-    entered = [base]
-    parts = components(glob)
+    yield base or "."
+    if not os.path.isdir(os.path.join(root, base)):
+        return
+    parts, above = components(glob), components(base)
+    entered: list[str] = []
     deep = None if is_plain(glob) or "**" in parts else len(parts)
-    if os.path.isdir(os.path.join(root, base)):
-        above = components(base)
-        entered += ["/".join(above[:count]) for count in range(len(above))]
-        for _ in walk(root, base, ignores, deep, entered.append):
-            pass
-    for place in entered:
-        yield place or "."
-        yield f"{place}/.gitignore" if place else ".gitignore"
+    for _ in walk(root, base, ignores, deep, entered.append):
+        pass
+    yield from (place or "." for place in entered)
+    over = ["/".join(above[:count]) for count in range(len(above))]
+    yield from (f"{place}/.gitignore" if place else ".gitignore" for place in (*over, *entered))
 
 
 def walk(

@@ -1,0 +1,378 @@
+"""A run that knows at once that a plan stands decides as one that looks at every step."""
+
+import hashlib
+import itertools
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.core.state import State
+from holdfast.engine.audit import audit
+from holdfast.engine.foresee import Foreseen, foresee
+from holdfast.engine.lines import line_journal
+from holdfast.engine.probe import read_state
+from holdfast.engine.repeat import Repeated, repeat_run
+from holdfast.engine.runs import start_run
+from holdfast.engine.survey import Survey
+from holdfast.engine.unchanged import read_note
+from holdfast.engine.world import World
+from holdfast.generators.contract import collect
+from holdfast.generators.identity import shell_identity
+from holdfast.model.event import Options, RunOpened, StepsReused
+from holdfast.model.plan import Input, Need, Plan, Step, StepId
+from holdfast.ports import Candidate, Executor, Job
+from holdfast.store.memory import MemoryStore
+from holdfast.testing import FakeClock, ScriptedExecutor
+from tests.laws.harness import LINE, Bed, Stage, drive, foretell, outcome, start
+from tests.laws.oracle import Oracle
+from tests.laws.plans import chain, plan, step
+from tests.laws.scenarios import scenarios
+from tests.laws.script import scripted
+
+slow = list(HealthCheck)
+PLAIN = Options()
+
+
+def repeated(bed: Bed, stage: Stage, executor: Executor) -> Repeated | None:
+    return repeat_run(bed.world(executor), stage.plan, LINE, stage.options, dict)
+
+
+def either(bed: Bed, stage: Stage) -> tuple[State, bool]:
+    """A run the short way if that is certain; and whether it was."""
+    found = repeated(bed, stage, scripted(stage.salts))
+    if found is None:
+        return start(bed, stage, scripted(stage.salts)), False
+    return found.state(), True
+
+
+def told(bed: Bed, state: State) -> list[object]:
+    """A run's journal without names and times, neighbouring reuse joined."""
+    found: list[object] = []
+    for recorded in bed.store.read(f"run:{state.run}"):
+        event = recorded.event
+        if isinstance(event, StepsReused):
+            if isinstance(found[-1], StepsReused):
+                event = StepsReused((*found.pop().items, *event.items))  # type: ignore[attr-defined]
+            found.append(event)
+        else:
+            found.append(type(event))
+    return found
+
+
+def ahead(bed: Bed, stage: Stage, executor: Executor) -> Foreseen:
+    world = bed.world(executor)
+    survey = Survey(bed.root, bed.store, executor, stage.plan, world.ignores)
+    return foresee(stage.plan, LINE, bed.root, bed.store, survey, stage.options, bed.clock)
+
+
+def looks(foreseen: Foreseen) -> dict[StepId, object]:
+    return {s: (o.decision, o.reason, o.written) for s, o in foreseen.outlooks.items()}
+
+
+@pytest.mark.req("R54")
+@settings(max_examples=30, deadline=None, suppress_health_check=slow)
+@given(stages=scenarios(8))
+def test_both_ways_lead_to_the_same_journals(root: str, stages: tuple[Stage, ...]) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as one, tempfile.TemporaryDirectory(dir=root) as two:
+        short, whole, oracle = Bed(MemoryStore(), one), Bed(MemoryStore(), two), Oracle()
+        for stage in stages:
+            for step_id, content in stage.amended:
+                short.amend(stage.plan, step_id, content)
+                whole.amend(stage.plan, step_id, content)
+            plain = replace(stage, options=PLAIN, amended=())
+            for asked in (replace(stage, amended=()), plain, plain, plain):
+                fates = foretell(oracle, asked)
+                state, was_short = either(short, asked)
+                other = start(whole, asked, scripted(asked.salts))
+                assert outcome(state) == outcome(other)
+                assert told(short, state) == told(whole, other)
+                assert read_state(short.store, state.run) == state
+                if was_short:
+                    assert all(fate.phase == "reused" for fate in fates.values())
+                executors = scripted(asked.salts), scripted(asked.salts)
+                assert looks(ahead(short, plain, executors[0])) == looks(
+                    ahead(whole, plain, executors[1])
+                )
+        assert audit(short.store).problems == ()
+
+
+@pytest.mark.req("R54")
+def test_the_third_run_of_what_stands_is_short_and_so_is_every_further_one(root: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        bed, stage = Bed(MemoryStore(), place), Stage(plan(*chain("a", "b", "c")))
+        ways = [either(bed, stage) for _ in range(5)]
+        assert [short for _, short in ways] == [False, False, True, True, True]
+        first, *others = [state for state, _ in ways]
+        assert first.counts["done"] == 3
+        assert all(state.counts["reused"] == 3 for state in others)
+        assert [state.previous for state in others] == [state.run for state, _ in ways[:-1]]
+        assert len({state.run for state, _ in ways}) == len(ways)
+        journal = bed.store.read(line_journal("", LINE))
+        opened = [r.event.run for r in journal if isinstance(r.event, RunOpened)]
+        assert opened == [state.run for state, _ in ways]
+
+
+@pytest.mark.req("R54")
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(force=True),
+        Options(force_steps=(StepId("a"),)),
+        Options(cutoff=True),
+        Options(on_drift="fail"),
+        Options(select=(StepId("a"),)),
+        Options(joined=True),
+    ],
+)
+def test_a_run_that_is_asked_for_more_looks_at_every_step(root: str, options: Options) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        bed, stage = Bed(MemoryStore(), place), Stage(plan(*chain("a", "b")))
+        for _ in range(3):
+            either(bed, stage)
+        assert repeated(bed, replace(stage, options=options), scripted({})) is None
+        assert repeated(bed, stage, scripted({})) is not None, "asked plainly it is short"
+
+
+@pytest.mark.req("R54")
+def test_another_plan_an_amendment_or_a_failure_is_looked_at(root: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        bed, stage = Bed(MemoryStore(), place), Stage(plan(*chain("a", "b")))
+        for _ in range(3):
+            either(bed, stage)
+        other = Stage(plan(*chain("a", "b", "c")))
+        assert repeated(bed, other, scripted({})) is None
+        bed.amend(stage.plan, StepId("a"), b'{"quality": 3}')
+        assert repeated(bed, stage, scripted({})) is None
+        broken = Stage(plan(*chain("a", "b"), step("x", mode="broken")))
+        assert [either(bed, broken)[1] for _ in range(4)] == [False] * 4
+
+
+@pytest.mark.req("R54")
+def test_a_result_that_grew_too_old_is_looked_at(root: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        bed = Bed(MemoryStore(), place)
+        stage = Stage(plan(replace(step("a"), fresh_for=60), step("b")))
+        assert [either(bed, stage)[1] for _ in range(3)] == [False, False, True]
+        bed.clock.advance(60_000)
+        state, short = either(bed, stage)
+        assert not short
+        assert (state.counts["done"], state.counts["reused"]) == (1, 1)
+
+
+def test_a_note_that_was_cut_short_is_none(root: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        bed, stage = Bed(MemoryStore(), place), Stage(plan(*chain("a", "b")))
+        either(bed, stage)
+        either(bed, stage)
+        (note,) = Path(place, "unchanged").iterdir()
+        note.write_bytes(note.read_bytes()[:-1])
+        assert read_note(bed.world(scripted({})), "", LINE) is None
+        assert either(bed, stage)[1] is False
+        assert either(bed, stage)[1] is True
+
+
+# --- with files ----------------------------------------------------------------------------------
+
+
+class Shop:
+    """A project directory with commands that read and write files, and the runs of its plan."""
+
+    def __init__(self, root: str, now: int) -> None:
+        self.bed = Bed(MemoryStore(), root)
+        self.bed.clock = FakeClock(now, tick=1)
+        self.root = Path(root, "project")
+        self.root.mkdir()
+        self.bed.root = str(self.root)
+        self.edits = itertools.count()
+        for name in ("tool.sh", "src/a.txt", "src/deep/b.txt", "src/c.md"):
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"first {name}")
+
+    def executor(self) -> ScriptedExecutor:
+        root = str(self.root)
+        return ScriptedExecutor(self.make, identity=lambda step: shell_identity(step, root))
+
+    def world(self) -> World:
+        home = self.root / ".holdfast"
+        return replace(self.bed.world(self.executor()), home=str(home))
+
+    def make(self, job: Job) -> Candidate:
+        """What a step writes is a function of all that it may read."""
+        read = [path for path in self.files() if not path.startswith("out")]
+        whole = hashlib.sha256(repr([(p, Path(job.root, p).read_bytes()) for p in read]).encode())
+        for path in job.step.produces:
+            place = Path(job.folder, path)
+            if path == "out/tree":
+                (place / "deep").mkdir(parents=True, exist_ok=True)
+                (place / "one").write_text("one")
+                place = place / "deep" / "two"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(f"{job.step.id} {whole.hexdigest()}")
+        if not job.step.produces:
+            return Candidate("bytes", whole.hexdigest().encode())
+        return collect(job.folder, job.step.produces)
+
+    def files(self) -> list[str]:
+        found = (path for path in self.root.rglob("*") if path.is_file())
+        names = (str(path.relative_to(self.root)) for path in found)
+        return sorted(name for name in names if not name.startswith(".holdfast"))
+
+    def run(self) -> tuple[State, bool]:
+        """One run, the short way if that is certain, after a look at what every step would do."""
+        stage = Stage(PROJECT)
+        foreseen = ahead(self.bed, stage, self.executor())
+        found = repeat_run(self.world(), PROJECT, LINE, PLAIN, dict)
+        if found is None:
+            return drive(lambda: start_run(self.world(), PROJECT, LINE, PLAIN)), False
+        work = {s: o for s, o in foreseen.outlooks.items() if o.is_work or o.is_edited}
+        assert work == {}, "the short way overlooked this"
+        return found.state(), True
+
+    def write(self, name: str, text: str) -> None:
+        """Write until the file system's clock has moved on: only then it can tell a change."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = path.stat().st_ctime_ns if path.exists() else 0
+        path.write_text(text)
+        while path.stat().st_ctime_ns == before:
+            path.write_text(text)
+
+
+PROJECT = Plan(
+    LINE,
+    {
+        one.id: one
+        for one in (
+            Step(StepId("made"), run=("./tool.sh", "maybe.txt"), produces=("out/made.txt",)),
+            Step(
+                StepId("all"),
+                shell="cat src/a.txt > out/all.txt",
+                inputs=(Input("src/**/*.txt"), Input("conf", optional=True)),
+                produces=("out/all.txt",),
+                needs=(Need(StepId("made")),),
+            ),
+            Step(StepId("tree"), run=("build",), produces=("out/tree",), inputs=(Input("src"),)),
+            Step(StepId("said"), run=("echo",), env=("HOLDFAST_LAW",)),
+        )
+    },
+)
+
+
+def changed(name: str) -> Callable[[Shop], None]:
+    return lambda shop: shop.write(name, f"edit {next(shop.edits):09}")
+
+
+def in_disguise(shop: Shop) -> None:
+    """Other content of the same size under the same time of change."""
+    path = shop.root / "src/a.txt"
+    if path.exists():
+        before = path.stat()
+        shop.write("src/a.txt", path.read_text()[::-1])
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def removed(name: str) -> Callable[[Shop], None]:
+    def remove(shop: Shop) -> None:
+        path = shop.root / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+    return remove
+
+
+def a_program(shop: Shop) -> None:
+    path = shop.root / "tool.sh"
+    if path.exists():
+        path.chmod(0o755 if path.stat().st_mode & 0o100 == 0 else 0o644)
+
+
+def environment(shop: Shop) -> None:
+    os.environ["HOLDFAST_LAW"] = str(next(shop.edits))
+
+
+EDITS: dict[str, Callable[[Shop], None]] = {
+    "nothing": lambda _: None,
+    "input": changed("src/a.txt"),
+    "deep input": changed("src/deep/b.txt"),
+    "new input": changed("src/deep/new.txt"),
+    "no input": changed("src/c.md"),
+    "optional input": changed("conf"),
+    "script": changed("tool.sh"),
+    "a word becomes a file": changed("maybe.txt"),
+    "a command becomes a file": changed("build"),
+    "ignored": lambda shop: shop.write("src/.gitignore", f"new.txt\n# {next(shop.edits)}\n"),
+    "elsewhere": changed("notes/unrelated.txt"),
+    "output": changed("out/made.txt"),
+    "output of several": changed("out/tree/deep/two"),
+    "more output": changed("out/tree/three"),
+    "input removed": removed("src/deep/new.txt"),
+    "word removed": removed("maybe.txt"),
+    "output removed": removed("out/all.txt"),
+    "outputs removed": removed("out"),
+    "in disguise": in_disguise,
+    "mode": a_program,
+    "environment": environment,
+}
+TOMORROW = 24 * 3600 * 1000
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_LAW", "first")
+
+
+@pytest.mark.req("R54")
+@settings(max_examples=20, deadline=None, suppress_health_check=slow)
+@given(edits=st.lists(st.sampled_from(sorted(EDITS)), min_size=1, max_size=6))
+def test_no_change_on_disk_is_overlooked(root: str, edits: list[str]) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        shop = Shop(place, time.time_ns() // 1_000_000 + TOMORROW)
+        for edit in ("nothing", "nothing", *edits):
+            EDITS[edit](shop)
+            shop.run()
+            state, _ = shop.run()
+            if state.status != "completed":  # an input is gone, or an edit was refused
+                continue
+            _, short = shop.run()
+            assert short or state.counts["done"], "nothing was touched since everything stood"
+        assert audit(shop.bed.store).problems == ()
+
+
+@pytest.mark.req("R54")
+@pytest.mark.parametrize("edit", [name for name in EDITS if name not in {"nothing", "elsewhere"}])
+def test_each_kind_of_change_is_seen(root: str, edit: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        shop = Shop(place, time.time_ns() // 1_000_000 + TOMORROW)
+        for name in ("src/deep/new.txt", "maybe.txt"):
+            shop.write(name, "there")
+        assert [shop.run()[1] for _ in range(3)] == [False, False, True]
+        EDITS[edit](shop)
+        assert shop.run()[1] is False
+
+
+@pytest.mark.req("R54")
+def test_what_happens_elsewhere_does_not_matter(root: str) -> None:
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        shop = Shop(place, time.time_ns() // 1_000_000 + TOMORROW)
+        assert [shop.run()[1] for _ in range(3)] == [False, False, True]
+        EDITS["elsewhere"](shop)
+        assert shop.run()[1] is True
+
+
+@pytest.mark.req("R54")
+def test_files_that_are_too_young_are_not_trusted(root: str) -> None:
+    """By a clock that stands where the files were written, nothing is ever old enough."""
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        shop = Shop(place, time.time_ns() // 1_000_000)
+        assert [shop.run()[1] for _ in range(3)] == [False, False, False]
