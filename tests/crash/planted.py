@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "holdfast"
-PATIENCE = 900
+PATIENCE = 1800
 D01 = "tests/crash/test_kill_sweep.py::test_killed_at_any_call_of_any_thread"
 POWER = "tests/crash/test_power.py::test_nothing_told_is_lost_with_the_power"
 SHORT = "tests/crash/test_bad_disk.py"
