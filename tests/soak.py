@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.report import Table, kind_of, under_way
+from tests.crash.report import Table, begin, kind_of, under_way
 
 PLACE = Path(".soak")
 EVERY = 30.0  # seconds between two looks at what is under way
@@ -71,6 +71,7 @@ class Soak:
         threading.Thread(target=work, daemon=True).start()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
+        begin()
         self._doing = (nodeid, time.monotonic())
 
     def _note(self) -> None:

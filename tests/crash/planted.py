@@ -90,6 +90,11 @@ BUGS = (
                 "            else:\n                self._contents.put(content)\n",
                 "",
             ),
+            Edit(
+                "engine/attempt.py",
+                "        if len(content) > SMALL:\n            return self._world.store.put(content)\n",
+                "",
+            ),
         ),
         D01,
         "is missing",
