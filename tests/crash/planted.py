@@ -146,15 +146,15 @@ BUGS = (
         "DID NOT RAISE",
     ),
     Bug(
-        "an attempt may be accepted twice",
+        "a step may be accepted twice in a run",
         (
             Edit(
                 "store/migrate.py",
-                "CREATE UNIQUE INDEX artifact_once",
-                "CREATE INDEX artifact_once",
+                "CREATE UNIQUE INDEX artifact_once ON artifact(maker, step)\n",
+                "CREATE INDEX artifact_once ON artifact(maker, step)\n",
             ),
         ),
-        f"{STORE} -k an_attempt_is_accepted_once",
+        f"{STORE} -k a_step_of_a_run_is_accepted_once",
         "DID NOT RAISE",
     ),
     Bug(
@@ -237,8 +237,8 @@ BUGS = (
         (
             Edit(
                 "engine/runs.py",
-                "recorded = {edit_of(state.run, event) for event in _events(world, state.run)}",
-                "recorded: set[str] = set()",
+                "frozenset(edit_of(state.run, event) for event in _events(world, state.run))",
+                "frozenset()",
             ),
         ),
         "tests/crash/test_recovery.py::test_killed_while_outputs_are_written_again_from_the_store",
