@@ -5,19 +5,22 @@ A soak test that hands in nothing has a line all the same: its result is its onl
 """
 
 import os
+import re
 import shutil
 import threading
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.crash.report import Table, kind_of, under_way
+from tests.crash.report import Table, begin, kind_of, under_way
 
 PLACE = Path(".soak")
 EVERY = 30.0  # seconds between two looks at what is under way
 _PROPERTY = "sweep"
+_EXAMPLES = re.compile(r"(\d+) passing, (\d+) failing")
 
 
 def is_soak(config: pytest.Config) -> bool:
@@ -68,6 +71,7 @@ class Soak:
         threading.Thread(target=work, daemon=True).start()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
+        begin()
         self._doing = (nodeid, time.monotonic())
 
     def _note(self) -> None:
@@ -88,6 +92,18 @@ class Soak:
                     terminal.write_line(f"… {place.read_text()}")
 
     # What was found.
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """A law has no report of its own, but Hypothesis counts its examples."""
+        report = yield
+        counts = _EXAMPLES.findall(getattr(item, "hypothesis_statistics", ""))
+        if report.when == "call" and counts:
+            tried = sum(int(passed) + int(failed) for passed, failed in counts)
+            report.user_properties.append(("examples", tried))
+        return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         properties = dict(report.user_properties)
@@ -139,13 +155,14 @@ def _sweeps(report: pytest.TestReport) -> list[dict[str, Any]]:
 def _plain(report: pytest.TestReport, kind: str) -> dict[str, Any]:
     """The line of a soak test that handed in nothing."""
     failed = report.outcome == "failed"
+    tried = dict(report.user_properties).get("examples", 1)
     return {
         "kind": kind,
         "name": report.nodeid.partition("::")[2].partition("[")[0],
-        "tried": 1,
+        "tried": tried,
         "fired": 0,
         "kept": 0,
         "work": 0,
-        "outcomes": {report.outcome: 1},
+        "outcomes": {report.outcome: tried},
         "violations": [f"{report.nodeid} failed"] if failed else [],
     }

@@ -79,6 +79,11 @@ def shown(outcomes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()))
 
 
+def begin() -> None:
+    """Another test begins: what came before it is not under way any more."""
+    _live.clear()
+
+
 def under_way() -> list[Report]:
     """The reports of this process that something was written into."""
     return sorted((r for r in _live if r.tried or r.total), key=lambda report: report.name)

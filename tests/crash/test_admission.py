@@ -34,7 +34,9 @@ def admit(
             case.violated("the third call under the key did something")
         case.close()
 
-    each(kill, spread(calls, sample or len(calls), seed=12))
+    numbers = spread(calls, sample or len(calls), seed=12)
+    report.total = len(numbers)
+    each(kill, numbers)
 
 
 @pytest.mark.req("D12", "R74", "I1")

@@ -1,12 +1,13 @@
 """Killed at any changing call of `gc` or `purge`, the store is whole and what stood still stands."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 import pytest
 
-from tests.crash.faults import KILLED, Scene, Shim, each, lay, spread, unsound
+from tests.crash.faults import KILLED, Report, Scene, Shim, each, lay, spread, unsound
 
 GC = ("gc", "--keep", "0s", "--yes")
 SAMPLE = 14
@@ -26,48 +27,59 @@ def old(tmp_path: Path) -> Scene:
     return scene
 
 
-def sweep(scene: Scene, words: tuple[str, ...], numbers: list[int], shim: Shim) -> list[str]:
-    """Kill a command at each of these calls; what was wrong afterwards."""
-    wrong: list[str] = []
-    fired: list[int] = []
+def kill_at(
+    scene: Scene, words: tuple[str, ...], numbers: list[int], shim: Shim, report: Report
+) -> None:
+    """Kill a command at each of these calls, then give it again."""
+    report.total = len(numbers)
 
     def kill(number: int) -> None:
         case = scene.copied(str(number))
         answer = case.call(*words, fault=shim.fault(number))
-        if answer.code == KILLED:
-            fired.append(number)
-        wrong.extend(f"call {number}: {problem}" for problem in unsound(case.store))
+        wrong = [*unsound(case.store)]
         again = case.call(*words)
         if again.code not in {0, 2}:
-            wrong.append(f"call {number}: again ended with {again.code}: {again.err}")
-        wrong.extend(f"call {number}, again: {problem}" for problem in unsound(case.store))
+            wrong.append(f"again ended with {again.code}: {again.err}")
+        wrong += [f"again: {problem}" for problem in unsound(case.store)]
         rebuilt = case.call("rebuild", "--json")
         if '"changed": false' not in rebuilt.out:
-            wrong.append(f"call {number}: another index: {rebuilt.out}{rebuilt.err}")
+            wrong.append(f"another index: {rebuilt.out}{rebuilt.err}")
+        with report.lock:
+            report.tried += 1
+            report.fired += answer.code == KILLED
+            report.kept += len(case.journal().steps)
+            report.work += 1
+            report.violations += [f"{report.name}: call {number}: {what}" for what in wrong]
         if not wrong:
             case.remove()
 
     each(kill, numbers)
-    assert len(fired) >= len(numbers) - 2
-    return wrong
 
 
 @pytest.mark.req("R187")
-def test_gc_killed_at_any_call(old: Scene, shim: Shim) -> None:
+def test_gc_killed_at_any_call(old: Scene, shim: Shim, settle: Callable[[Report], None]) -> None:
     calls = shim.count(old.copied("count"), *GC)
-    assert sweep(old, GC, spread(calls, SAMPLE, seed=3), shim) == []
+    report = Report("gc killed", "kill")
+    kill_at(old, GC, spread(calls, SAMPLE, seed=3), shim, report)
+    settle(report)
+    assert report.fired >= report.tried - 2
 
 
 @pytest.mark.soak("kill")
 @pytest.mark.req("R187")
-def test_gc_killed_at_every_call(old: Scene, shim: Shim) -> None:
+def test_gc_killed_at_every_call(old: Scene, shim: Shim, settle: Callable[[Report], None]) -> None:
     calls = shim.count(old.copied("count"), *GC)
-    assert sweep(old, GC, list(range(1, len(calls) + 1)), shim) == []
+    report = Report("gc killed at every call")
+    kill_at(old, GC, list(range(1, len(calls) + 1)), shim, report)
+    settle(report)
 
 
 @pytest.mark.soak("kill")
-def test_purge_killed_at_every_call(old: Scene, shim: Shim) -> None:
-    facts = old.journal().results()
-    words = ("purge", min(facts.values()), "--because", "x", "--yes")
+def test_purge_killed_at_every_call(
+    old: Scene, shim: Shim, settle: Callable[[Report], None]
+) -> None:
+    words = ("purge", min(old.journal().results().values()), "--because", "x", "--yes")
     calls = shim.count(old.copied("count"), *words)
-    assert sweep(old, words, list(range(1, len(calls) + 1)), shim) == []
+    report = Report("purge killed at every call")
+    kill_at(old, words, list(range(1, len(calls) + 1)), shim, report)
+    settle(report)

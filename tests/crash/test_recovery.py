@@ -97,12 +97,15 @@ def test_killed_in_recovery_and_in_the_recovery_of_that(
 
 @pytest.mark.soak("recovery")
 @pytest.mark.req("D11", "R74", "I1", "I2", "I7", "I9")
-@pytest.mark.parametrize("which", [0, 1, 2])
-@pytest.mark.parametrize("plan, sample", [("small", None), ("reference", 40)])
+@pytest.mark.parametrize(
+    "plan, which, sample",
+    [("small", 0, 120), ("small", 1, None), ("small", 2, 120)]
+    + [("reference", which, 40) for which in range(3)],
+)
 def test_killed_at_every_call_of_recovery(
     plan: str,
-    sample: int | None,
     which: int,
+    sample: int | None,
     tmp_path: Path,
     shim: Shim,
     reference: Callable[[str], Reference],
@@ -137,7 +140,9 @@ def restore(
         case.recovered()
         case.close()
 
-    each(kill, sorted({*numbers_of(calls, sample), *after_placing(calls)}))
+    numbers = sorted({*numbers_of(calls, sample), *after_placing(calls)})
+    report.total = len(numbers)
+    each(kill, numbers)
 
 
 def after_placing(calls: Sequence[str]) -> list[int]:
