@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.faults import Reference, Report, lay
-from tests.crash.power import Outage, chosen, edits_of, recorded
+from tests.crash.power import Outage, chosen, edit_of, recorded
 from tests.crash.power_disk import ENDS, Draw, moments
 
 RUN = ("run", "-j", "2")
@@ -22,7 +22,7 @@ def outage_of(strace: str, folder: Path, name: str) -> Outage:
     scene = lay(folder)
     recording = recorded(strace, scene, *RUN)
     assert recording.answer.code == 0, recording.answer.err
-    return Outage(recording, edits_of(recording, scene.root), Report(name))
+    return Outage(recording, (edit_of(recording.before, scene.root),), Report(name))
 
 
 @pytest.mark.req("D02", "D21", "I1", "I5", "I6", "I7")
