@@ -25,9 +25,11 @@ from holdfast.store.sqlite import SqliteStore
 from holdfast.wire import Wishes, world_for
 from tests.crash.faults import Answer
 from tests.crash.power_disk import Cut, lay_out
+from tests.crash.power_disk import State as Disk
 
 RUN = re.compile(r"\br-[0-9a-f]{8}\b")
 ENDED = re.compile(r"^(r-[0-9a-f]{8}) completed .*\n", re.MULTILINE)
+SHARD = re.compile(r"\.holdfast/blobs/[0-9a-f]{2}")
 KEPT = re.compile(r"\bholdfast show ([0-9a-f]{12})\b.*\n")
 
 
@@ -67,6 +69,15 @@ def part_of(state: Mapping[str, tuple[int, bytes | None]], *paths: str) -> dict[
     }
 
 
+def without_shards(state: Disk) -> Disk:
+    """Without the directories for contents that are empty: a store makes them when it needs them.
+
+    There are 256 of them, and each costs as much as a file. The real command gets them all.
+    """
+    used = {path.rpartition("/")[0] for path in state}
+    return {path: file for path, file in state.items() if path in used or not SHARD.fullmatch(path)}
+
+
 class Checker:
     """Lays states out in one directory, one after the other, and says what is wrong with each."""
 
@@ -77,7 +88,7 @@ class Checker:
     def check(self, cut: Cut) -> tuple[str, list[str]]:
         """How far the store was, and every violation."""
         root = self._place / "project"
-        lay_out(cut.state, root)
+        lay_out(without_shards(cut.state), root)
         try:
             return self._looked(root, told_by(cut.told))
         except HoldfastError as error:

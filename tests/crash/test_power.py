@@ -35,7 +35,7 @@ def test_nothing_told_is_lost_with_the_power(
     outage = outage_of(strace, tmp_path / "recorded", "D02 power")
     some = chosen(outage.recording, 260, seed=2)
     outage.sweep(lambda number: some.get(number, ()))
-    few = chosen(outage.recording, 3, seed=3)
+    few = chosen(outage.recording, 2, seed=3)
     outage.resume(lambda number: few.get(number, ()), tmp_path / "resumed", reference("reference"))
     settle(outage.report)
     assert len(outage.seen) > 250

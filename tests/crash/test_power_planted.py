@@ -166,5 +166,5 @@ def test_a_store_that_never_syncs_is_found_out(tmp_path: Path, strace: str) -> N
 @pytest.mark.req("D02", "D21")
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 def test_every_planted_fault_is_found(planted: Planted, tmp_path: Path, strace: str) -> None:
-    outage = sweep(planted, "reference", 400, strace, tmp_path, ("run", "-j", "2"))
+    outage = sweep(planted, "reference", 250, strace, tmp_path, ("run", "-j", "2"))
     assert is_found(outage, planted), outage.report.line()
