@@ -50,36 +50,44 @@ def finished(folder: Path) -> Scene:
 
 @pytest.mark.soak
 @pytest.mark.req("D02", "D21", "I5", "I6", "I7")
-def test_the_power_goes_while_an_edit_is_undone(tmp_path: Path, strace: str) -> None:
+def test_the_power_goes_while_an_edit_is_undone(
+    tmp_path: Path, strace: str, sweep: Callable[[Report], None]
+) -> None:
     scene = finished(tmp_path)
     before = tree_of(scene.root)
     outage = swept(strace, scene, "undo", "edit")
     edit = edit_of(before, scene.root)
     assert edit.old != edit.new
     outage.edits = (edit,)
-    again(outage)
+    again(outage, sweep)
 
 
 @pytest.mark.soak
 @pytest.mark.req("D02", "I1", "I5", "I6")
-def test_the_power_goes_while_a_person_amends(tmp_path: Path, strace: str) -> None:
+def test_the_power_goes_while_a_person_amends(
+    tmp_path: Path, strace: str, sweep: Callable[[Report], None]
+) -> None:
     scene = finished(tmp_path)
     (scene.root / "mine.txt").write_text("mine\n" * 8000)
-    again(swept(strace, scene, "amend", "large", "mine.txt"))
+    again(swept(strace, scene, "amend", "large", "mine.txt"), sweep)
 
 
 @pytest.mark.soak
 @pytest.mark.req("D02", "I5", "I6")
-def test_what_was_purged_stays_away(tmp_path: Path, strace: str) -> None:
+def test_what_was_purged_stays_away(
+    tmp_path: Path, strace: str, sweep: Callable[[Report], None]
+) -> None:
     scene = finished(tmp_path)
     digest = scene.journal().results()["large"]
     outage = swept(strace, scene, "purge", digest, "--because", "it holds a secret", "--yes")
-    again(outage)
+    again(outage, sweep)
 
 
 @pytest.mark.soak
 @pytest.mark.req("D02", "I5", "I6")
-def test_the_power_goes_while_old_runs_are_collected(tmp_path: Path, strace: str) -> None:
+def test_the_power_goes_while_old_runs_are_collected(
+    tmp_path: Path, strace: str, sweep: Callable[[Report], None]
+) -> None:
     scene = finished(tmp_path)
     (scene.root / "words.txt").write_text("other words\n")
     assert scene.call("run", "-j", "2", "--force").code == 0
@@ -88,7 +96,7 @@ def test_the_power_goes_while_old_runs_are_collected(tmp_path: Path, strace: str
     database.close()
     for path in scene.store.glob("blobs/??/*"):
         os.utime(path, (0, 0))
-    again(swept(strace, scene, "gc", "--keep", "0s", "--yes"))
+    again(swept(strace, scene, "gc", "--keep", "0s", "--yes"), sweep)
 
 
 def swept(strace: str, scene: Scene, *words: str) -> Outage:
@@ -97,11 +105,11 @@ def swept(strace: str, scene: Scene, *words: str) -> Outage:
     return Outage(recording, (), Report(f"D02 power, {words[0]}"))
 
 
-def again(outage: Outage) -> None:
+def again(outage: Outage, sweep: Callable[[Report], None]) -> None:
     """Every moment, every end, and three throws of the dice."""
     outage.sweep(lambda _: EVERY)
     report = outage.report
-    print(report.line())
+    sweep(report)
     assert report.violations == []
     assert 0 < report.fired <= report.tried
     assert report.outcomes["run"] == report.tried > moments(outage.recording)
