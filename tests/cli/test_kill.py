@@ -1,5 +1,6 @@
 """kill -9: nothing finished runs again, nothing is left running, and one engine holds a line."""
 
+import json
 import re
 import shutil
 import signal
@@ -225,3 +226,16 @@ def test_a_store_whose_making_was_cut_off_counts_as_none(project: Project) -> No
     assert "first time" in project.ok("plan").out
     assert project.run().code == 0
     assert project.ran() == ["s"]
+
+
+@pytest.mark.req("D02")
+def test_the_private_directories_of_an_ended_run_do_not_come_back_for_good(
+    project: Project,
+) -> None:
+    """What was removed last before the power went is there again, and its run has ended."""
+    project.plan({"a": {"shell": "echo a"}})
+    run = json.loads(project.ok("run", "--json").out)["run"]
+    room = project.store / "scratch" / run / "a.1"
+    room.mkdir(parents=True)
+    project.ok("run", "--force")
+    assert not room.exists()

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.crash.faults import Case, Reference, Report, Scene
 from tests.crash.power_check import Checker, Edit, part_of, told_by
@@ -66,9 +67,11 @@ class Outage:
             case.close()
 
 
-def recorded(strace: str, scene: Scene, *words: str, fault: Iterable[str] = ()) -> Recording:
+def recorded(
+    strace: str, scene: Scene, *words: str, env: Mapping[str, str] = MappingProxyType({})
+) -> Recording:
     """Record a command, and make sure that what is replayed is what happened."""
-    recording = record(strace, scene, *words, fault=tuple(fault))
+    recording = record(strace, scene, *words, env=env)
     disk = Disk(recording.before)
     for op in recording.ops:
         disk.follow(op)
@@ -79,9 +82,9 @@ def recorded(strace: str, scene: Scene, *words: str, fault: Iterable[str] = ()) 
     return recording
 
 
-def edits_of(recording: Recording, root: Path) -> tuple[Edit, ...]:
+def edit_of(before: Mapping[str, tuple[int, bytes | None]], root: Path) -> Edit:
     """The edit of the reference plan, by what was there before and what is there now."""
-    return (Edit(part_of(recording.before, *EDITED), part_of(tree_of(root), *EDITED)),)
+    return Edit(part_of(before, *EDITED), part_of(tree_of(root), *EDITED))
 
 
 def is_shard(op: Op) -> bool:

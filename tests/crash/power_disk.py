@@ -24,6 +24,7 @@ from tests.crash.faults import Answer
 from tests.crash.power_trace import APPEND, Op, Recording
 
 SECTOR = 512
+LONG_AGO = 1_000_000_000
 ROOT = 0
 
 
@@ -389,3 +390,4 @@ def lay_out(state: State, root: Path) -> None:
             with open(handle, "wb") as file:
                 file.write(content)
             os.chmod(place, mode)
+            os.utime(place, (LONG_AGO, LONG_AGO))  # nothing was written since the power went

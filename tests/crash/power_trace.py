@@ -9,7 +9,7 @@ replayed project with the real one would show any other.
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -56,15 +56,15 @@ class Recording(NamedTuple):
     answer: Answer
 
 
-def record(strace: str, scene: Scene, *words: str, fault: Sequence[str] = ()) -> Recording:
-    """Run one command to its end under `strace`; `fault` are more words for it."""
+def record(strace: str, scene: Scene, *words: str, env: Mapping[str, str]) -> Recording:
+    """Run one command to its end under `strace`, with more in its environment."""
     log = scene.folder / "trace.txt"
     unseen = (f"inject={call}:error=ENOSYS" for call in _UNSEEN)
-    rules = (f"trace={','.join(_CALLS)}", *unseen, *fault)
+    rules = (f"trace={','.join(_CALLS)}", *unseen)
     words_ = [word for rule in rules for word in ("-e", rule)]
     before = tree_of(scene.root)
     trace = (strace, "-f", "-xx", "-y", "-qq", "-s", "200000", "-o", str(log), *words_)
-    answer = scene.call(*words, fault=Fault("recorded", trace))
+    answer = scene.call(*words, fault=Fault("recorded", trace, env))
     with open(log, encoding="ascii") as lines:
         ops = tuple(sorted(_Reader(scene).ops(lines), key=lambda op: op.line))
     log.unlink()

@@ -267,3 +267,23 @@ def test_events_cannot_be_changed_in_the_database(place: str) -> None:
         store.commit(ONE)
         with pytest.raises(apsw.ConstraintError, match="events never change"):
             store._database._writer.execute("UPDATE event SET at = 0")
+
+
+@pytest.mark.req("D02")
+@pytest.mark.parametrize("left", [b"", b"\0\0"])
+def test_a_store_whose_making_lost_its_power_ignores_itself_too(place: str, left: bytes) -> None:
+    """A file that was not synced can come back empty or as zeros; it would stay so for ever."""
+    os.makedirs(f"{place}/blobs")
+    for name in (".gitignore", "blobs/CACHEDIR.TAG"):
+        Path(place, name).write_bytes(left)
+    SqliteStore.open(place, create=True).close()
+    made = files_below(place)
+    assert made[".gitignore"] == b"*\n"
+    assert made["blobs/CACHEDIR.TAG"].startswith(b"Signature: 8a477f597d28d172789f06886806bc55")
+
+
+def test_what_a_person_wrote_there_stays(place: str) -> None:
+    os.makedirs(place)
+    Path(place, ".gitignore").write_bytes(b"!keep\n")
+    SqliteStore.open(place, create=True).close()
+    assert files_below(place)[".gitignore"] == b"!keep\n"

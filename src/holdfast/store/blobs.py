@@ -156,6 +156,13 @@ class BlobFiles:
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(self._root, "quarantine", digest))
 
+    def sync_removed(self, digests: Iterable[Digest]) -> None:
+        """Let these files stay away, also after a power cut; before that nobody may forget them."""
+        places = {os.path.dirname(self._path(digest)) for digest in digests}
+        for place in sorted({*places, os.path.join(self._root, "quarantine")}):
+            with contextlib.suppress(FileNotFoundError):
+                self._sync_directory(place)
+
     def mark(self, digests: Iterable[Digest], words: str) -> None:
         """Write down, durably, that files are about to be removed for good, and on whose word."""
         folder = os.path.join(self._root, "purging")

@@ -143,6 +143,7 @@ class Contents:
         for digest in digests:
             self._files.forget(digest)
             self._files.forget_damaged(digest)
+        self._files.sync_removed(digests)
         self._files.unmark(digests)
 
     def drop_marked(self) -> None:

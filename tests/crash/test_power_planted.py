@@ -1,0 +1,178 @@
+"""Faults that only a power cut shows, planted one by one in a copy of the package: the sweep finds each."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import holdfast
+from tests.crash.faults import Report, lay
+from tests.crash.power import Outage, chosen, edit_of, recorded
+
+Replaced = tuple[str, str, str]  # file, what stands there, what is planted
+
+
+class Planted(NamedTuple):
+    """One mistake, and a part of what is said about it."""
+
+    name: str
+    replaced: tuple[Replaced, ...]
+    shows: str
+
+
+NO_FSYNC_OF_A_BLOB = (
+    "store/blobs.py",
+    "                    self._sync(handle)\n                finally",
+    "                    pass\n                finally",
+)
+NO_FSYNC_OF_ITS_DIRECTORY = (
+    "store/blobs.py",
+    "            os.rename(temp, path)\n        self._sync_directory(os.path.dirname(path))",
+    "            os.rename(temp, path)",
+)
+BLOBS_AFTER_ROWS = (
+    (
+        "store/sqlite.py",
+        "        texts, small = self._prepared(batch)\n        self._names.write(lambda",
+        (
+            "        texts, small = self._prepared(replace(batch, blobs=[b for b in batch.blobs"
+            " if len(b[1]) <= SMALL]))\n        self._names.write(lambda"
+        ),
+    ),
+    (
+        "store/sqlite.py",
+        "batch, texts, small))\n\n    def open_run",
+        "batch, texts, small))\n        self._prepared(batch)\n\n    def open_run",
+    ),
+    ("store/sqlite.py", "import contextlib", "import contextlib\nfrom dataclasses import replace"),
+    ("engine/attempt.py", "if len(content) > SMALL:", "if False:"),
+)
+ACK_BEFORE_COMMIT = (
+    "engine/loop.py",
+    "        future = self._writer.call(self._world.store.commit, batch)",
+    (
+        "        self._world.on_events(pending.events)\n"
+        "        future = self._writer.call(self._world.store.commit, batch)"
+    ),
+)
+KEPT_BEFORE_STORED = (
+    "engine/loop.py",
+    "        self._pending.words += words\n",
+    "        [self._world.remind(line) for line in words]\n",
+)
+OUTPUTS_UNSYNCED = (
+    "engine/attempt.py",
+    "                self._outputs.secure(entries)",
+    "                pass",
+)
+NO_FSYNC_OF_IMAGES = (
+    "edits/tree.py",
+    "        os.fchmod(descriptor, mode)\n        sync(descriptor)",
+    "        os.fchmod(descriptor, mode)",
+)
+NO_HOME_FOR_JOURNALS = (
+    "edits/journal.py",
+    "            sync_directory(os.path.dirname(os.path.abspath(place)))",
+    "            pass",
+)
+NO_FSYNC_AFTER_RENAME = (
+    "edits/apply.py",
+    "            _remove(parent, name)\n        sync(parent)",
+    "            _remove(parent, name)",
+)
+NO_JOURNAL_NAME = (
+    "edits/journal.py",
+    (
+        "            os.rename(_UNFINISHED, _JOURNAL, src_dir_fd=directory, dst_dir_fd=directory)\n"
+        "            sync(directory)\n        sync_directory(os.path.dirname(place))"
+    ),
+    "            os.rename(_UNFINISHED, _JOURNAL, src_dir_fd=directory, dst_dir_fd=directory)",
+)
+
+
+def synchronous(how: str) -> Replaced:
+    return ("store/database.py", '"synchronous", "FULL"', f'"synchronous", "{how}"')
+
+
+PLANTED = (
+    Planted("no fsync of a blob", (NO_FSYNC_OF_A_BLOB,), "content"),
+    Planted("no fsync of a blob's directory", (NO_FSYNC_OF_ITS_DIRECTORY,), "is missing"),
+    Planted("row before blob", BLOBS_AFTER_ROWS, "is missing"),
+    Planted("synchronous off", (synchronous("OFF"),), "told"),
+    Planted("synchronous normal", (synchronous("NORMAL"),), "not in the"),
+    Planted("told before commit", (ACK_BEFORE_COMMIT,), "told as accepted"),
+    Planted("kept before stored", (KEPT_BEFORE_STORED,), "told as kept"),
+    Planted("no fsync of a step's own outputs", (OUTPUTS_UNSYNCED,), "its files are others"),
+    Planted("edit: no fsync of images and files", (NO_FSYNC_OF_IMAGES,), ""),
+    Planted("edit: no fsync of the place of journals", (NO_HOME_FOR_JOURNALS,), "neither done nor"),
+    Planted("edit: no fsync of the journal's names", (NO_JOURNAL_NAME,), "neither done nor"),
+    Planted("edit: no fsync after rename", (NO_FSYNC_AFTER_RENAME,), "neither done nor"),
+)
+
+
+def copy_with(planted: Sequence[Replaced], folder: Path) -> dict[str, str]:
+    """A copy of the package with something else in it; how a command finds that one."""
+    package = folder / "holdfast"
+    shutil.copytree(Path(holdfast.__file__).parent, package)
+    for file, stands, instead in planted:
+        place = package / file
+        text = place.read_text()
+        assert text.count(stands) == 1, f"'{stands}' is not in '{file}'"
+        place.write_text(text.replace(stands, instead))
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    found = subprocess.run(
+        [sys.executable, "-c", "import holdfast; print(holdfast.__file__)"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(found.stdout.strip()).parent == package
+    return {"PYTHONPATH": str(folder)}
+
+
+def look_for(planted: Planted, plan: str, size: int, strace: str, folder: Path) -> Outage:
+    env = copy_with(planted.replaced, folder / "copy")
+    scene = lay(folder / "recorded", plan)
+    recording = recorded(strace, scene, "run", "-j", "2", env=env)
+    assert recording.answer.code == 0, recording.answer.err
+    edits = (edit_of(recording.before, scene.root),) if plan == "reference" else ()
+    outage = Outage(recording, edits, Report(planted.name))
+    some = chosen(recording, size, seed=7)
+    outage.sweep(lambda number: some.get(number, ()))
+    return outage
+
+
+def found(outage: Outage, planted: Planted) -> Report:
+    """Whether it was found, as a report of its own: its violations are what is wanted."""
+    shown = any(planted.shows in violation for violation in outage.report.violations)
+    report = Report(f"power: {planted.name}", "planted", tried=len(outage.seen))
+    report.fired, report.outcomes["states that show it"] = 1, len(outage.broken)
+    report.violations += [] if shown else [f"{planted.name}: nobody saw it"]
+    return report
+
+
+@pytest.mark.req("D02")
+def test_a_store_that_never_syncs_is_found_out(
+    tmp_path: Path, strace: str, sweep: Callable[[Report], None]
+) -> None:
+    planted = PLANTED[3]
+    report = found(look_for(planted, "tiny", 60, strace, tmp_path), planted)
+    sweep(report)
+    assert report.violations == []
+
+
+@pytest.mark.soak
+@pytest.mark.req("D02", "D21")
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_every_planted_fault_is_found(
+    planted: Planted, tmp_path: Path, strace: str, sweep: Callable[[Report], None]
+) -> None:
+    report = found(look_for(planted, "reference", 250, strace, tmp_path), planted)
+    sweep(report)
+    assert report.violations == []
