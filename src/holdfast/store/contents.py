@@ -71,10 +71,10 @@ class Contents:
         if not found:
             yield from self._file_chunks(digest)
             return
-        content = cast("bytes", found[0][0])
-        if digest_bytes(content) != digest:
+        content = found[0][0]
+        if not isinstance(content, bytes) or digest_bytes(content) != digest:
             if not self._database.readonly:
-                self._files.quarantine(digest, content)
+                self._files.quarantine(digest, content if isinstance(content, bytes) else b"")
                 self._write("DELETE FROM blob WHERE digest = ?", (raw(digest),))
             raise damaged(digest)
         yield content

@@ -120,7 +120,7 @@ class Database:
                     if self._writer.in_transaction:
                         cursor.execute("ROLLBACK")
                     raise
-            except (apsw.Error, UnicodeEncodeError) as error:
+            except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
             return result
 
@@ -144,7 +144,7 @@ class Database:
             self.check_usable()
             try:
                 return self._read_cursor.execute(statement, values).fetchall()
-            except (apsw.Error, UnicodeEncodeError) as error:
+            except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
 
     def rows_many(self, statement: str, values: Sequence[Sequence[Value]]) -> list[Row]:
@@ -153,7 +153,7 @@ class Database:
             self.check_usable()
             try:
                 return list(self._read_cursor.executemany(statement, values))
-            except (apsw.Error, UnicodeEncodeError) as error:
+            except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
 
     # trust
@@ -192,10 +192,12 @@ class Database:
                     raise self._failure(error) from error
             self._refusal = _CLOSED
 
-    def _failure(self, error: apsw.Error | UnicodeEncodeError) -> HoldfastError:
+    def _failure(self, error: apsw.Error | UnicodeError) -> HoldfastError:
         match error:
             case UnicodeEncodeError():
                 return UsageError(f"{error.object!a} is not text that can be stored")
+            case UnicodeError():
+                return IntegrityError(f"the database '{self._path}' is damaged: {error}")
             case apsw.BusyError() | apsw.LockedError():
                 return StoreError(
                     f"another process has had the database '{self._path}' locked"

@@ -33,6 +33,7 @@ WITHDRAW = (
 )
 PLACE = 1 << 40  # event.place = journal * PLACE + seq
 _PAGE = 500
+_FORMS = frozenset({"bytes", "program", "tree"})
 
 
 _Columns = tuple[
@@ -78,7 +79,10 @@ def withdrawn_values(row: Artifact, line: int, maker: int) -> Row:
 
 
 def artifact_from(row: Row) -> Artifact:
-    """An artifact from the columns of `_SELECT`, which stand in the order of its fields."""
+    """An artifact from the columns of `_SELECT`, which stand in the order of its fields.
+
+    IntegrityError if a disk made something else of a column: its type is a bit like any other.
+    """
     (
         project,
         line,
@@ -97,24 +101,33 @@ def artifact_from(row: Row) -> Artifact:
         at,
         number,
     ) = cast("_Columns", row)
-    return Artifact(
-        project,
-        line,
-        StepId(step),
-        Digest(config.hex()),
-        Digest(needs.hex()),
-        Digest(own.hex()),
-        Digest(digest.hex()),
-        status,
-        source,
-        RunId(run),
-        attempt,
-        form,
-        verified == 1,
-        reusable == 1,
-        at,
-        number,
-    )
+    if form not in _FORMS or step.__class__ is not str:
+        raise _damaged(number)
+    try:
+        return Artifact(
+            project,
+            line,
+            StepId(step),
+            Digest(config.hex()),
+            Digest(needs.hex()),
+            Digest(own.hex()),
+            Digest(digest.hex()),
+            status,
+            source,
+            RunId(run),
+            attempt,
+            form,
+            verified == 1,
+            reusable == 1,
+            at,
+            number,
+        )
+    except (AttributeError, TypeError):
+        raise _damaged(number) from None
+
+
+def _damaged(number: int) -> IntegrityError:
+    return IntegrityError(f"row {number} of the artifact index is damaged", hint="holdfast rebuild")
 
 
 _COLUMNS = {
@@ -167,5 +180,8 @@ def stat_from(row: Row) -> tuple[str, tuple[Stat, Digest, bool]]:
     key, size, mtime, ctime, inode, digest, executable = cast(
         "tuple[bytes, int, int, int, int, bytes, int]", row
     )
-    stat = Stat(size, mtime, ctime, inode + 2 * _SIGN if inode < 0 else inode)
-    return key.decode("utf-8", "surrogatepass"), (stat, Digest(digest.hex()), executable == 1)
+    try:
+        stat = Stat(size, mtime, ctime, inode + 2 * _SIGN if inode < 0 else inode)
+        return key.decode("utf-8", "surrogatepass"), (stat, Digest(digest.hex()), executable == 1)
+    except (AttributeError, TypeError):
+        raise IntegrityError("a row of the digests of files is damaged") from None

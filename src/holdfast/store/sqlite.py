@@ -29,7 +29,7 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store import rows
 from holdfast.store.blobs import SMALL, BlobFiles, Write, make_tree, sync_directory, write_once
-from holdfast.store.codec import decode, encode, first_hash, next_hash
+from holdfast.store.codec import decode, encode, first_hash, hash_of_row, next_hash
 from holdfast.store.contents import INSERT, Contents
 from holdfast.store.database import BUSY_MS, Database, Row, Value
 from holdfast.store.gate import check_file_system, check_sqlite, file_system
@@ -274,7 +274,7 @@ class SqliteStore:
                 break
             for row in cast("list[tuple[int, int, str, str, bytes]]", page):
                 seq += 1
-                chain = next_hash(chain, seq, row[1], row[2], row[3])
+                chain = hash_of_row(chain, seq, row[1], row[2], row[3])
                 if row[0] != place + seq or row[4] != chain:
                     raise IntegrityError(f"journal '{journal}' is damaged at event {seq}")
                 yield Recorded(seq, row[1], _decoded(journal, seq, row[2], row[3]))

@@ -9,8 +9,8 @@ from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import ContentPurged, RunImported
 from holdfast.store.blobs import BlobFiles
-from holdfast.store.codec import decode, encode, first_hash, next_hash
-from holdfast.store.database import Database, Row
+from holdfast.store.codec import decode, encode, first_hash, hash_of_row
+from holdfast.store.database import Database, Row, Value
 from holdfast.store.rows import PLACE
 
 _PAGE = 500
@@ -60,7 +60,7 @@ def _journal(database: Database, number: int, name: str, last: int, end: bytes) 
             if found != place + seq + 1:
                 yield f"journal '{name}': event {seq + 1} is missing"
             seq = found - place
-            if next_hash(chain, seq, at, kind, body) != stored:
+            if hash_of_row(chain, seq, at, kind, body) != stored:
                 yield f"journal '{name}': event {seq} is damaged"
             elif problem := _text_problem(kind, body):
                 yield f"journal '{name}': event {seq}: {problem}"
@@ -118,10 +118,14 @@ def _is_unused(database: Database, digest: Digest) -> bool:
 def _small(database: Database) -> Iterator[str]:
     after = 0
     query = "SELECT id, digest, content FROM blob WHERE id > ? ORDER BY id LIMIT ?"
-    while page := cast("list[tuple[int, bytes, bytes]]", database.rows(query, (after, _PAGE))):
+    while page := cast("list[tuple[int, Value, Value]]", database.rows(query, (after, _PAGE))):
         for number, key, content in page:
-            after, digest = number, Digest(key.hex())
-            if digest_bytes(content) != digest:
+            after = number
+            if not isinstance(key, bytes):
+                yield f"database: row {number} of 'blob' has no digest"
+                continue
+            digest = Digest(key.hex())
+            if not isinstance(content, bytes) or digest_bytes(content) != digest:
                 yield f"{_owner(database, digest)} is damaged"
 
 
