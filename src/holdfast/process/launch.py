@@ -271,12 +271,12 @@ def start(
     mark: str,
     stdin: int,
     confine: Confine,
-    first: bool = False,
+    first: tuple[int, ...] | None = None,
 ) -> Started:
     """Start a command whose output comes by pipes that do not block.
 
     `stdin` is a descriptor or a constant of `subprocess`. With `first` a confined command is itself
-    the first process of its namespace.
+    the first process of its namespace, and these descriptors are its alone: not bubblewrap's.
     """
     check(argv, cwd, env, mark)
     tree.adopt_orphans(os.getpid())
@@ -287,7 +287,7 @@ def start(
     try:
         if confine == "auto" and sandbox.probe().pid_namespace:
             wrapper = "bwrap"
-            popen, status = _popen_confined(argv, cwd, whole, stdin, first=first)
+            popen, status = _popen_confined(argv, cwd, whole, stdin, first)
         else:
             words = death_signal()
             wrapper = "setpriv" if words else ""
@@ -311,7 +311,7 @@ def environment(cwd: str, env: Mapping[str, str], mark: str) -> dict[str, str]:
 
 
 def _popen_confined(
-    argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, *, first: bool
+    argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, first: tuple[int, ...] | None
 ) -> tuple[subprocess.Popen[bytes], int]:
     """The process, and the descriptor where bubblewrap reports; neither blocks."""
     if sandbox.too_long(argv, env):
@@ -326,10 +326,11 @@ def _popen_confined(
         os.set_blocking(status, False)
         words = [sandbox.probe().program, "--args", str(arguments)]
         words += ["--json-status-fd", str(status_end)]
-        words += ["--as-pid-1", "--", *argv] if first else ["--", *argv]
+        words += ["--", *argv] if first is None else ["--as-pid-1", "--", *argv]
+        passed = (arguments, status_end, *(first or ()))
         try:
             with _closing(status_end):
-                return _popen(words, cwd, own, stdin, (arguments, status_end)), status
+                return _popen(words, cwd, own, stdin, passed), status
         except BaseException:
             os.close(status)
             raise

@@ -2,8 +2,8 @@
 
 Started by its path and with as little of the library as can be, so that it starts fast (`_signal`
 and `_socket` are what lies beneath `signal` and `socket`, which take as long to load as Python
-itself). Its one argument names the pid namespace that it must not be in. Its standard input is a
-unix socket of whole messages:
+itself). Its arguments name the pid namespace that it must not be in, and the descriptor of a unix
+socket of whole messages:
 
     to us    `.` and a request, or `@` alone: the request is in the first descriptor. A request is
              program, folder, count of words, words, variables, each ended by a null byte. With it
@@ -46,9 +46,9 @@ def main() -> None:
         sys.exit("a slot must be the first process of a pid namespace of its own")
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
-    line = _socket.socket(fileno=os.dup(0))
+    line = _socket.socket(fileno=os.dup(int(sys.argv[2])))
+    os.close(int(sys.argv[2]))
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
     inherited = Inherited()
     room = _socket.CMSG_SPACE(_DESCRIPTORS * _INT)
     line.send(b"ready")

@@ -14,6 +14,7 @@ import functools
 import os
 import signal
 import socket
+import subprocess
 import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -47,14 +48,15 @@ class Slot:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
+                number = theirs.fileno()
                 started = start(
-                    (*_EXECUTE, _namespace()),
+                    (*_EXECUTE, _namespace(), str(number)),
                     "/",
                     {},
                     mark="slot",
-                    stdin=theirs.fileno(),
+                    stdin=subprocess.DEVNULL,
                     confine="auto",
-                    first=True,
+                    first=(number,),
                 )
             except BaseException:
                 ours.close()
@@ -65,7 +67,10 @@ class Slot:
     def begin(
         self, request: bytes, descriptors: Sequence[int], take: Callable[[bytes], None]
     ) -> None:
-        """Send a request; `take` gets the answer, empty if the slot ended without one."""
+        """Send a request; `take` gets the answer, empty if the slot ended without one.
+
+        BrokenPipeError if the slot is gone: it knows nothing of the request.
+        """
         self._take = take
         scratch: list[int] = []
         message = b"." + request
@@ -74,8 +79,8 @@ class Slot:
         try:
             numbers = array("i", [*scratch, *descriptors])
             self._line.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)])
-        except (BrokenPipeError, ConnectionResetError):
-            self._loop.call_soon(self._answer, b"")
+        except ConnectionResetError as error:
+            raise BrokenPipeError from error
         finally:
             for descriptor in scratch:
                 os.close(descriptor)
@@ -246,14 +251,18 @@ class Slots:
         """Start a command whose program was found; None if there is no slot for it."""
         if self._taken >= self._most or not sandbox.probe().pid_namespace:
             return None
-        kept = self._take()
-        tenant = Tenant(kept, self._left)
-        try:
-            tenant.begin(_request(program, argv, cwd, environment(cwd, env, mark)), stdin)
-        except BaseException:
-            tenant.close()
-            raise
-        return tenant
+        request = _request(program, argv, cwd, environment(cwd, env, mark))
+        while True:
+            tenant = Tenant(self._take(), self._left)
+            try:
+                tenant.begin(request, stdin)
+            except BrokenPipeError:  # killed while nobody used it, and not heard of yet
+                tenant.close()
+            except BaseException:
+                tenant.close()
+                raise
+            else:
+                return tenant
 
     async def close(self) -> None:
         """End the slots; one that is taken ends when its command has ended."""
