@@ -52,11 +52,12 @@ class Simulation:
 
     lease = LEASE
 
-    def __init__(self, seed: int, folder: str, template: str) -> None:
+    def __init__(self, seed: int, folder: str, template: str, *, apart: bool | None = None) -> None:
         self.seed = seed
         self.machine = Machine(seed)
         source = self.machine.random
-        self.apart = source.random() < 0.45
+        drawn = source.random() < 0.45
+        self.apart = drawn if apart is None else apart
         self.hesitation = source.choice([0.0, 0.02, 0.15])
         self.root = os.path.join(folder, "project")
         self.home = os.path.join(folder, "home")

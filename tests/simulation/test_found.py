@@ -1,0 +1,176 @@
+"""What the simulation found, each as the story of a few engines; many seeds decide who comes first."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.audit import audit
+from holdfast.engine.runs import resume_run, start_run
+from holdfast.errors import HeldError
+from holdfast.model.event import Options
+from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.store.sqlite import SqliteStore
+from tests.laws.harness import LINE
+from tests.laws.plans import plan, step
+from tests.simulation.machine import Process
+from tests.simulation.play import LEASE, POLL, EngineProcess, Simulation
+
+Scene = Callable[[Simulation, Process], None]
+SEEDS = range(12)
+ONE = plan(step("y"))
+RUN = RunId("r-001")
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        SqliteStore.open(f"{folder}/template", create=True).close()
+        yield Path(folder)
+
+
+def played(place: Path, scene: Scene, *, apart: bool, seed: int) -> Simulation:
+    """Play a scene to its end; no law may be broken."""
+    folder = tempfile.mkdtemp(dir=place)
+    sim = Simulation(seed, folder, str(place / "template"), apart=apart)
+    try:
+        person = Process(sim.machine, "person", lambda process: scene(sim, process))
+        sim.machine.run(lambda: person.is_over and not sim.live())
+        assert person.error is None, person.error
+        assert not sim.machine.violations, "\n".join(sim.machine.trace)
+        assert audit(sim.store).problems == ()
+    finally:
+        sim.close()
+    return sim
+
+
+def start(sim: Simulation, steps: Plan, *, joined: bool = False) -> EngineProcess:
+    options = Options(joined=joined)
+    return sim.spawn(lambda world: start_run(world, steps, LINE, options), "run")
+
+
+def resume(sim: Simulation) -> EngineProcess:
+    return sim.spawn(lambda world: resume_run(world, RUN), "resume")
+
+
+def until(sim: Simulation, person: Process, what: Callable[[], bool]) -> None:
+    for _ in range(4000):
+        if what():
+            return
+        person.sleep(0.1)
+    raise AssertionError("\n".join(sim.machine.trace))
+
+
+def statuses(sim: Simulation) -> list[str]:
+    return [book.status for book in sim.watch.books.values()]
+
+
+def errors(sim: Simulation) -> list[BaseException]:
+    return [e.process.error for e in sim.engines if e.process.error and e.process.lives]
+
+
+@pytest.mark.req("D16", "I9")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_claim_of_an_engine_that_died_elsewhere_is_free_after_a_lease(
+    place: Path, seed: int
+) -> None:
+    def scene(sim: Simulation, person: Process) -> None:
+        engines = [start(sim, ONE, joined=True), start(sim, ONE, joined=True)]
+        until(sim, person, lambda: sim.watch.executed.total() > 0)
+        until(sim, person, lambda: all(engine.engine is not None for engine in engines))
+        books = sim.watch.books
+        busy = [e for e in engines if e.engine and books[e.engine.state.run].phases]
+        if len(busy) == 1 and "done" not in books[busy[0].engine.state.run].phases.values():  # type: ignore[union-attr]
+            sim.machine.kill([busy[0].process], "it works elsewhere")
+        began = sim.machine.now
+        until(sim, person, lambda: not sim.live())
+        assert sim.machine.now < began + LEASE + 2 * POLL + 20
+
+    sim = played(place, scene, apart=True, seed=seed)
+    assert "completed" in statuses(sim)
+
+
+@pytest.mark.req("D16", "I9")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_engine_that_waits_for_others_is_not_taken_for_dead(place: Path, seed: int) -> None:
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.machine.kill([start(sim, ONE).process], "never began")
+        dead = start(sim, ONE, joined=True)
+        until(sim, person, lambda: sim.watch.executed.total() > 0)
+        sim.machine.kill([dead.process], "leaves its hold behind")
+        for _ in range(3):
+            start(sim, ONE, joined=True)
+            person.sleep(sim.machine.random.uniform(1, 25))
+
+    sim = played(place, scene, apart=True, seed=seed)
+    assert errors(sim) == []
+    assert statuses(sim).count("completed") == 3
+
+
+@pytest.mark.req("I10")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_two_that_resume_one_run_at_once_one_drives_it(place: Path, seed: int) -> None:
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.hesitation = 0.3
+        dead = start(sim, ONE, joined=True)
+        until(sim, person, lambda: sim.watch.executed.total() > 0)
+        sim.machine.kill([dead.process], "in the middle")
+        person.sleep(1.0)
+        resume(sim)
+        resume(sim)
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert all(isinstance(error, HeldError) for error in errors(sim)), errors(sim)
+    assert len(errors(sim)) < 2
+    assert statuses(sim) == ["completed"]
+
+
+@pytest.mark.req("I4")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_engines_that_join_at_once_end_an_earlier_run_once(place: Path, seed: int) -> None:
+    def scene(sim: Simulation, person: Process) -> None:
+        sim.hesitation = 0.3
+        dead = start(sim, ONE)
+        until(sim, person, lambda: sim.watch.executed.total() > 0)
+        sim.machine.kill([dead.process], "in the middle")
+        person.sleep(1.0)
+        for _ in range(3):
+            start(sim, ONE, joined=True)
+
+    sim = played(place, scene, apart=False, seed=seed)
+    assert errors(sim) == []
+    assert statuses(sim) == ["superseded", "completed", "completed", "completed"]
+
+
+@pytest.mark.req("R75")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_step_that_another_engine_finished_meanwhile_is_not_given_up(
+    place: Path, seed: int
+) -> None:
+    """Its files are in the way for a moment, and the run that was joined is known to the audit."""
+    writes = replace(step("y"), produces=("out/y.txt",))
+    steps = Plan(LINE, {StepId("y"): writes})
+
+    def scene(sim: Simulation, person: Process) -> None:
+        dead = start(sim, steps)
+        until(sim, person, lambda: sim.watch.executed.total() > 0)
+        sim.machine.kill([dead.process], "half a file is written")
+        beside = start(sim, steps, joined=True)
+        until(sim, person, lambda: beside.engine is not None or beside.process.is_over)
+        until(sim, person, lambda: not sim.live())
+
+    def joined_in_time(sim: Simulation, person: Process) -> None:
+        first = start(sim, steps)
+        until(sim, person, lambda: sim.watch.executed.total() > 0)
+        beside = start(sim, steps, joined=True)
+        until(sim, person, lambda: beside.engine is not None)
+        sim.machine.kill([first.process], "half a file is written")
+        until(sim, person, lambda: not sim.live())
+        resume(sim)
+
+    played(place, scene, apart=False, seed=seed)
+    sim = played(place, joined_in_time, apart=False, seed=seed)
+    assert errors(sim) == []
+    assert set(statuses(sim)) == {"completed"}
