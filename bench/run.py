@@ -18,7 +18,7 @@ from pathlib import Path
 
 import apsw
 
-from bench import alone, envs, markdown, promises
+from bench import alone, envs, markdown, promises, shapes
 from bench.kill import kill_and_resume
 from bench.measure import BARE, FULL, HOLDFAST, REPOSITORY, SHELL, Tool, tool_of
 from bench.results import Contender, Results, read
@@ -29,6 +29,7 @@ from holdfast.model.version import VERSION
 FOLDER = REPOSITORY / ".bench"
 PAGE = REPOSITORY / "docs" / "benchmarks.md"
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000), (1_000, 10_000)
+LEAST = 3 * shapes.LAYERS  # steps need three of the layer above
 WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "alone")
 GRAPH_OF = {"W1": "wide", "W2": "chain", "W3": "layered", "W8": "layered"}
 PHASES_OF = {"W4": ("cold", "noop", "shortcut"), "W5": ("cold", "noop", "change")}
@@ -70,6 +71,8 @@ def asked(words: Sequence[str]) -> Asked:
     parser.add_argument("--cache", help="where the environments of the peers are kept")
     given = vars(parser.parse_args(words))
     sizes = [int(size.replace("_", "")) for size in given["sizes"].split(",") if size]
+    if any(size < LEAST for size in sizes):
+        parser.error(f"a graph has at least {LEAST} steps")
     workloads = frozenset(given["workloads"].split(","))
     if not workloads.issubset(WORKLOADS):
         parser.error(f"workloads are {', '.join(WORKLOADS)}")
@@ -89,9 +92,9 @@ def main(words: Sequence[str]) -> None:
     wish = asked(words)
     found = read(wish.earlier) if wish.earlier else measured(wish)
     text = markdown.page(found)
-    print(text)
     if wish.write:
         PAGE.write_text(text, encoding="utf-8")
+    print(text)
 
 
 def measured(wish: Asked) -> Results:
