@@ -25,7 +25,7 @@ def figures(scratch: Path, *, repeats: int, quick: bool) -> Iterator[Own]:
     yield _stored(scratch, 10_000 // share)
     for kind in KINDS:
         for jobs in JOBS:
-            yield _commands(scratch, kind, jobs, 400 // share, repeats)
+            yield _commands(scratch, kind, jobs, 200 // share, repeats)
     shutil.rmtree(scratch, ignore_errors=True)
 
 

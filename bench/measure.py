@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +44,7 @@ class Tool:
     largest: int = 100_000
     repeats: int = 5
     once_above: int = 100_000  # graphs above this are run cold only once
-    plainly: Mapping[str, str] = field(default_factory=dict)  # switches its whole-plan shortcut off
+    note: str = ""  # what it knows a whole plan by; removed where it is to look at every step
 
     def command(self, shape: str, size: int, folder: Path, salt: str = "") -> list[str]:
         words = [shape, str(size), str(folder), salt, self.variant]
@@ -63,7 +62,13 @@ class Sample:
 
 BARE = Tool("bare", sys.executable, "bench.bare")
 FULL = Tool("bare full", sys.executable, "bench.bare", "full", ("chain",), ("cold",), 10_000)
-HOLDFAST = Tool("holdfast", sys.executable, "bench.peers.holdfast")
+HOLDFAST = Tool(
+    "holdfast",
+    sys.executable,
+    "bench.peers.holdfast",
+    phases=("cold", "noop", "shortcut", "change"),
+    note=".holdfast/unchanged",
+)
 SHELL = Tool("holdfast shell", sys.executable, "bench.peers.holdfast", "shell")
 
 

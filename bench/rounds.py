@@ -64,8 +64,9 @@ class Contest:
             self.samples.setdefault((tool.name, phase), []).append(sample)
 
     def _sample(self, tool: Tool, phase: str, folder: Path) -> Sample:
-        more = {} if phase == "shortcut" else tool.plainly
-        sample = run(tool, self.shape, self.size, folder, self.salts[tool.name], **more)
+        if tool.note and phase != "shortcut":
+            shutil.rmtree(folder / tool.note, ignore_errors=True)
+        sample = run(tool, self.shape, self.size, folder, self.salts[tool.name])
         wanted = {"cold": self.steps, "change": 2}.get(phase, 0)
         if sample.executed != wanted:
             raise FailedError(f"executed {sample.executed} steps, not {wanted}")

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import apsw
 
-from bench import alone, envs, markdown, promises
+from bench import alone, envs, markdown, promises, shapes
 from bench.kill import kill_and_resume
 from bench.measure import BARE, FULL, HOLDFAST, REPOSITORY, SHELL, Tool, tool_of
-from bench.results import Contender, Results
+from bench.results import Contender, Results, read
 from bench.rounds import Contest
 from bench.startup import holdfast_commands, peer_commands, start_ups
 from holdfast.model.version import VERSION
@@ -29,6 +29,7 @@ from holdfast.model.version import VERSION
 FOLDER = REPOSITORY / ".bench"
 PAGE = REPOSITORY / "docs" / "benchmarks.md"
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000), (1_000, 10_000)
+LEAST = 3 * shapes.LAYERS  # steps need three of the layer above
 WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "alone")
 GRAPH_OF = {"W1": "wide", "W2": "chain", "W3": "layered", "W8": "layered"}
 PHASES_OF = {"W4": ("cold", "noop", "shortcut"), "W5": ("cold", "noop", "change")}
@@ -45,6 +46,7 @@ class Asked:
     quick: bool
     write: bool
     cache: Path
+    earlier: Path | None
 
     @property
     def base(self) -> int:
@@ -65,25 +67,39 @@ def asked(words: Sequence[str]) -> Asked:
     parser.add_argument("--repeats", type=int, default=0, help="at least 5 unless quick")
     parser.add_argument("--quick", action="store_true", help="about three minutes")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--from", metavar="FILE", help="measure nothing: results of an earlier run")
     parser.add_argument("--cache", help="where the environments of the peers are kept")
-    given = parser.parse_args(words)
-    sizes = [int(size.replace("_", "")) for size in given.sizes.split(",") if size]
-    workloads = frozenset(given.workloads.split(","))
+    given = vars(parser.parse_args(words))
+    sizes = [int(size.replace("_", "")) for size in given["sizes"].split(",") if size]
+    if any(size < LEAST for size in sizes):
+        parser.error(f"a graph has at least {LEAST} steps")
+    workloads = frozenset(given["workloads"].split(","))
     if not workloads.issubset(WORKLOADS):
         parser.error(f"workloads are {', '.join(WORKLOADS)}")
     return Asked(
-        only=frozenset(name for name in given.only.split(",") if name),
-        sizes=tuple(sorted(sizes)) or (QUICK_SIZES if given.quick else SIZES),
+        only=frozenset(name for name in given["only"].split(",") if name),
+        sizes=tuple(sorted(sizes)) or (QUICK_SIZES if given["quick"] else SIZES),
         workloads=workloads,
-        repeats=given.repeats or (3 if given.quick else 5),
-        quick=given.quick,
-        write=given.write,
-        cache=envs.cache_folder(given.cache),
+        repeats=given["repeats"] or (3 if given["quick"] else 5),
+        quick=given["quick"],
+        write=given["write"],
+        cache=envs.cache_folder(given["cache"]),
+        earlier=Path(given["from"]) if given["from"] else None,
     )
 
 
 def main(words: Sequence[str]) -> None:
-    wish, began = asked(words), time.monotonic()
+    wish = asked(words)
+    found = read(wish.earlier) if wish.earlier else measured(wish)
+    text = markdown.page(found)
+    if wish.write:
+        PAGE.write_text(text, encoding="utf-8")
+    print(text)
+
+
+def measured(wish: Asked) -> Results:
+    """Everything that is asked for; kept as it comes, so that an end half way loses little."""
+    began = time.monotonic()
     found = Results(environment=_environment(), options=_options(wish))
     peers = _find(wish, found)
     tools = [tool_of(peer, once=wish.quick) for peer in peers]
@@ -101,10 +117,7 @@ def main(words: Sequence[str]) -> None:
     found.seconds = time.monotonic() - began
     found.promises = promises.judge(found)
     found.write(FOLDER / "results.json")
-    text = markdown.page(found)
-    print(text)
-    if wish.write:
-        PAGE.write_text(text, encoding="utf-8")
+    return found
 
 
 def _environment() -> dict[str, str]:
@@ -115,6 +128,7 @@ def _environment() -> dict[str, str]:
         "SQLite": apsw.sqlite_lib_version(),
         platform.system(): kernel,
         "cores": str(os.cpu_count()),
+        "load before the run": f"{os.getloadavg()[0]:.1f}",
     }
 
 
@@ -157,8 +171,8 @@ def _graphs(wish: Asked, tools: Sequence[Tool], found: Results) -> None:
             phases = _phases(wish, shape)
             part = [tool for tool in [*tools, FULL] if _takes(tool, shape, size, wish.base)]
             if phases and part:
-                part = [replace(tool, repeats=min(tool.repeats, wish.repeats)) for tool in part]
-                contest = Contest(part, shape, size, FOLDER / "run", wish.repeats)
+                rounds = min(wish.repeats, _most(shape, size, wish.base))
+                contest = Contest(part, shape, size, FOLDER / "run", rounds)
                 found.cells += contest.hold(phases)
                 found.write(FOLDER / "results.json")
 
@@ -168,6 +182,11 @@ def _phases(wish: Asked, shape: str) -> set[str]:
     if shape == "layered":
         phases.update(*(PHASES_OF.get(work, ()) for work in wish.workloads))
     return phases
+
+
+def _most(shape: str, size: int, base: int) -> int:
+    """Long chains do nothing but wait for the disk: two rounds of them are enough."""
+    return 2 if shape == "chain" and size > base else 100
 
 
 def _takes(tool: Tool, shape: str, size: int, base: int) -> bool:
@@ -189,10 +208,9 @@ def _kills(wish: Asked, tools: Sequence[Tool], found: Results) -> None:
 
 def _starts(wish: Asked, peers: Sequence[envs.Found], found: Results) -> None:
     scratch = FOLDER / "start"
-    commands = holdfast_commands(scratch)
+    found.starts += start_ups(holdfast_commands(scratch), max(wish.repeats, 5), scratch)
     for peer in peers:
-        commands += peer_commands(peer, scratch)
-    found.starts += start_ups(commands, max(wish.repeats, 3), scratch)
+        found.starts += start_ups(peer_commands(peer, scratch), 3, scratch)
     shutil.rmtree(scratch, ignore_errors=True)
 
 

@@ -40,6 +40,7 @@ def main() -> None:
     warm_up()
     with Timing() as timing:
         result = holdfast.run(plan)
+        assert result.status == "completed"
     value = result[f"s{case.last}"].decode().strip()
     report(value, timing, result.state.counts["done"])
 

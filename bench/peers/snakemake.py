@@ -29,7 +29,7 @@ def main() -> None:
     program = [sys.executable, "-m", "snakemake"]
     if any((case.folder / ".snakemake" / "locks").glob("*")):
         subprocess.run([*program, "--unlock"], cwd=case.folder, check=True, capture_output=True)
-    measure(case, [*program, "--cores", "2", "--quiet", "all", "--rerun-incomplete"])
+    measure(case, [*program, "--cores", "2", "--quiet", "progress", "rules", "--rerun-incomplete"])
 
 
 if __name__ == "__main__":
