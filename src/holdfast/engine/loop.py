@@ -63,6 +63,7 @@ class Pending:
     launch: list[AttemptStarted] = field(default_factory=list)
     applied: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
+    wrote: list[str] = field(default_factory=list)
 
 
 class Engine:
@@ -371,15 +372,20 @@ class Engine:
             appends, pending.artifacts, pending.blobs, held=pending.held, released=pending.released
         )
         if self._tasks or not self._writer.is_idle:
-            future = self._writer.call(self._world.store.commit, batch)
+            future = self._writer.call(self._store, batch, pending.wrote)
             future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
             return
         error: BaseException | None = None
         try:
-            self._world.store.commit(batch)
+            self._store(batch, pending.wrote)
         except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
             error = raised
         self._stored(error, pending)
+
+    def _store(self, batch: Batch, wrote: list[str]) -> None:
+        """Files of steps first, then the facts that name them."""
+        self._outputs.secure(wrote)
+        self._world.store.commit(batch)
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
@@ -483,6 +489,7 @@ class Engine:
         self._pending.artifacts += result.artifacts
         self._pending.applied += result.applied
         self._pending.words += result.words
+        self._pending.wrote += result.wrote
 
     # --- beside -------------------------------------------------------------------------------------
 
