@@ -48,6 +48,7 @@ from holdfast.ports import Append, Batch, ClaimKey, Outcome
 
 MOST_AT_ONCE = 256
 MOST_REUSED = 1000
+QUICK_MS = 2  # a commit that takes no longer is not worth handing over, also while attempts run
 BREATH = 0.005  # seconds
 
 
@@ -63,6 +64,7 @@ class Pending:
     launch: list[AttemptStarted] = field(default_factory=list)
     applied: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
+    wrote: list[str] = field(default_factory=list)
 
 
 class Engine:
@@ -82,6 +84,7 @@ class Engine:
         self._pending = Pending()
         self._committed = state.seq
         self._committing = False
+        self._took = 0
         self._seen = 0
         self._to_look: deque[StepId] = deque()
         self._turns = 0
@@ -370,16 +373,24 @@ class Engine:
         batch = Batch(
             appends, pending.artifacts, pending.blobs, held=pending.held, released=pending.released
         )
-        if self._tasks or not self._writer.is_idle:
-            future = self._writer.call(self._world.store.commit, batch)
+        beside = self._tasks and (self._hold.sharing or self._took > QUICK_MS)
+        if beside or not self._writer.is_idle:
+            future = self._writer.call(self._store, batch, pending.wrote)
             future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
             return
         error: BaseException | None = None
         try:
-            self._world.store.commit(batch)
+            self._store(batch, pending.wrote)
         except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
             error = raised
         self._stored(error, pending)
+
+    def _store(self, batch: Batch, wrote: list[str]) -> None:
+        """Files of steps first, then the facts that name them."""
+        began = self._world.clock()
+        self._outputs.secure(wrote)
+        self._world.store.commit(batch)
+        self._took = self._world.clock() - began
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
@@ -483,6 +494,7 @@ class Engine:
         self._pending.artifacts += result.artifacts
         self._pending.applied += result.applied
         self._pending.words += result.words
+        self._pending.wrote += result.wrote
 
     # --- beside -------------------------------------------------------------------------------------
 

@@ -236,12 +236,13 @@ class Outputs:
         apply(self._root, changes, content, journal_dir=self._journal, key=key)
         return tuple(change.path for change in changes)
 
-    def secure(self, entries: Sequence[Entry]) -> None:
-        """Let files that a step wrote by itself outlast a power cut.
+    def secure(self, paths: Sequence[str]) -> None:
+        """Let files that steps wrote by themselves outlast a power cut.
 
         Afterwards nobody could tell what is left of them from what a person wrote.
         """
-        sync_files(self._root, (entry.path for entry in entries))
+        if paths:
+            sync_files(self._root, paths)
 
     def changes(self, paths: Sequence[str], entries: Sequence[Entry]) -> list[FileChange]:
         """What has to change so that at and beneath these paths lie exactly these files."""

@@ -303,8 +303,13 @@ def _loaded(root: str) -> dict[str, Stat]:
     """The project's source files that are loaded in this process, as they are now."""
     inside = os.path.realpath(root) + os.sep
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    paths = {os.path.realpath(file) for file in files if isinstance(file, str)}
+    paths = {_real(file) for file in files if isinstance(file, str)}
     return {path: stat for path in paths if path.startswith(inside) and (stat := _stat(path))}
+
+
+@functools.cache  # a module stays where it was loaded from, and there are hundreds of them
+def _real(path: str) -> str:
+    return os.path.realpath(path)
 
 
 def _stat(path: str) -> Stat | None:

@@ -92,16 +92,14 @@ def collect(folder: str, produces: Sequence[str], limit: int = MAX_ARTIFACT_BYTE
     well but did not make what it promised.
     """
     try:
-        entries = tree.read_tree(folder, [os.path.normpath(path) for path in produces])
-        missing = [path for path in produces if not _is_made(path, entries)]
-        if missing:
-            names = ", ".join(f"'{path}'" for path in missing)
-            raise AttemptError(f"the step made no file at {names}", reason="guard_rejected")
-        if sum(entry.size for entry in entries) > limit:
-            raise AttemptError(f"the files have more than {limit} bytes", reason="guard_rejected")
-        files = tuple(_read(folder, entry) for entry in entries)
+        found = tree.read_contents(folder, [os.path.normpath(path) for path in produces], limit)
     except EditError as error:
         raise AttemptError(str(error), reason="guard_rejected") from error
+    missing = [path for path in produces if not _is_made(path, found)]
+    if missing:
+        names = ", ".join(f"'{path}'" for path in missing)
+        raise AttemptError(f"the step made no file at {names}", reason="guard_rejected")
+    files = tuple(File(*item) for item in found)
     if len(produces) == len(files) == 1 and files[0].path == os.path.normpath(produces[0]):
         form: Form = "program" if files[0].executable else "bytes"
         return Candidate(form=form, content=files[0].content)
@@ -112,20 +110,6 @@ def _feedback_json(item: Feedback) -> dict[str, str | None]:
     return {"digest": item.digest, "guard": item.guard, "feedback": item.text}
 
 
-def _is_made(path: str, entries: Sequence[tree.Entry]) -> bool:
+def _is_made(path: str, entries: Sequence[tree.Content]) -> bool:
     plain = os.path.normpath(path)
     return any(item.path == plain or item.path.startswith(f"{plain}/") for item in entries)
-
-
-def _read(folder: str, entry: tree.Entry) -> File:
-    *above, name = tree.split_path(entry.path)
-    with (
-        tree.opened(tree.open_root(folder)) as root,
-        tree.opened(tree.open_directory(root, above)) as parent,
-    ):
-        descriptor = tree.open_file(parent, name, entry.path)
-    if descriptor is None:
-        raise EditError(f"'{entry.path}' went away while it was read")
-    with tree.opened(descriptor):
-        content = b"".join(tree.chunks(descriptor))
-    return File(entry.path, content, executable=entry.mode == 0o755)  # noqa: PLR2004 - a mode

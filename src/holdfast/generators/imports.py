@@ -10,10 +10,12 @@ later arrival is noticed.
 from __future__ import annotations
 
 import ast
+import errno
 import hashlib
 import importlib.machinery
 import importlib.util
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -25,6 +27,7 @@ from holdfast.model.digest import Json
 
 # A file younger than this could change once more without its time stamp telling.
 SETTLED_NS = 100_000_000
+_NOTHING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _IMPORT_CALLS = frozenset({"__import__", "import_module"})
 _UNTOLD_CALLS = frozenset({"spec_from_file_location", "run_path", "run_module"})
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
@@ -87,12 +90,13 @@ class Imports:
     def source(self, path: str) -> _Source | None:
         """What a file says; None if it cannot be read."""
         try:
-            found = Path(path).stat()
+            found = os.stat(path)
             key = (found.st_mtime_ns, found.st_size, found.st_ino)
             cached = self._sources.get(path)
             if cached is not None and cached[0] == key:
                 return cached[1]
-            content = Path(path).read_bytes()
+            with open(path, "rb") as file:
+                content = file.read()
         except OSError as error:
             if (fault := outside_fault(error)) is not None:
                 raise fault from error
@@ -141,7 +145,7 @@ class _Walk:
         return found
 
     def add(self, name: str, path: str, *, is_package: bool) -> None:
-        relative = os.path.relpath(path, self._root)
+        relative = path[len(self._root) + 1 :]
         if relative not in self._code:
             self._code[relative] = ""
             self._pending.append((name, path, is_package))
@@ -188,7 +192,7 @@ class _Walk:
                 yield from source.exported
 
     def _read(self, name: str, path: str, *, is_package: bool) -> None:
-        relative = os.path.relpath(path, self._root)
+        relative = path[len(self._root) + 1 :]
         source = self._imports.source(path)
         if source is None:
             del self._code[relative]
@@ -234,15 +238,15 @@ def _find(root: str, name: str) -> _Found | None:
             return None
         dotted = f"{dotted}.{part}" if dotted else part
         place = f"{folder}/{part}"
-        package = Path(place, "__init__.py")
+        package = f"{place}/__init__.py"
         is_namespace = False
-        if package.is_file():
-            files.append((dotted, str(package), True))
+        if stat.S_ISREG(_mode(package)):
+            files.append((dotted, package, True))
             folder = place
         elif module := _module_file(place):
             files.append((dotted, module, False))
             folder = None
-        elif Path(place).is_dir():
+        elif stat.S_ISDIR(_mode(place)):
             folder, is_namespace = place, True
         else:
             return None
@@ -251,7 +255,19 @@ def _find(root: str, name: str) -> _Found | None:
 
 def _module_file(place: str) -> str:
     suffixes = (*importlib.machinery.EXTENSION_SUFFIXES, ".py")
-    return next((place + end for end in suffixes if Path(place + end).is_file()), "")
+    return next((place + end for end in suffixes if stat.S_ISREG(_mode(place + end))), "")
+
+
+def _mode(path: str) -> int:
+    """What stands at a path, links followed; 0 if nothing does."""
+    try:
+        return os.stat(path).st_mode
+    except OSError as error:
+        if error.errno not in _NOTHING:
+            raise
+    except ValueError:  # no path at all
+        pass
+    return 0
 
 
 def _parse(content: bytes, *, is_python: bool) -> _Source:

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal, cast
 
 from holdfast.errors import AttemptError, GuardBroken, ProcessError
@@ -72,7 +71,7 @@ class Pool:
 
     async def call(self, call: Call) -> Answer:
         """Call a function. Cancelling this ends its process and every descendant first."""
-        folder = Path(tempfile.mkdtemp(prefix="call-", dir=call.room))
+        folder = tempfile.mkdtemp(prefix="call-", dir=call.room)
         try:
             async with asyncio.timeout(call.timeout):
                 said = await self._ask(call, folder)
@@ -83,7 +82,7 @@ class Pool:
             message = f"the process of '{call.target}' ended before it answered"
             return Answer("lost", message=message, log=_log(folder))
         if said["state"] == "done":
-            return Answer("done", (folder / "result").read_bytes(), log=_log(folder))
+            return Answer("done", _content(f"{folder}/result"), log=_log(folder))
         return Answer("failed", message=str(said["message"]), log=_log(folder))
 
     async def judge(
@@ -116,7 +115,7 @@ class Pool:
         idle, self._idle = self._idle, {}
         await asyncio.gather(*(process.kill() for some in idle.values() for process in some))
 
-    async def _ask(self, call: Call, folder: Path) -> Mapping[str, Json] | None:
+    async def _ask(self, call: Call, folder: str) -> Mapping[str, Json] | None:
         """The answer of a process that knows the present source; None if it died over it."""
         request = _request(call, folder)
         idle = self._idle.setdefault(call.root, [])
@@ -154,7 +153,7 @@ class PythonGenerator:
 
     async def generate(self, job: Job) -> Candidate:
         env = lay_out(job, self._engine)
-        inputs = Path(env["HOLDFAST_INPUTS"])
+        inputs = env["HOLDFAST_INPUTS"]
         call = Call(
             target=target_of(job.step),
             root=job.root,
@@ -164,7 +163,7 @@ class PythonGenerator:
             env=env,
             values=job.step.values,
             needs=tuple(
-                (need, given.form, str(inputs / file_name(need)))
+                (need, given.form, f"{inputs}/{file_name(need)}")
                 for need, given in job.given.items()
             ),
             timeout=job.step.timeout,
@@ -227,26 +226,32 @@ def _frame(content: bytes) -> Mapping[str, Json]:
     return cast("Mapping[str, Json]", json.loads(content))
 
 
-def _request(call: Call, folder: Path) -> bytes:
+def _request(call: Call, folder: str) -> bytes:
+    mark = f"{call.mark}#{os.getpid()}.{os.path.basename(folder)}"
     request = {
         "target": call.target,
         "root": call.root,
         "folder": call.folder,
-        "env": {**call.env, "PWD": call.folder, MARK: f"{call.mark}#{os.getpid()}.{folder.name}"},
+        "env": {**call.env, "PWD": call.folder, MARK: mark},
         "values": call.values,
         "needs": call.needs,
         "subject": call.subject,
         "as_json": call.subject is not None,
-        "log": str(folder / "log"),
-        "result": str(folder / "result"),
+        "log": f"{folder}/log",
+        "result": f"{folder}/result",
     }
     return json.dumps(request, default=dict).encode()
 
 
-def _log(folder: Path) -> bytes:
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _log(folder: str) -> bytes:
     """The end of what was printed."""
     try:
-        with (folder / "log").open("rb") as file:
+        with open(f"{folder}/log", "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
             return file.read()
     except FileNotFoundError:

@@ -37,12 +37,8 @@ def clean_environment(
 def private_folder(room: str, name: str) -> str:
     """A directory of a room, made if it is not there; returns its path."""
     path = f"{room}/{name}"
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        pass
-    except FileNotFoundError:
-        os.makedirs(path, mode=0o700)
+    if not os.access(path, os.F_OK):
+        os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 
 
