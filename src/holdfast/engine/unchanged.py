@@ -35,7 +35,7 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import SETTLED_NS, env_digest
 from holdfast.engine.walk import read_by
 from holdfast.engine.world import World
-from holdfast.errors import EditError
+from holdfast.errors import EditError, StoreError
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_json
 from holdfast.model.event import Options, RunOpened
 from holdfast.model.plan import Plan, RunId, Step
@@ -88,18 +88,18 @@ class Note(NamedTuple):
 # --- leaving a note ------------------------------------------------------------------------------
 
 
-def leave_note(world: World, state: State, tools: Tools, sources: Digest) -> None:
+def leave_note(world: World, state: State, tools: Tools, sources: Digest | None) -> None:
     """Leave a note if every step of this run was reused and nothing can have moved meanwhile.
 
     `sources` is what `sources_of` found before the run began to look. What cannot be noted is not: it only
     costs the next run time.
     """
-    if not _is_still(state) or sources_of(world, state.plan) != sources:
+    if not _is_still(state):
         return
-    opened = _opened_at(world, state)
-    if opened is None:
-        return
-    with contextlib.suppress(OSError, EditError):
+    with contextlib.suppress(OSError, EditError, StoreError):
+        opened = _opened_at(world, state)
+        if opened is None or sources is None or sources_of(world, state.plan) != sources:
+            return
         paths = tuple(sorted(set(_looked_at(world, state.plan))))
         stamps = _stamps(world.root, paths, state.since * 1_000_000 - SETTLED_NS)
         if stamps is not None:
@@ -180,8 +180,18 @@ def _end_of(world: World, project: str, line: str) -> str:
 # --- what decisions read -------------------------------------------------------------------------
 
 
-def sources_of(world: World, plan: Plan) -> Digest:
-    """Digest of the source that Python steps and guards are made of, and of which step has which."""
+def sources_of(world: World, plan: Plan) -> Digest | None:
+    """Digest of the source that Python steps and guards are made of, and of which step has which.
+
+    None if it cannot be read; whoever decides about such a step will say why.
+    """
+    try:
+        return _sources(world, plan)
+    except (OSError, EditError):
+        return None
+
+
+def _sources(world: World, plan: Plan) -> Digest:
     numbers: dict[object, int] = {}
     parts: list[Mapping[str, Json]] = []
     which = array("Q")
@@ -338,7 +348,7 @@ def _write(world: World, project: str, line: str, note: Note) -> None:
     place = _place(world, project, line)
     os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
     body = json.dumps(note).encode()
-    draft = f"{place}.{world.owner.engine}"
+    draft = f"{place}.draft"
     with open(draft, "wb") as file:
         file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
     os.replace(draft, place)
