@@ -10,6 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +82,15 @@ class Soak:
                 name, since = self._doing
                 found = "; ".join(report.progress() for report in under_way())
                 text = f"{found or name} ({time.monotonic() - since:.0f} s)"
-                place.with_suffix(".new").write_text(text)
-                os.replace(place.with_suffix(".new"), place)
+                with suppress(OSError):  # another run in this directory may have ended
+                    place.with_suffix(".new").write_text(text)
+                    os.replace(place.with_suffix(".new"), place)
 
     def _tell(self) -> None:
         terminal = self._terminal()
         while not self._quiet.wait(EVERY):
-            for place in sorted((self._place / "progress").glob("gw*")):
-                if not place.suffix:
+            for place in sorted((self._place / "progress").glob("gw*[0-9]")):
+                with suppress(OSError):
                     terminal.write_line(f"… {place.read_text()}")
 
     # What was found.

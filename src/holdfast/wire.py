@@ -100,10 +100,18 @@ def _guard_kinds(plan: Plan) -> set[str]:
 
 
 def ignore_rules(lines: Iterable[str]) -> IgnoreRules:
-    """The rules of one `.gitignore`."""
+    """The rules of one `.gitignore`; with re2 any of them takes a time that its length bounds."""
     from pathspec import GitIgnoreSpec
 
-    rules = GitIgnoreSpec.from_lines(lines)
+    from holdfast.model.glob import is_steep
+
+    given = list(lines)
+    for line in () if _is_installed("re2") else filter(is_steep, given):
+        raise UsageError(
+            f"'{line.strip()[:60]}' in a .gitignore has too many stars to be matched without re2",
+            hint="pip install 'holdfast[regex]'",
+        )
+    rules = GitIgnoreSpec.from_lines(given)
     return lambda path: rules.check_file(path).include
 
 

@@ -364,7 +364,7 @@ def test_a_directory_swapped_for_a_link_never_leads_outside(base: Path) -> None:
     race(base, 1_000)
 
 
-@pytest.mark.soak
+@pytest.mark.soak("law")
 @pytest.mark.req("D23", "I8")
 def test_a_directory_swapped_for_a_link_never_leads_outside_in_the_long_run(base: Path) -> None:
     race(base, 30_000)

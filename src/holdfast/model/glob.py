@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 
 PRIVATE = frozenset({".git", ".holdfast"})
 COMPILED = 400  # what a new expression costs, in comparisons
+MOST_STARS = 3  # of one component, or of `**`, that cost little even so
+_STARS = re.compile(r"\*+")
 _MAGIC = re.compile(r"[*?\[]")
 _NEVER = r"(?!(?:[^/]+/)*(?i:\.git|\.holdfast)(?:/|\Z))"
 
@@ -67,6 +69,13 @@ def parents(path: str) -> Iterator[str]:
         path = path[:cut]
         yield path
         cut = path.rfind("/")
+
+
+def is_steep(line: str) -> bool:
+    """Whether a matcher that tries again and again could take for ever over a line of `.gitignore`."""
+    parts = line.split("/")
+    stars = max(len(_STARS.findall(part)) for part in parts)
+    return not line.startswith("#") and max(stars, parts.count("**")) > MOST_STARS
 
 
 class Paths:
