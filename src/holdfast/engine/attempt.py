@@ -186,7 +186,7 @@ class Bench:
                 hint=f"holdfast run --force-node {step_id}",
                 where=Where(step=step_id),
             ) from error
-        self._recent.add(digest, content)
+        self._recent.read(digest, content)
         return content
 
     def _feedback(self, step_id: StepId) -> tuple[Feedback, ...]:
@@ -336,7 +336,7 @@ class Bench:
             content = candidate.content
             digest = self._put(blobs, content)
             if not step.produces:
-                self._recent.add(digest, content)
+                self._recent.made(digest, content)
                 return digest, blobs, ()
             is_program = candidate.form == "program"
             return digest, blobs, (Entry(step.produces[0], digest, is_program, len(content)),)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from holdfast.model.digest import Digest
 
-MOST_BYTES = 16 * 2**20
+MOST_BYTES = 32 * 2**20
 LARGEST = 16 * 1024
 _EACH = 200  # what an entry costs beside its content
 
 
 class Recent:
-    """Contents by digest, bounded; the oldest go first. What is in here has its digest: it was verified."""
+    """Contents by digest, bounded. What is in here has its digest: it was verified.
+
+    What was not used for longest goes first. What is only read never drives out anything: one step that
+    needs more than there is room for would empty it for all the others.
+    """
 
     def __init__(self) -> None:
         self._contents: dict[Digest, bytes] = {}
@@ -18,15 +22,23 @@ class Recent:
 
     def get(self, digest: Digest) -> bytes | None:
         """The content, if it is here."""
-        return self._contents.get(digest)
+        content = self._contents.pop(digest, None)
+        if content is not None:
+            self._contents[digest] = content  # now the last to go
+        return content
 
-    def add(self, digest: Digest, content: bytes) -> None:
-        """Take a content in, if it is small."""
-        contents = self._contents
-        if len(content) > LARGEST or digest in contents:
+    def made(self, digest: Digest, content: bytes) -> None:
+        """Take a new content in, if it is small: the steps below will ask for it."""
+        if len(content) > LARGEST:
             return
-        contents[digest] = content
-        self._room -= len(content) + _EACH
+        contents = self._contents
+        if contents.setdefault(digest, content) is content:
+            self._room -= len(content) + _EACH
         while self._room < 0:
             oldest = next(iter(contents))
             self._room += len(contents.pop(oldest)) + _EACH
+
+    def read(self, digest: Digest, content: bytes) -> None:
+        """Take a content in that was read from the store, if it is small and there is room."""
+        if self._room >= LARGEST + _EACH:
+            self.made(digest, content)
