@@ -15,6 +15,7 @@ parent.
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -23,6 +24,7 @@ import apsw
 
 from holdfast.errors import BugError, HoldfastError, IntegrityError, StoreError, UsageError
 from holdfast.store.blobs import sync_directory
+from holdfast.store.log import lost_commits
 from holdfast.store.migrate import AS_NOW, VERSION, migrate, version_of
 
 T = TypeVar("T")
@@ -57,6 +59,7 @@ class Database:
         self._pid = os.getpid()
         self._refusal = ""  # why nothing may be done any more
         self._log_is_kept = False
+        self.lost = 0  # commits that a damaged log has and nobody can read
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         try:
@@ -66,6 +69,8 @@ class Database:
                 self._reader = self._connect(create=False)
                 self._reader.execute(self._views)
                 self._reader.pragma("query_only", True)
+                if self.lost:
+                    self._reader.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(readonly))
             except BaseException:
                 self._writer.close()
                 raise
@@ -92,6 +97,9 @@ class Database:
     def _prepare(self, *, create: bool) -> None:
         """Bring the tables to this version unless it is only read; a store is only made when asked for."""
         version = version_of(self._writer, self._path)
+        self.lost = lost_commits(self._path)
+        if self.lost:
+            self._keep_damaged(version)
         if version == 0 and not create:
             raise UsageError(f"no store at '{os.path.dirname(self._path)}'", hint="holdfast run")
         if self.readonly:
@@ -102,6 +110,18 @@ class Database:
             migrate(self._writer, self._path)
             if version:
                 self._say(f"the store had format {version}; it was brought to format {VERSION}")
+
+    def _keep_damaged(self, version: int) -> None:
+        """The log is damaged: whoever only reads leaves it as it is, whoever writes goes on beside it."""
+        words = f"{self.lost} commits in '{self._path}-wal' cannot be read: it is damaged"
+        if self.readonly:
+            self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        elif version == 0:
+            raise IntegrityError(words)
+        else:
+            kept = f"{self._path}-wal.damaged"
+            shutil.copyfile(f"{self._path}-wal", kept)
+            self._say(f"{words}; what they accepted runs again, and the log is kept as '{kept}'")
 
     # use
 
