@@ -22,6 +22,7 @@ _HEAD = 32
 _FRAME_HEAD = 24
 _INDEX = struct.Struct("=16xI12x8s")
 _LITTLE = 0x377F0682  # the magic number of logs whose checksums read words that way
+_READ_LOCKS = range(123, 128)  # bytes of the index that readers lock
 _NEAR = 64  # frames behind the end in which one of this log must stand
 
 
@@ -89,3 +90,28 @@ def _holds(head: bytes) -> bool:
         one = (one + a + two) & 0xFFFFFFFF
         two = (two + b + one) & 0xFFFFFFFF
     return (one, two) == struct.unpack(">II", head[24:32])
+
+
+def log_size(path: str) -> int:
+    """How many bytes the log of a database has."""
+    try:
+        return os.stat(f"{path}-wal").st_size
+    except FileNotFoundError:
+        return 0
+
+
+def log_readers(path: str) -> list[int]:
+    """Other processes that have a read open now, as far as the kernel tells: by their locks on the index."""
+    try:
+        found = os.stat(f"{path}-shm")
+        with open("/proc/locks", encoding="ascii", errors="replace") as table:
+            lines = [line.split() for line in table]
+    except OSError:
+        return []
+    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    pids = {
+        int(words[4])
+        for words in lines
+        if words[5:6] == [place] and words[6].isdecimal() and int(words[6]) in _READ_LOCKS
+    }
+    return sorted(pids - {os.getpid(), 0, -1})
