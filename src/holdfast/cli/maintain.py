@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import click
 
-from holdfast.cli.place import file_option, json_option, place, place_options
+from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
-from holdfast.engine.audit import audit, follows, rebuilt_index
+from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows, rebuilt_index
+from holdfast.errors import IntegrityError
 from holdfast.model.digest import Json
 from holdfast.store.host import gone
 
@@ -23,12 +24,7 @@ def verify(
 ) -> int:
     """Check the whole store: pages, chain, digests, states, index. Exit 9 if anything is wrong."""
     del everything
-    where = place(plan, store, plan_id)
-    with_store = where.open(readonly=True)
-    try:
-        found = audit(with_store, gone)
-    finally:
-        with_store.close()
+    found = _audited(place(plan, store, plan_id))
     if as_json:
         problems: list[Json] = list(found.problems)
         out_json(
@@ -53,6 +49,17 @@ def verify(
         count = len(found.problems) or "no"
         out(f"{found.runs} runs, {found.events} events, {found.blobs} blobs: {count} problems")
     return 9 if found.problems else 0
+
+
+def _audited(where: Place) -> Audit:
+    try:
+        with_store = where.open(readonly=True)
+        try:
+            return audit(with_store, gone)
+        finally:
+            with_store.close()
+    except IntegrityError as error:  # so damaged that it cannot be read through
+        return Audit((error.message,), CORRUPT | UNREADABLE, 0, 0, 0)
 
 
 @click.command(epilog="\b\nExample:\n  holdfast rebuild")

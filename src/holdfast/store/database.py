@@ -15,7 +15,9 @@ parent.
 from __future__ import annotations
 
 import os
+import shutil
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -23,18 +25,22 @@ import apsw
 
 from holdfast.errors import BugError, HoldfastError, IntegrityError, StoreError, UsageError
 from holdfast.store.blobs import sync_directory
+from holdfast.store.log import log_readers, log_size, lost_commits
 from holdfast.store.migrate import AS_NOW, VERSION, migrate, version_of
 
 T = TypeVar("T")
 Value = None | int | float | bytes | str
 Row = tuple[Value, ...]
 
-BUSY_MS = 30_000
+BUSY_MS = 300_000  # a process that has the database locked for longer will not let go by itself
+_TELL_MS = 2_000  # after so long it is said what is waited for
+_LONGEST_NAP = 0.1
 _WAL_LIMIT = 64 * 1024 * 1024
 _CHECKPOINT = (
     8000  # pages, 32 MB: at 1000 each index page is copied 3 times in a run of 100,000 steps
 )
 _CACHE_KIB = 32 * 1024
+_LOOK_EVERY = 16  # commits between two looks at the size of the log
 
 
 class Database:
@@ -57,6 +63,9 @@ class Database:
         self._pid = os.getpid()
         self._refusal = ""  # why nothing may be done any more
         self._log_is_kept = False
+        self._commits = 0
+        self._is_overgrown = False
+        self.lost = 0  # commits that a damaged log has and nobody can read
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         try:
@@ -66,6 +75,8 @@ class Database:
                 self._reader = self._connect(create=False)
                 self._reader.execute(self._views)
                 self._reader.pragma("query_only", True)
+                if self.lost:
+                    self._reader.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(readonly))
             except BaseException:
                 self._writer.close()
                 raise
@@ -77,7 +88,7 @@ class Database:
     def _connect(self, *, create: bool) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         connection = apsw.Connection(self._path, flags=flags)
-        connection.set_busy_timeout(self._busy_ms)
+        connection.set_busy_handler(_Patience(self._busy_ms, self._path, self._say).wait)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         # Plans must not depend on bound values: that would prepare a query again for each call.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -92,6 +103,9 @@ class Database:
     def _prepare(self, *, create: bool) -> None:
         """Bring the tables to this version unless it is only read; a store is only made when asked for."""
         version = version_of(self._writer, self._path)
+        self.lost = lost_commits(self._path)
+        if self.lost:
+            self._keep_damaged(version)
         if version == 0 and not create:
             raise UsageError(f"no store at '{os.path.dirname(self._path)}'", hint="holdfast run")
         if self.readonly:
@@ -102,6 +116,18 @@ class Database:
             migrate(self._writer, self._path)
             if version:
                 self._say(f"the store had format {version}; it was brought to format {VERSION}")
+
+    def _keep_damaged(self, version: int) -> None:
+        """The log is damaged: whoever only reads leaves it as it is, whoever writes goes on beside it."""
+        words = f"{self.lost} commits in '{self._path}-wal' cannot be read: it is damaged"
+        if self.readonly:
+            self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        elif version == 0:
+            raise IntegrityError(words)
+        else:
+            kept = f"{self._path}-wal.damaged"
+            shutil.copyfile(f"{self._path}-wal", kept)
+            self._say(f"{words}; what they accepted runs again, and the log is kept as '{kept}'")
 
     # use
 
@@ -116,6 +142,7 @@ class Database:
                     result = work(cursor)
                     cursor.execute("COMMIT")
                     self._keep_log()
+                    self._watch_log()
                 except BaseException:
                     if self._writer.in_transaction:
                         cursor.execute("ROLLBACK")
@@ -137,6 +164,25 @@ class Database:
             self.poison(f"'{self._path}': {error}")
             raise StoreError(f"the database '{self._path}' cannot be synced: {error}") from error
         self._log_is_kept = True
+
+    def _watch_log(self) -> None:
+        """Say once if the log outgrows its limit: only a reader that never ends its read can do that.
+
+        SQLite cannot cut a reader off. As soon as it is gone, the next commits shrink the log again.
+        """
+        self._commits += 1
+        if self._commits % _LOOK_EVERY:
+            return
+        size = log_size(self._path)
+        if size <= _WAL_LIMIT:
+            self._is_overgrown = False
+        elif not self._is_overgrown:
+            self._is_overgrown = True
+            who = ", ".join(f"process {pid}" for pid in log_readers(self._path)) or "a process"
+            self._say(
+                f"'{self._path}-wal' has grown to {size >> 20} MB, because {who} has an old state"
+                " of the database open; it shrinks when that ends"
+            )
 
     def rows(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """All rows of a query, as of everything committed so far."""
@@ -216,6 +262,30 @@ class Database:
                 return IntegrityError(f"the database '{self._path}' is damaged: {error}")
             case _:
                 return StoreError(f"the database '{self._path}' refused: {error}")
+
+
+class _Patience:
+    """Waits while another process has the lock; longer and longer naps, so that waiting costs nothing."""
+
+    def __init__(self, most_ms: int, path: str, say: Callable[[str], None]) -> None:
+        self._most = most_ms / 1000
+        self._path = path
+        self._say = say
+        self._since = 0.0
+        self._told = False
+
+    def wait(self, tries: int) -> bool:
+        """Whether to ask for the lock again; SQLite counts how often it did."""
+        if tries == 0:
+            self._since, self._told = time.monotonic(), False
+        waited = time.monotonic() - self._since
+        if waited >= self._most:
+            return False
+        if waited * 1000 >= _TELL_MS and not self._told:
+            self._told = True
+            self._say(f"waiting: another process has the database '{self._path}' locked")
+        time.sleep(min(_LONGEST_NAP, 0.001 * 2 ** min(tries, 10), self._most - waited))
+        return True
 
 
 _CLOSED = "this store was closed"

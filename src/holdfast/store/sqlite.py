@@ -81,7 +81,7 @@ class SqliteStore:
     ) -> Self:
         """Open the store in a directory. It is made if `create`; otherwise nothing ever is.
 
-        `say` is told if it had an older format, and was changed.
+        `say` is told if it had an older format and was changed, and what keeps it waiting or growing.
         """
         check_sqlite(apsw.sqlite_lib_version())
         directory = os.path.abspath(directory)
@@ -91,7 +91,7 @@ class SqliteStore:
         except UsageError:
             if readonly or not create:
                 raise
-            database = _made(directory, busy_ms=busy_ms)
+            database = _made(directory, busy_ms=busy_ms, say=say)
         files = BlobFiles(os.path.join(directory, "blobs"), database.poison, write)
         store = cls(directory, database, files)
         if not readonly:
@@ -464,7 +464,7 @@ def _opened(
     return Database(path, create=False, readonly=readonly, busy_ms=busy_ms, say=say)
 
 
-def _made(directory: str, *, busy_ms: int) -> Database:
+def _made(directory: str, *, busy_ms: int, say: Callable[[str], None]) -> Database:
     """Make what is missing of a store, one process at a time; the database comes last."""
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
@@ -472,7 +472,7 @@ def _made(directory: str, *, busy_ms: int) -> Database:
             make_tree(os.path.join(directory, "blobs"))
             write_once(os.path.join(directory, ".gitignore"), b"*\n")
             path = os.path.join(directory, _FILE)
-            database = Database(path, create=True, readonly=False, busy_ms=busy_ms)
+            database = Database(path, create=True, readonly=False, busy_ms=busy_ms, say=say)
             sync_directory(directory)
             sync_directory(os.path.dirname(directory))
             return database

@@ -33,6 +33,8 @@ def problems(database: Database, files: BlobFiles) -> Iterator[str]:
 
 
 def _pages(database: Database) -> Iterator[str]:
+    if database.lost:
+        yield f"database: {database.lost} commits in its log cannot be read: it is damaged"
     for row in database.rows("PRAGMA integrity_check"):
         if row != ("ok",):
             yield f"database: {row[0]!s}"

@@ -1,0 +1,105 @@
+"""Another process has the database locked, again and again: steps wait, none fails, waiting is idle."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.store.sqlite import SqliteStore
+from tests.crash.disk import blamed
+from tests.crash.faults import Case, Reference, Report, Scene, lay
+
+STORM = """
+import sys, time, apsw
+connection = apsw.Connection(sys.argv[1])
+connection.set_busy_timeout(60_000)
+for _ in range(int(sys.argv[2])):
+    connection.execute("BEGIN EXCLUSIVE")
+    print("held", flush=True)
+    time.sleep(float(sys.argv[3]))
+    connection.execute("ROLLBACK")
+    print("free", flush=True)
+    time.sleep(float(sys.argv[4]))
+"""
+
+
+def used(pid: int) -> float:
+    """Seconds of processor time of a process alone."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+@contextmanager
+def storm(scene: Scene, times: int, seconds: float, gap: float) -> Iterator[Iterator[str]]:
+    """Another process that locks the database so often; gives its words, once it has it."""
+    words = (str(scene.store / "state.db"), str(times), str(seconds), str(gap))
+    with subprocess.Popen(
+        [sys.executable, "-c", STORM, *words], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process.stdout
+        assert process.wait() == 0
+
+
+def stormed(folder: Path, reference: Reference, report: Report, times: int, seconds: float) -> None:
+    scene = lay(folder, "small")
+    scene.store.mkdir()
+    SqliteStore.open(str(scene.store), create=True).close()
+    case = Case(scene, reference, report, f"locked {times} times for {seconds} s")
+    spent, holds = 0.0, 1
+    with storm(scene, times, seconds, gap=0.4) as words:
+        running = scene.start("run", "-j", "2")
+        before = used(running.pid)
+        for line in words:
+            if running.poll() is not None:
+                break
+            now = used(running.pid)
+            if line == "held\n":
+                holds, before = holds + 1, now
+            else:
+                case.fired()
+                spent += now - before
+    report.kept += len(scene.said(0).acknowledged)
+    answer = scene.said(running.wait(120))
+    case.ended(f"exit {answer.code}")
+    if answer.code:
+        case.violated(f"it ended with {answer.code}: {answer.err[-800:]}")
+    if blame := blamed(scene.journal()):
+        case.violated(f"a step was blamed for a lock: {dict(blame)}")
+    if spent > 0.2 * holds * seconds:
+        case.violated(f"{spent:.1f} s of processor time in {holds} waits of {seconds} s")
+    case.finished(answer)
+
+
+@pytest.mark.req("D09")
+def test_a_lock_storm_fails_no_step(
+    tmp_path: Path, reference: Callable[[str], Reference], settle: Callable[[Report], None]
+) -> None:
+    report = Report("D09 locked again and again")
+    stormed(tmp_path / "case", reference("small"), report, 4, 1.2)
+    settle(report)
+
+
+@pytest.mark.soak("lock")
+@pytest.mark.req("D09")
+def test_a_long_lock_storm_fails_no_step(
+    tmp_path: Path, reference: Callable[[str], Reference], settle: Callable[[Report], None]
+) -> None:
+    report = Report("D09 locked for 30 s, ten times")
+    stormed(tmp_path / "case", reference("small"), report, 10, 30)
+    settle(report)
+
+
+@pytest.mark.req("D09")
+def test_who_waits_long_says_for_what(tmp_path: Path) -> None:
+    scene = lay(tmp_path / "case", "tiny")
+    scene.store.mkdir()
+    SqliteStore.open(str(scene.store), create=True).close()
+    with storm(scene, 1, 3.0, gap=0):
+        answer = scene.call("run")
+    assert answer.code == 0, answer.err
+    assert answer.err.count("waiting: another process has the database") == 1
