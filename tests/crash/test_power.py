@@ -14,6 +14,7 @@ from tests.crash.power_disk import ENDS, Draw, moments
 
 RUN = ("run", "-j", "2")
 SLICES = 8
+BLOCK = 8  # moments in a row: neighbours leave equal disks
 DICE = 6  # throws for each moment
 RESUMED_EVERY = 40  # of so many moments one goes on with the real command
 
@@ -57,7 +58,7 @@ def test_nothing_told_is_lost_whenever_the_power_goes(
     last = moments(outage.recording) - 1
 
     def here(number: int) -> bool:
-        return number * SLICES // (last + 1) == slice_
+        return number // BLOCK % SLICES == slice_
 
     def few(number: int) -> tuple[Draw, ...]:
         chosen = here(number) and (number % RESUMED_EVERY == 0 or number == last)

@@ -49,16 +49,17 @@ BLOBS_AFTER_ROWS = (
         "batch, texts, small))\n\n    def open_run",
         "batch, texts, small))\n        self._prepared(batch)\n\n    def open_run",
     ),
-    ("store/sqlite.py", "import contextlib", "import contextlib\nfrom dataclasses import replace"),
+    (
+        "store/sqlite.py",
+        "from typing import",
+        "from dataclasses import replace\nfrom typing import",
+    ),
     ("engine/attempt.py", "if len(content) > SMALL:", "if False:"),
 )
 ACK_BEFORE_COMMIT = (
     "engine/loop.py",
-    "        future = self._writer.call(self._world.store.commit, batch)",
-    (
-        "        self._world.on_events(pending.events)\n"
-        "        future = self._writer.call(self._world.store.commit, batch)"
-    ),
+    "        if self._tasks or not self._writer.is_idle:\n",
+    "        self._world.on_events(pending.events)\n        if self._tasks or not self._writer.is_idle:\n",
 )
 KEPT_BEFORE_STORED = (
     "engine/loop.py",
