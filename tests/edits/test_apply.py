@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.edits.apply import ANY, Conflict, FileChange, Recovered, apply, forget, recover
+from holdfast.edits.apply import (
+    ANY,
+    Claims,
+    Conflict,
+    FileChange,
+    Recovered,
+    apply,
+    forget,
+    recover,
+)
 from holdfast.errors import EditError, IntegrityError, StoreError
 
 
@@ -182,6 +191,33 @@ def test_an_unfinished_edit_keeps_others_from_its_paths(site: Site) -> None:
         site.apply(FileChange("b.txt", None, THREE), key="first")
     site.apply(FileChange("b.txt", None, THREE), key="second")
     assert site.open_journals() == ["first", "second"]
+
+
+def test_who_edits_alone_need_not_read_what_it_claimed(site: Site) -> None:
+    site.apply(FileChange("old.txt", None, ONE), key="before")
+    claims = Claims(str(site.journals))
+
+    def edit(path: str, before: str | None, after: str, key: str) -> None:
+        place, change = str(site.journals), FileChange(path, before, after)
+        apply(
+            str(site.root), [change], CONTENT.__getitem__, journal_dir=place, key=key, claims=claims
+        )
+
+    with pytest.raises(EditError, match="before"):
+        edit("old.txt", ONE, TWO, "again")
+    edit("a.txt", ONE, TWO, "first")
+    written = (site.journals / "first" / "journal.json").read_bytes()
+    (site.journals / "first" / "journal.json").write_bytes(b"not to be read")
+    edit("b.txt", None, TWO, "second")
+    with pytest.raises(EditError, match="first"):
+        edit("a.txt", TWO, THREE, "third")
+    (site.journals / "first" / "journal.json").write_bytes(written)
+    with pytest.raises(EditError, match="second"):  # after a failure all is read again
+        edit("b.txt", TWO, THREE, "third")
+    forget(str(site.journals), "first")
+    claims.forgotten("first")
+    edit("a.txt", TWO, THREE, "third")
+    assert site.open_journals() == ["before", "second", "third"]
 
 
 def test_someone_writing_during_the_edit_keeps_their_bytes(site: Site) -> None:

@@ -128,32 +128,88 @@ class _Site:
     content: Content | None = None
 
 
+class Claims:
+    """The paths of unfinished edits in one journal directory.
+
+    Read when first asked; from then on whoever has this is the only one who edits there.
+    """
+
+    def __init__(self, journal_dir: str) -> None:
+        self._journal_dir = journal_dir
+        self._edits: dict[str, tuple[str, ...]] | None = None  # paths by key
+        self._keys: dict[str, str] = {}
+
+    def check(self, paths: Iterable[str]) -> None:
+        """EditError if one of the paths is part of an edit that was not forgotten."""
+        if self._edits is None:
+            self._edits = dict(_unfinished(self._journal_dir))
+            self._keys = {path: key for key, some in self._edits.items() for path in some}
+        for path in paths:
+            if path in self._keys:
+                raise EditError(
+                    f"{quoted(path)} is part of the unfinished edit {quoted(self._keys[path])}",
+                    hint="forget or recover that edit first",
+                )
+
+    def made(self, key: str, paths: Iterable[str]) -> None:
+        """An edit of these paths waits to be forgotten."""
+        if self._edits is not None:
+            self._edits[key] = tuple(paths)
+            self._keys.update(dict.fromkeys(self._edits[key], key))
+
+    def forgotten(self, key: str) -> None:
+        for path in self._edits.pop(key, ()) if self._edits is not None else ():
+            self._keys.pop(path, None)
+
+    def unsure(self) -> None:
+        """An edit failed: what it left is read again."""
+        self._edits = None
+
+
 def apply(
-    root: str, changes: Sequence[FileChange], content: Content, *, journal_dir: str, key: str
+    root: str,
+    changes: Sequence[FileChange],
+    content: Content,
+    *,
+    journal_dir: str,
+    key: str,
+    claims: Claims | None = None,
 ) -> None:
     """Make all changes or none; the journal stays until `forget(journal_dir, key)`.
+
+    `claims` are those of the journal directory, if the caller edits there more than once.
 
     EditError: refused or in conflict, nothing changed. StoreError: the disk failed; nothing
     changed, or the journal is still there and `recover` comes next, in a new process.
     """
     _check_disjoint(changes)
     place = place_of(journal_dir, key)
-    with outside_world(f"apply the edit {quoted(key)}"), opened(open_root(root)) as root_fd:
-        make_home(journal_dir)
-        _check_unclaimed(journal_dir, changes)
-        journal = _plan(root_fd, changes, key)
-        site = _Site(root_fd, place)
-        stage(root_fd, place, journal, content)
-        try:
-            conflicts = _forward(site, journal)
-        except OSError:
-            _close(place, _back(site, journal))
-            raise
-        if conflicts:
-            untouched = {conflict.path for conflict in conflicts}
-            undone = _back(site, journal)
-            _close(place, tuple(lost for lost in undone if lost.path not in untouched))
-            raise changed(untouched)
+    claims = claims or Claims(journal_dir)
+    paths = [change.path for change in changes]
+    try:
+        with outside_world(f"apply the edit {quoted(key)}"), opened(open_root(root)) as root_fd:
+            make_home(journal_dir)
+            claims.check(paths)
+            journal = _plan(root_fd, changes, key)
+            stage(root_fd, place, journal, content)
+            _carry_out(_Site(root_fd, place), journal)
+    except BaseException:
+        claims.unsure()
+        raise
+    claims.made(key, paths)
+
+
+def _carry_out(site: _Site, journal: Journal) -> None:
+    try:
+        conflicts = _forward(site, journal)
+    except OSError:
+        _close(site.place, _back(site, journal))
+        raise
+    if conflicts:
+        untouched = {conflict.path for conflict in conflicts}
+        undone = _back(site, journal)
+        _close(site.place, tuple(lost for lost in undone if lost.path not in untouched))
+        raise changed(untouched)
 
 
 def forget(journal_dir: str, key: str) -> None:
@@ -219,16 +275,12 @@ def _folded(change: FileChange) -> tuple[str, ...]:
     return tuple(fold(part) for part in change.path.split("/"))
 
 
-def _check_unclaimed(journal_dir: str, changes: Sequence[FileChange]) -> None:
-    wanted = {change.path for change in changes}
+def _unfinished(journal_dir: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The edits that were not forgotten, with their paths."""
     for key in keys_in(journal_dir):
         place = place_of(journal_dir, key)
-        for row in read_journal(place).rows if is_open(place) else ():
-            if row.path in wanted:
-                raise EditError(
-                    f"{quoted(row.path)} is part of the unfinished edit {quoted(key)}",
-                    hint="forget or recover that edit first",
-                )
+        if is_open(place):
+            yield key, tuple(row.path for row in read_journal(place).rows)
 
 
 def _plan(root_fd: int, changes: Sequence[FileChange], key: str) -> Journal:

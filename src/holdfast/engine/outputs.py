@@ -7,11 +7,11 @@ journaled apply, so a set of files changes as a whole, also across a crash.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from holdfast.edits.apply import FileChange, apply, forget, recover
+from holdfast.edits.apply import Claims, FileChange, apply, forget, recover
 from holdfast.edits.journal import images_in, is_settled, keep_home, keys_in, place_of
 from holdfast.edits.tree import clear, read_tree, sync_files, take_special
 from holdfast.errors import EditError
@@ -25,6 +25,7 @@ from holdfast.model.event import (
     Event,
     OutputsPlaced,
 )
+from holdfast.model.glob import parents
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import File, Store
 
@@ -46,6 +47,14 @@ class Drift(NamedTuple):
     paths: tuple[str, ...] = ()
 
 
+class _Places(NamedTuple):
+    """Which steps write exactly at a path, and which beneath it; and the order of the plan."""
+
+    at: dict[str, list[StepId]]
+    beneath: dict[str, list[StepId]]
+    rank: dict[StepId, int]
+
+
 class Outputs:
     """Reads and writes output paths beneath one project directory. `steps` are those of the plan."""
 
@@ -61,6 +70,8 @@ class Outputs:
         self._journal = journal
         self._store = store
         self._has_home = False
+        self._claims = Claims(journal)
+        self._places: _Places | None = None
 
     def read(self, step: Step) -> tuple[Entry, ...]:
         """What lies at the step's output paths now."""
@@ -116,9 +127,22 @@ class Outputs:
         Steps in a row may write the same path; what one of them made is a person's for none.
         """
         yield from self._store.artifacts(project=project, line=line, step=step.id)
-        for other in self._steps.values():
-            if other.id != step.id and _overlap(other.produces, step.produces):
-                yield from self._store.artifacts(project=project, line=line, step=other.id)
+        for other in self._neighbours(step):
+            yield from self._store.artifacts(project=project, line=line, step=other)
+
+    def _neighbours(self, step: Step) -> list[StepId]:
+        """The other steps that write at, above or beneath the step's output paths, as in the plan."""
+        places = self._places
+        if places is None:
+            places = self._places = _places_of(self._steps.values())
+        found = dict.fromkeys(
+            other
+            for path in step.produces
+            for some in (places.beneath.get(path), *map(places.at.get, (path, *parents(path))))
+            for other in some or ()
+        )
+        found.pop(step.id, None)
+        return sorted(found, key=places.rank.__getitem__)
 
     def drift(
         self, step: Step, artifact: Artifact, known: Callable[[], Iterator[Artifact]]
@@ -233,7 +257,8 @@ class Outputs:
         if not self._has_home:
             keep_home(self._journal)
             self._has_home = True
-        apply(self._root, changes, content, journal_dir=self._journal, key=key)
+        journal, claims = self._journal, self._claims
+        apply(self._root, changes, content, journal_dir=journal, key=key, claims=claims)
         return tuple(change.path for change in changes)
 
     def secure(self, paths: Sequence[str]) -> None:
@@ -277,6 +302,7 @@ class Outputs:
     def placed(self, key: str) -> None:
         """The event that names this change is stored: its journal is no longer needed."""
         forget(self._journal, key)
+        self._claims.forgotten(key)
 
     def all_placed(self) -> None:
         """The run has ended, so every change is recorded: no journal of it is needed any more."""
@@ -317,8 +343,15 @@ def _is_at(path: str, place: str) -> bool:
     return path == place or path.startswith(f"{place}/")
 
 
-def _overlap(some: Sequence[str], others: Sequence[str]) -> bool:
-    return any(_is_at(one, other) or _is_at(other, one) for one in some for other in others)
+def _places_of(steps: Iterable[Step]) -> _Places:
+    places = _Places({}, {}, {})
+    for step in steps:
+        places.rank[step.id] = len(places.rank)
+        for path in step.produces:
+            places.at.setdefault(path, []).append(step.id)
+            for place in parents(path):
+                places.beneath.setdefault(place, []).append(step.id)
+    return places
 
 
 def _same(one: Entry | None, other: Entry | None) -> bool:
