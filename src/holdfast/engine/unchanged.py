@@ -187,7 +187,7 @@ def sources_of(world: World, plan: Plan) -> Digest | None:
     """
     try:
         return _sources(world, plan)
-    except (OSError, EditError):
+    except (OSError, EditError, StoreError):
         return None
 
 

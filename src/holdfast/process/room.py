@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shlex
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,19 +77,26 @@ def tail(output: bytes, limit: int = TAIL_BYTES) -> str:
     return output.decode("utf-8", "replace")
 
 
+_QUOTES = frozenset("'\"\\")
+_WORDS = re.compile(r"[();<>|&]+|[^ \t\r\n();<>|&]+")  # of a line in which nothing is quoted
+
+
 @functools.lru_cache(maxsize=1024)  # a step is looked at before and after each attempt
 def shell_words(line: str) -> tuple[str, ...]:
     """The words of a shell line, as far as they can be told without running it.
 
     What an output is redirected to is left out: a line does not read what it writes.
     """
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
-        words = list(lexer)
-    except ValueError:
-        return tuple(line.split())
+    if _QUOTES.isdisjoint(line):
+        words = _WORDS.findall(line)
+    else:
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        try:
+            words = list(lexer)
+        except ValueError:
+            return tuple(line.split())
     pairs = zip(["", *words], words, strict=False)
     return tuple(word for before, word in pairs if ">" not in before)
 
