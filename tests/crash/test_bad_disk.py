@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.disk import DISK_FAILED, RUN, Point, refused
 from tests.crash.faults import (
     KILLED,
     Case,
@@ -20,8 +21,6 @@ from tests.crash.faults import (
     spread,
 )
 
-RUN = ("run", "-j", "1")
-DISK_FAILED = 74
 SYNCS = ("fsync", "fdatasync")
 
 
@@ -59,11 +58,35 @@ def test_a_sync_that_fails_once_ends_the_engine_and_nothing_is_told(
     syncs = replace(shim, calls=SYNCS)
     calls = syncs.count(lay(tmp_path / "count"), *RUN)
     report = Report("D04 sync fails once")
-    faults = [syncs.fault(number, "error") for number in spread(calls, 12, seed=4)]
+    faults = [syncs.fault(number, "error") for number in spread(calls, 6, seed=4)]
     faults += [by_strace(strace, call, n, "error=EIO") for call in SYNCS for n in (3, 8)]
     refuse(tmp_path, reference("reference"), report, faults, "reference")
     settle(report)
     assert report.outcomes["refused"] > report.tried / 2
+
+
+# Where something is made durable: log, content, its directory, both images of an edit, the project.
+SYNCED = (
+    ".holdfast/state.db-wal",
+    ".holdfast/blobs/tmp/",
+    ".holdfast/blobs/",
+    ".holdfast/apply/",
+    ".holdfast-",
+)
+
+
+@pytest.mark.req("D04", "I1")
+def test_a_sync_that_fails_is_noticed_wherever_it_is(
+    tmp_path: Path,
+    shim: Shim,
+    reference: Callable[[str], Reference],
+    settle: Callable[[Report], None],
+) -> None:
+    report = Report("D04 a sync of each kind of file fails once")
+    points = [Point(SYNCS, 1, "error", under) for under in SYNCED]
+    refused(tmp_path, shim, reference("small"), report, points, "small", lambda _: {DISK_FAILED})
+    settle(report)
+    assert report.fired == len(SYNCED)
 
 
 @pytest.mark.soak("errno")

@@ -42,7 +42,12 @@ OF_PROCESSES: Mapping[str, Sequence[str]] = {
     "epoll_create1": HANDLES,
     "sendto": ("ENOMEM",),
 }
-TABLE = {"open": HANDLES}  # of the process table: what cannot be read is not gone
+OF_TABLE = {"open": HANDLES}  # of the process table: what cannot be read is not gone
+TABLES: Sequence[tuple[Mapping[str, Sequence[str]], str | None]] = (
+    (OF_FILES, ""),
+    (OF_PROCESSES, None),
+    (OF_TABLE, "/proc/"),
+)
 
 # What goes on once it began: which calls, where, how.
 STAYS: Sequence[tuple[tuple[str, ...], str | None, str]] = (
@@ -72,26 +77,31 @@ def once(
                 yield Point((call,), number, f"error {error}", under)
 
 
-def chosen(shim: Shim, folder: Path, each: int) -> list[Point]:
-    """Every kind of call with every error that it may have."""
-    points: list[Point] = []
-    tables = ((OF_FILES, ""), (OF_PROCESSES, None), (TABLE, "/proc/"))
-    for number, (errors, under) in enumerate(tables):
-        calls = counted(shim, lay(folder / f"count-{number}"), tuple(errors), under, *RUN)
-        points += once(calls, errors, under, each)
-    return points
+class Calls:
+    """What an undisturbed command calls, counted once."""
 
+    def __init__(self, shim: Shim, folder: Path, plan: str) -> None:
+        self._calls = {
+            under: counted(shim, lay(folder / f"count-{number}", plan), tuple(errors), under, *RUN)
+            for number, (errors, under) in enumerate(TABLES)
+        }
 
-def staying(shim: Shim, folder: Path, each: int) -> list[Point]:
-    points: list[Point] = []
-    for seed, (calls, under, error) in enumerate(STAYS):
-        scene = lay(folder / f"stays-{seed}")
-        count = len(counted(shim, scene, calls, under, *RUN))
-        points += [
-            Point(calls, number, f"error {error} on", under)
-            for number in spread(["any"] * count, each, seed=seed)
+    def chosen(self, each: int) -> list[Point]:
+        """Every kind of call with every error that it may have."""
+        return [
+            point
+            for errors, under in TABLES
+            for point in once(self._calls[under], errors, under, each)
         ]
-    return points
+
+    def staying(self, each: int) -> list[Point]:
+        """Refusals that do not end."""
+        points: list[Point] = []
+        for seed, (calls, under, error) in enumerate(STAYS):
+            count = sum(call in calls for call in self._calls[under])
+            numbers = spread(["any"] * count, each, seed=seed)
+            points += [Point(calls, number, f"error {error} on", under) for number in numbers]
+        return points
 
 
 @pytest.mark.req("D03", "I1")
@@ -102,10 +112,11 @@ def test_a_refused_call_is_nobodys_failure(
     settle: Callable[[Report], None],
 ) -> None:
     report = Report("D03 a call is refused")
-    points = chosen(shim, tmp_path, 1)
+    calls = Calls(shim, tmp_path, "small")
+    points = calls.chosen(1)
     sample = [points[number - 1] for number in spread(["any"] * len(points), 18, seed=3)]
-    sample += staying(shim, tmp_path, 1)
-    refused(tmp_path, shim, reference("reference"), report, sample, codes=codes)
+    sample += calls.staying(1)
+    refused(tmp_path, shim, reference("small"), report, sample, "small", codes)
     settle(report)
     assert report.outcomes[f"exit {DISK_FAILED}"] > report.tried / 3
 
@@ -119,8 +130,9 @@ def test_every_kind_of_call_is_refused_with_every_error(
     settle: Callable[[Report], None],
 ) -> None:
     report = Report("D03 every call with every error")
-    points = chosen(shim, tmp_path, 14)
-    assert len(points) > 600
+    points = Calls(shim, tmp_path, "reference").chosen(14)
+    report.total = len(points)
+    assert report.total > 600
     refused(tmp_path, shim, reference("reference"), report, points, codes=codes)
     settle(report)
     assert report.outcomes[f"exit {DISK_FAILED}"] > report.tried / 3
@@ -135,6 +147,8 @@ def test_a_refusal_that_stays(
     settle: Callable[[Report], None],
 ) -> None:
     report = Report("D03 refused from a call on")
-    refused(tmp_path, shim, reference("reference"), report, staying(shim, tmp_path, 20))
+    points = Calls(shim, tmp_path, "reference").staying(20)
+    report.total = len(points)
+    refused(tmp_path, shim, reference("reference"), report, points)
     settle(report)
     assert report.outcomes[f"exit {DISK_FAILED}"] > report.tried / 2
