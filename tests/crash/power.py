@@ -92,11 +92,13 @@ def is_shard(op: Op) -> bool:
     return op.kind == "mkdir" and ".holdfast/blobs/" in op.path
 
 
-def chosen(recording: Recording, size: int, seed: int) -> Mapping[int, list[Draw]]:
-    """Moments by lot, each with one draw."""
+def chosen(recording: Recording, size: int, seed: int, near: str = "") -> Mapping[int, list[Draw]]:
+    """Moments by lot, each with one draw; `near`: while something is done to paths with this in them."""
     dice = random.Random(seed)
     alike = {number for number, op in enumerate(recording.ops, 1) if is_shard(op)}
-    places = [n for n in range(moments(recording)) if n not in alike or n % 32 == 0]
+    close = [number for number, op in enumerate(recording.ops, 1) if near in op.path]
+    window = range(close[0], close[-1] + 1) if near else range(moments(recording))
+    places = [n for n in window if n not in alike or n % 32 == 0]
     draws: tuple[Draw, ...] = (*ENDS, 1, 2, 3)
     found: dict[int, list[Draw]] = {}
     for place in dice.choices(places, k=size):

@@ -15,7 +15,7 @@ from tests.crash.power_disk import ENDS, Draw, moments
 RUN = ("run", "-j", "2")
 SLICES = 8
 BLOCK = 8  # moments in a row: neighbours leave equal disks
-DICE = 6  # throws for each moment
+DICE = 8  # throws for each moment
 RESUMED_EVERY = 40  # of so many moments one goes on with the real command
 
 

@@ -18,11 +18,12 @@ Replaced = tuple[str, str, str]  # file, what stands there, what is planted
 
 
 class Planted(NamedTuple):
-    """One mistake, and a part of what is said about it."""
+    """One mistake, a part of what is said about it, and a part of the paths near which it shows."""
 
     name: str
     replaced: tuple[Replaced, ...]
     shows: str
+    near: str = ""
 
 
 NO_FSYNC_OF_A_BLOB = (
@@ -96,6 +97,9 @@ NO_JOURNAL_NAME = (
 )
 
 
+EDIT = ".edit.1"  # in the name of the edit's journal
+
+
 def synchronous(how: str) -> Replaced:
     return ("store/database.py", '"synchronous", "FULL"', f'"synchronous", "{how}"')
 
@@ -109,10 +113,12 @@ PLANTED = (
     Planted("told before commit", (ACK_BEFORE_COMMIT,), "told as accepted"),
     Planted("kept before stored", (KEPT_BEFORE_STORED,), "told as kept"),
     Planted("no fsync of a step's own outputs", (OUTPUTS_UNSYNCED,), "its files are others"),
-    Planted("edit: no fsync of images and files", (NO_FSYNC_OF_IMAGES,), ""),
-    Planted("edit: no fsync of the place of journals", (NO_HOME_FOR_JOURNALS,), "neither done nor"),
-    Planted("edit: no fsync of the journal's names", (NO_JOURNAL_NAME,), "neither done nor"),
-    Planted("edit: no fsync after rename", (NO_FSYNC_AFTER_RENAME,), "neither done nor"),
+    Planted("edit: no fsync of images and files", (NO_FSYNC_OF_IMAGES,), "", EDIT),
+    Planted(
+        "edit: no fsync of the place of journals", (NO_HOME_FOR_JOURNALS,), "neither done nor", EDIT
+    ),
+    Planted("edit: no fsync of the journal's names", (NO_JOURNAL_NAME,), "neither done nor", EDIT),
+    Planted("edit: no fsync after rename", (NO_FSYNC_AFTER_RENAME,), "neither done nor", EDIT),
 )
 
 
@@ -144,7 +150,7 @@ def look_for(planted: Planted, plan: str, size: int, strace: str, folder: Path) 
     assert recording.answer.code == 0, recording.answer.err
     edits = (edit_of(recording.before, scene.root),) if plan == "reference" else ()
     outage = Outage(recording, edits, Report(planted.name))
-    some = chosen(recording, size, seed=7)
+    some = chosen(recording, size, seed=7, near=planted.near)
     outage.sweep(lambda number: some.get(number, ()))
     return outage
 
