@@ -61,24 +61,28 @@ def encode_own(step: Step, observed: Mapping[str, Json]) -> bytes:
 
 
 def encode_with(step: Step, observed: Spelled) -> bytes:
-    """The own parts, given those that the world adds: files, tools, environment, source."""
+    """The own parts, given those that the world adds: files, tools, environment, source.
+
+    Ids need no escaping.
+    """
     ext = [*observed.ext, f'"uses":{spelled(step.uses)}', f'"v":{KEY_VERSION}']
     if step.needs and (needs := step.data_needs):
-        ext.append(f'"needs":{spelled(sorted(needs))}')
+        ext.append('"needs":["' + '","'.join(sorted(needs)) + '"]')
     for name, value in zip(_OWN, _own_values(step), strict=True):
         if value:
             ext.append(f'"{name}":{spelled(value)}')
     if step.schema is not None:
         ext.append(f'"schema":{spelled(step.schema)}')
     ext.sort()  # by name: each ends with a quotation mark, which comes before all that names have
-    guards = f'"guards":{spelled([guard_json(guard, limits=False) for guard in step.guards])}'
+    guards, model = "[]", "null"
+    if step.guards:
+        guards = spelled([guard_json(guard, limits=False) for guard in step.guards])
     if observed.guards:
         guards += f',"observed":{observed.guards}'
-    model = "null"
     if step.model or step.parameters:
         model = spelled({"id": step.model, "parameters": step.parameters})
     return encoded(
-        f'{{"ext":{{{",".join(ext)}}},"guard_config":{{{guards}}},'
+        f'{{"ext":{{{",".join(ext)}}},"guard_config":{{"guards":{guards}}},'
         f'"model":{model},"prompt":{spelled(step.prompt)}}}'
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Literal, NewType, cast
 
 from holdfast.errors import BugError, PlanError, Problem
@@ -169,7 +170,7 @@ def plan_json(plan: Plan) -> dict[str, Json]:
         "goal": plan.goal,
         "description": plan.description,
         "project": plan.project,
-        "limits": _sparse(_limits_of(plan.limits), _LIMITS),
+        "limits": _sparse(_LIMITS, _limits_of(plan.limits), _LIMIT_DEFAULTS),
         "steps": {step_id: _step_json(step) for step_id, step in plan.steps.items()},
     }
     if plan.params:
@@ -213,20 +214,26 @@ _TUPLES = {"run", "produces", "outputs", "env", "secrets"}
 
 _all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _STEP))
 _limits_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _LIMITS))
+_STEP_DEFAULTS = tuple(default for _, default in _STEP)
+_LIMIT_DEFAULTS = tuple(default for _, default in _LIMITS)
 
 
-def _sparse(values: tuple[Json, ...], defaults: tuple[tuple[str, object], ...]) -> dict[str, Json]:
-    """What differs from the defaults, lists for tuples."""
-    pairs = zip(values, defaults, strict=True)
+def _sparse(
+    names: tuple[tuple[str, object], ...],
+    values: tuple[Json, ...],
+    defaults: tuple[object, ...],
+) -> dict[str, Json]:
+    """What differs from the defaults, lists for tuples. Most values are the very default."""
+    others = compress(zip(names, values, strict=True), map(is_not, values, defaults))
     return {
         name: list(got) if type(got) is tuple else got
-        for got, (name, default) in pairs
-        if got is not default and got != default
+        for (name, default), got in others
+        if got != default
     }
 
 
 def _step_json(step: Step) -> dict[str, Json]:
-    data = _sparse(_all_of(step), _STEP)
+    data = _sparse(_STEP, _all_of(step), _STEP_DEFAULTS)
     if step.tool_versions:
         data["tool_versions"] = {name: list(argv) for name, argv in step.tool_versions.items()}
     if step.needs:

@@ -162,6 +162,8 @@ def _text(value: object) -> str:
     if value is None or kind is bool:
         return _WORDS[value]
     if isinstance(value, tuple):
+        if len(value) > _MANY and isinstance(value[0], tuple):  # named tuples of plain values
+            return _to_text(value)
         return f"[{','.join([_text(item) for item in value])}]"
     if is_dataclass(value):
         return _shape(type(value)).spell(value)
@@ -172,6 +174,7 @@ _shapes: dict[type, _Shape] = {}
 _kinds: dict[str, type[Event]] = {_kind(noun): noun for noun in CLASSES}
 KINDS = tuple(_kinds)
 _WORDS: dict[object, str] = {None: "null", True: "true", False: "false"}
+_MANY = 8
 _to_text = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _from_text = json.JSONDecoder().raw_decode
 
