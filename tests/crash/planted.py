@@ -211,9 +211,9 @@ BUGS = (
         "what is finished is made again",
         (
             Edit(
-                "store/rows.py",
-                "a.reusable = 1 AND a.config_ref",
-                "a.reusable = 2 AND a.config_ref",
+                "engine/probe.py",
+                "        found = self._own(step, ref, content=content)\n",
+                "        found = None\n",
             ),
         ),
         D01,
