@@ -140,3 +140,17 @@ def test_no_query_of_a_step_reads_a_whole_table(store: SqliteStore, query: str) 
     told = [str(row[3]) for row in plan]
     assert told
     assert not [line for line in told if line.startswith("SCAN")]
+
+
+def test_small_commits_keep_the_log_small(store: SqliteStore, tmp_path: Path) -> None:
+    for number in range(1, 300):  # each writes seven pages or more
+        store.commit(batch(number, 1))
+    log = tmp_path / "store" / "state.db-wal"
+    assert 500 < log.stat().st_size / 4096 < 1100
+
+
+def test_large_commits_may_fill_it_further(store: SqliteStore, tmp_path: Path) -> None:
+    for number in range(5):
+        store.commit(batch(1 + number * 2000, 2000))
+    log = tmp_path / "store" / "state.db-wal"
+    assert log.stat().st_size / 4096 > 1100

@@ -28,7 +28,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class CallError(Exception):
 
 
 def parameters(
-    function: Callable[..., object], values: Iterable[str], needs: Iterable[str]
+    function: Callable[..., object], values: Collection[str], needs: Iterable[str]
 ) -> dict[str, tuple[str, str]]:
     """For each parameter that takes the artifact of a need: the need, and how it wants it.
 
@@ -59,17 +59,16 @@ def parameters(
     An artifact of several files is always a `Path`. A value of `with` goes before a need of the
     same name. `**` takes every need that is not named, as text.
     """
-    values = set(values)
-    given, named = set(values), {_parameter_of(need): need for need in needs}
+    named = {_parameter_of(need): need for need in needs}
     taken: dict[str, tuple[str, str]] = {}
-    takes_any = False
+    takes_any, used = False, 0
     for name, kind, how, must in _accepted(function):
-        if kind == _REST:
+        if kind is _REST:
             takes_any = True
-        elif kind == _UNNAMED:
+        elif kind is _UNNAMED:
             raise CallError(f"the parameter '{name}' cannot be given by name")
-        elif name in given:
-            given.discard(name)
+        elif name in values:
+            used += 1
         elif name in named:
             taken[name] = (named[name], how)
         elif must:
@@ -78,10 +77,10 @@ def parameters(
         for name, need in named.items():
             if name not in taken and name not in values:
                 taken[name] = (need, "text")
-    if given and not takes_any:
-        raise CallError(
-            f"there is no parameter for {', '.join(repr(name) for name in sorted(given))}"
-        )
+    elif used < len(values):
+        known = {name for name, *_ in _accepted(function)}
+        free = ", ".join(repr(name) for name in sorted(values) if name not in known)
+        raise CallError(f"there is no parameter for {free}")
     return taken
 
 
@@ -90,7 +89,9 @@ def _parameter_of(need: str) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _accepted(function: Callable[..., object]) -> tuple[tuple[str, int, str, bool], ...]:
+def _accepted(
+    function: Callable[..., object],
+) -> tuple[tuple[str, inspect._ParameterKind, str, bool], ...]:
     """What a function takes: name, kind, how it wants an artifact, and whether it must be given."""
     return tuple(
         (name, parameter.kind, manner(parameter.annotation), parameter.default is parameter.empty)

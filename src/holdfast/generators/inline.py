@@ -137,7 +137,7 @@ def _arguments(function: Function, job: Job) -> dict[str, object] | None:
     """The artifacts it is called with; None if one must be put on disk and there is no room for that."""
     step = job.step
     try:
-        taken = parameters(function, step.values, step.data_needs)
+        taken = parameters(function, step.values, job.given)
     except (CallError, ValueError, TypeError) as error:
         message = f"the function of '{step.id}': {error}"
         raise AttemptError(message, reason="command_failed") from error

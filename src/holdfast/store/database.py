@@ -14,6 +14,7 @@ parent.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import threading
@@ -36,9 +37,8 @@ BUSY_MS = 300_000  # a process that has the database locked for longer will not 
 _TELL_MS = 2_000  # after so long it is said what is waited for
 _LONGEST_NAP = 0.1
 _WAL_LIMIT = 64 * 1024 * 1024
-_CHECKPOINT = (
-    8000  # pages, 32 MB: at 1000 each index page is copied 3 times in a run of 100,000 steps
-)
+_CHECKPOINT_PAGES = 1000
+_CHECKPOINT_COMMITS = 8
 _CACHE_KIB = 32 * 1024
 _LOOK_EVERY = 16  # commits between two looks at the size of the log
 
@@ -96,7 +96,7 @@ class Database:
         connection.pragma("foreign_keys", True)
         connection.pragma("synchronous", "FULL")
         connection.pragma("journal_size_limit", _WAL_LIMIT)
-        connection.pragma("wal_autocheckpoint", _CHECKPOINT)
+        connection.set_wal_hook(_Checkpoints())
         connection.pragma("cache_size", -_CACHE_KIB)
         return connection
 
@@ -289,3 +289,24 @@ class _Patience:
 
 
 _CLOSED = "this store was closed"
+
+
+class _Checkpoints:
+    """Copies the log into the database when it holds 1000 pages or eight commits, whichever is more.
+
+    A log that is written over again is synced faster than one that grows: small commits keep it small. A
+    large commit touches most pages of an index, and so does the next: to copy them after each one takes
+    10 µs a step in a run of 100,000.
+    """
+
+    def __init__(self) -> None:
+        self._pages = 0
+
+    def __call__(self, connection: apsw.Connection, _: str, pages: int) -> int:
+        last, self._pages = pages - self._pages, pages
+        if pages >= max(_CHECKPOINT_PAGES, _CHECKPOINT_COMMITS * last):
+            with contextlib.suppress(
+                apsw.Error
+            ):  # as SQLite does by itself: the next commit tries again
+                connection.wal_checkpoint()
+        return apsw.SQLITE_OK
