@@ -122,6 +122,41 @@ BUGS = (
         soak=True,
     ),
     Bug(
+        "a sync that failed is taken for one that did not",
+        (
+            Edit(
+                "store/blobs.py",
+                "            self._poison(f\"a file of '{self._root}' could not be synced: {error}\")\n"
+                '            raise StoreError(f"content cannot be stored durably: {error}") from error\n',
+                "            del error\n",
+            ),
+        ),
+        f"{SHORT}::test_a_sync_that_fails_is_noticed_wherever_it_is",
+        "it ended with 0",
+    ),
+    Bug(
+        "a content is given without a look at its digest",
+        (
+            Edit(
+                "store/blobs.py", "        if whole.hexdigest() != digest:\n", "        if False:\n"
+            ),
+        ),
+        "tests/crash/test_rot.py::test_verify_names_what_is_damaged_and_nobody_is_given_it",
+        "assert 0 == 9",
+    ),
+    Bug(
+        "a process that cannot be started is the step's failure",
+        (
+            Edit(
+                "process/launch.py",
+                "is not None:  # no command could have been started\n",
+                "is not None and not argv:\n",
+            ),
+        ),
+        "tests/crash/test_errno.py::test_a_refused_call_is_nobodys_failure",
+        "could not be started",
+    ),
+    Bug(
         "a transaction that reads first and takes the lock later",
         (Edit("store/database.py", 'execute("BEGIN IMMEDIATE")', 'execute("BEGIN")'),),
         "tests/store/test_crash.py::test_two_processes_that_store_at_once_lose_nothing",

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import cast
 
-from holdfast.errors import AttemptError, IntegrityError, StoreError
+from holdfast.errors import AttemptError, IntegrityError, StoreError, outside_fault
 from holdfast.generators.child import CallError, decoded, encoded, parameters, story
 from holdfast.generators.contract import collect, put_given
 from holdfast.generators.imports import Imports
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step, StepId
-from holdfast.ports import Candidate, Job
+from holdfast.ports import Candidate, Given, Job
 from holdfast.process.room import file_name
 
 Function = Callable[..., object]
@@ -150,8 +150,18 @@ def _arguments(function: Function, job: Job) -> dict[str, object] | None:
             return None
         else:
             path = Path(job.room, f"need-{file_name(need)}")
-            arguments[name] = Path(put_given(str(path), given))
+            arguments[name] = Path(_put(str(path), given))
     return arguments
+
+
+def _put(path: str, given: Given) -> str:
+    """Write an artifact for a function; a disk that refuses is not what the function did."""
+    try:
+        return put_given(path, given)
+    except OSError as error:
+        if (fault := outside_fault(error)) is not None:
+            raise fault from error
+        raise
 
 
 def _candidate(job: Job, result: object) -> Candidate:
