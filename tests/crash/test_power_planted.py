@@ -59,19 +59,15 @@ BLOBS_AFTER_ROWS = (
 )
 ACK_BEFORE_COMMIT = (
     "engine/loop.py",
-    "        if self._tasks or not self._writer.is_idle:\n",
-    "        self._world.on_events(pending.events)\n        if self._tasks or not self._writer.is_idle:\n",
+    "        self._committing = True\n",
+    "        self._committing = True\n        self._world.on_events(pending.events)\n",
 )
 KEPT_BEFORE_STORED = (
     "engine/loop.py",
     "        self._pending.words += words\n",
     "        [self._world.remind(line) for line in words]\n",
 )
-OUTPUTS_UNSYNCED = (
-    "engine/attempt.py",
-    "                self._outputs.secure(entries)",
-    "                pass",
-)
+OUTPUTS_UNSYNCED = ("engine/loop.py", "        self._outputs.secure(wrote)\n", "")
 NO_FSYNC_OF_IMAGES = (
     "edits/tree.py",
     "        os.fchmod(descriptor, mode)\n        sync(descriptor)",
