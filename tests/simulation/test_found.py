@@ -150,6 +150,8 @@ def test_engines_that_join_at_once_end_an_earlier_run_once(place: Path, seed: in
 def test_the_audit_knows_a_run_that_was_joined_later(place: Path) -> None:
     """It accepts after what people said about the one that joined it, and began before."""
 
+    found: list[list[str]] = []
+
     def scene(sim: Simulation, person: Process) -> None:
         start(sim, ONE)
         until(sim, person, lambda: not sim.live())
@@ -159,16 +161,13 @@ def test_the_audit_knows_a_run_that_was_joined_later(place: Path) -> None:
         beside = start(sim, changed, joined=True)
         until(sim, person, lambda: beside.engine is not None)
         assert amend(sim.store, sim.machine.wall, ONE, StepId("y"), persons_version(1, 1))
+        until(sim, person, lambda: not sim.live())
+        rows = sim.store.artifacts(step=StepId("y"), status="accepted")
+        found.append([row.source for row in rows])
 
-    seeds = (seed for seed in range(40) if _is_late(place, scene, seed))
-    assert next(seeds, None) is not None
-
-
-def _is_late(place: Path, scene: Scene, seed: int) -> bool:
-    """Whether the first one was accepted after the person spoke."""
-    sim = played(place, scene, apart=False, seed=seed)
-    rows = [row.source for row in sim.store.artifacts(step=StepId("y"), status="accepted")]
-    return rows == ["generated", "human", "generated"]
+    for seed in SEEDS:
+        played(place, scene, apart=False, seed=seed)
+    assert ["generated", "human", "generated"] in found
 
 
 @pytest.mark.req("R75")
