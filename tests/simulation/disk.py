@@ -219,6 +219,12 @@ class Seat(PassingStore):
         self._process.point("after take_run")
         return fence
 
+    def leave(self, engine: str) -> None:
+        super().leave(engine)
+        if engine != self._process.name:
+            self._process.machine.note(self._process.name, f"takes {engine} for dead")
+            self._watch.buried.add(engine)
+
     def claim(self, key: ClaimKey, engine: str) -> int | None:
         self._process.point("before claim")
         fence = self._store.claim(key, engine)

@@ -11,12 +11,13 @@ has it. One that was just killed may keep it for a moment, until its last thread
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from holdfast.engine.commit import Writer
 from holdfast.engine.hearts import Hearts
 from holdfast.engine.lines import line_journal
 from holdfast.engine.world import World
-from holdfast.errors import FencedError, HeldError
+from holdfast.errors import FencedError, HeldError, UsageError
 from holdfast.model.event import StopRequested
 from holdfast.model.plan import RunId
 from holdfast.ports import Holder
@@ -74,7 +75,7 @@ class Hold:
         while others:
             dead = self._dead_among(others)
             for holder in dead:
-                store.leave(holder.owner.engine)
+                self._bury(holder)
             if join:
                 break
             if not dead:
@@ -112,11 +113,18 @@ class Hold:
         said = False
         while waiting := [other for other in self._others() if not other.sharing]:
             for holder in self._hearts.look(self._others()):
-                self._world.store.leave(holder.owner.engine)
+                self._bury(holder)
             if not said:
                 said = True
                 self._world.say(f"waiting for process {waiting[0].owner.pid} to share the line")
             self._rest(min(self._world.poll_seconds, 0.05))
+
+    def _bury(self, holder: Holder) -> None:
+        """Remove a dead engine. One that only seemed dead may come back: it can write no more."""
+        if holder.run is not None and not self._hearts.can_be_asked(holder):
+            with suppress(UsageError):  # it never opened the run that it spoke of
+                self._world.store.take_run(holder.run)
+        self._world.store.leave(holder.owner.engine)
 
     def _rest(self, seconds: float) -> None:
         """Sleep; an engine that waits, and that others can see, goes on saying that it lives."""
@@ -156,7 +164,7 @@ class Hold:
             await self.beat(writer)
         self.others = self._others()
         for other in self._hearts.look(self.others):
-            await writer.call(self._world.store.leave, other.owner.engine)
+            await writer.call(self._bury, other)
         journal = line_journal(self._project, self._line)
         for recorded in self._world.store.read(journal, self._read):
             self._read = recorded.seq
