@@ -236,6 +236,12 @@ class Store(Facts, Protocol):
     def leave(self, engine: str) -> None:
         """Stop holding; claims of this engine are given up."""
 
+    def bury(self, holder: Holder) -> bool:
+        """Remove a holder that did not beat since, with its claims, and raise the fence of its run.
+
+        All in one transaction; false, and nothing, if its heart has moved or it is not there any more.
+        """
+
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         """The engines that say they hold this line."""
 

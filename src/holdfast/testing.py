@@ -243,6 +243,9 @@ class PassingStore:
     def leave(self, engine: str) -> None:
         self._pass("leave", lambda: self._store.leave(engine))
 
+    def bury(self, holder: Holder) -> bool:
+        return self._pass("bury", lambda: self._store.bury(holder))
+
     def remember_stats(self, items: Iterable[tuple[str, Stat, Digest, bool]]) -> None:
         self._pass("remember_stats", lambda: self._store.remember_stats(items))
 
@@ -350,7 +353,15 @@ class CrashingStore(PassingStore):
     COUNTED = frozenset(
         ("commit", "open_run", "take_run", "put", "forget", "remove_run", "add_runs", "purge")
     )
-    WRITING = COUNTED | {"replace_artifacts", "claim", "enter", "beat", "leave", "remember_stats"}
+    WRITING = COUNTED | {
+        "replace_artifacts",
+        "claim",
+        "enter",
+        "beat",
+        "leave",
+        "bury",
+        "remember_stats",
+    }
 
     def __init__(
         self, store: Store, *, at: int = 0, when: Literal["before", "after"] = "before"

@@ -57,9 +57,11 @@ def start_run(
         if known is not None:
             return hold, _continue(world, hold, known)
         previous = supersede(world, plan.project, line)
-        hold.run = RunId(f"r-{world.new_id()}")  # said before the run exists: nobody may end it
-        world.store.beat(world.owner.engine, sharing=hold.sharing, run=hold.run)
-        first, fence = _open(world, plan, line, options, hold.run, key, previous)
+        run = RunId(f"r-{world.new_id()}")
+        hold.announce(run)  # before the run exists: nobody may end it
+        first, fence = _open(world, plan, line, options, run, key, previous)
+        if hold.sharing:  # whoever was taken for dead meanwhile opened it for nobody
+            hold.announce(run)
         survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
         fresh = empty_state(plan, graph)
         apply(fresh, first)

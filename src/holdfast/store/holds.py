@@ -121,6 +121,21 @@ class Holds:
 
         self._names.write(work)
 
+    def bury(self, holder: Holder) -> bool:
+        """Remove a holder if its heart did not move, and see to it that it can write no more."""
+
+        def work(cursor: apsw.Cursor) -> bool:
+            engine = holder.owner.engine
+            removed = "DELETE FROM holder WHERE engine = ? AND beat = ? RETURNING run"
+            found = cursor.execute(removed, (engine, holder.beat)).fetchall()
+            if not found:
+                return False
+            cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
+            cursor.execute("UPDATE run SET fence = fence + 1 WHERE id = ?", found[0])
+            return True
+
+        return self._names.write(work)
+
     def held(self) -> Sequence[tuple[str, str, Holder]]:
         """Who says that it holds which line: project, line, holder."""
         return [

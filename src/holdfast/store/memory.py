@@ -356,6 +356,18 @@ class MemoryStore:
             self._holds = {key: hold for key, hold in self._holds.items() if key[2] != engine}
             self._claims = {key: own for key, own in self._claims.items() if own[0] != engine}
 
+    def bury(self, holder: Holder) -> bool:
+        with self._lock:
+            if holder.beat not in self._beats(holder.owner.engine):
+                return False
+            self.leave(holder.owner.engine)
+            if holder.run in self._runs:
+                self.take_run(holder.run)
+            return True
+
+    def _beats(self, engine: str) -> set[int]:
+        return {hold.holder.beat for key, hold in self._holds.items() if key[2] == engine}
+
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         holds = list(self._holds.values())
         return [hold.holder for hold in holds if (hold.project, hold.line) == (project, line)]

@@ -425,6 +425,9 @@ class SqliteStore:
     def leave(self, engine: str) -> None:
         self._holds.leave(engine)
 
+    def bury(self, holder: Holder) -> bool:
+        return self._holds.bury(holder)
+
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         return self._holds.holders(project, line)
 
