@@ -205,11 +205,15 @@ class PassingStore:
     def commit(self, batch: Batch) -> None:
         self._pass("commit", lambda: self._store.commit(batch))
 
-    def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
-        return self._pass("open_run", lambda: self._store.open_run(run, project, line, batch))
+    def open_run(
+        self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
+    ) -> int:
+        return self._pass(
+            "open_run", lambda: self._store.open_run(run, project, line, batch, engine)
+        )
 
-    def take_run(self, run: RunId) -> int:
-        return self._pass("take_run", lambda: self._store.take_run(run))
+    def take_run(self, run: RunId, engine: str | None = None) -> int:
+        return self._pass("take_run", lambda: self._store.take_run(run, engine))
 
     def put(self, content: bytes | Iterable[bytes]) -> Digest:
         return self._pass("put", lambda: self._store.put(content))

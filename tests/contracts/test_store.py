@@ -658,6 +658,20 @@ class TestHolders:
         assert [held.beat for held in store.holders("shop", "main")] == [2]
         assert store.take_run(RUN) == fence + 1
 
+    @pytest.mark.req("I10")
+    def test_who_was_buried_opens_and_takes_no_run(self, store: Store) -> None:
+        fence = started(store)
+        store.enter("shop", "main", owner("a"))
+        assert store.take_run(RUN, "a") == fence + 1
+        assert store.bury(store.holders("shop", "main")[0])
+        with pytest.raises(FencedError):
+            store.take_run(RUN, "a")
+        other, first = RunId("r-2"), Append("run:r-2", 0, [(1, RunResumed("a"))])
+        with pytest.raises(FencedError):
+            store.open_run(other, "shop", "main", Batch([first]), "a")
+        assert [row.run for row in store.runs()] == [RUN]
+        assert store.take_run(RUN) == fence + 2
+
     def test_who_never_opened_its_run_is_buried_too(self, store: Store) -> None:
         store.enter("shop", "main", owner("a"))
         store.beat("a", sharing=True, run=RUN)

@@ -214,17 +214,19 @@ class Seat(PassingStore):
         self._process.block(None)
         raise Killed
 
-    def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
+    def open_run(
+        self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
+    ) -> int:
         self._process.point("before open_run")
-        fence = self._store.open_run(run, project, line, batch)
+        fence = self._store.open_run(run, project, line, batch, engine)
         self._watch.fenced(run, fence)
         self._watch.committed(self._process, batch, self._store)
         self._process.point("after open_run")
         return fence
 
-    def take_run(self, run: RunId) -> int:
+    def take_run(self, run: RunId, engine: str | None = None) -> int:
         self._process.point("before take_run")
-        fence = self._store.take_run(run)
+        fence = self._store.take_run(run, engine)
         self._watch.fenced(run, fence)
         self._process.machine.note(self._process.name, f"takes {run} over, fence {fence}")
         self._process.point("after take_run")

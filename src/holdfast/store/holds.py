@@ -16,7 +16,7 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.ports import ClaimKey, Holder, Owner
 from holdfast.store.database import Database
 from holdfast.store.names import Names
-from holdfast.store.refusals import claim_lost
+from holdfast.store.refusals import claim_lost, not_there
 from holdfast.store.rows import holder_from, raw
 
 _HELD = "SELECT 1 FROM claim WHERE fence = ? AND line = ? AND step = ? AND config_ref = ?"
@@ -120,6 +120,14 @@ class Holds:
             cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
 
         self._names.write(work)
+
+    @staticmethod
+    def check_there(cursor: apsw.Cursor, engine: str | None) -> None:
+        """FencedError unless this engine holds a line; inside a writing transaction."""
+        if engine is None:
+            return
+        if not cursor.execute("SELECT 1 FROM holder WHERE engine = ?", (engine,)).fetchall():
+            raise not_there(engine)
 
     def bury(self, holder: Holder) -> bool:
         """Remove a holder if its heart did not move, and see to it that it can write no more."""
