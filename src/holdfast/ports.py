@@ -159,11 +159,19 @@ class Store(Facts, Protocol):
     def end(self, journal: str) -> tuple[int, Digest]:
         """The last sequence number of a journal and the hash of its chain there."""
 
-    def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
-        """Create a run and commit its first batch in one transaction; gives the fence (1)."""
+    def open_run(
+        self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
+    ) -> int:
+        """Create a run and commit its first batch in one transaction; gives the fence (1).
 
-    def take_run(self, run: RunId) -> int:
-        """Take a run over: raises its fence, so that whoever had it can write no more."""
+        With `engine`, FencedError unless that engine holds a line.
+        """
+
+    def take_run(self, run: RunId, engine: str | None = None) -> int:
+        """Take a run over: raises its fence, so that whoever had it can write no more.
+
+        With `engine`, FencedError unless that engine holds a line.
+        """
 
     def find(
         self, project: str, line: str, step: StepId, ref: Digest, *, content: bool = False
@@ -235,6 +243,12 @@ class Store(Facts, Protocol):
 
     def leave(self, engine: str) -> None:
         """Stop holding; claims of this engine are given up."""
+
+    def bury(self, holder: Holder) -> bool:
+        """Remove a holder that did not beat since, with its claims, and raise the fence of its run.
+
+        All in one transaction; false, and nothing, if its heart has moved or it is not there any more.
+        """
 
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         """The engines that say they hold this line."""

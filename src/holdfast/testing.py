@@ -205,11 +205,15 @@ class PassingStore:
     def commit(self, batch: Batch) -> None:
         self._pass("commit", lambda: self._store.commit(batch))
 
-    def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
-        return self._pass("open_run", lambda: self._store.open_run(run, project, line, batch))
+    def open_run(
+        self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
+    ) -> int:
+        return self._pass(
+            "open_run", lambda: self._store.open_run(run, project, line, batch, engine)
+        )
 
-    def take_run(self, run: RunId) -> int:
-        return self._pass("take_run", lambda: self._store.take_run(run))
+    def take_run(self, run: RunId, engine: str | None = None) -> int:
+        return self._pass("take_run", lambda: self._store.take_run(run, engine))
 
     def put(self, content: bytes | Iterable[bytes]) -> Digest:
         return self._pass("put", lambda: self._store.put(content))
@@ -242,6 +246,9 @@ class PassingStore:
 
     def leave(self, engine: str) -> None:
         self._pass("leave", lambda: self._store.leave(engine))
+
+    def bury(self, holder: Holder) -> bool:
+        return self._pass("bury", lambda: self._store.bury(holder))
 
     def remember_stats(self, items: Iterable[tuple[str, Stat, Digest, bool]]) -> None:
         self._pass("remember_stats", lambda: self._store.remember_stats(items))
@@ -350,7 +357,15 @@ class CrashingStore(PassingStore):
     COUNTED = frozenset(
         ("commit", "open_run", "take_run", "put", "forget", "remove_run", "add_runs", "purge")
     )
-    WRITING = COUNTED | {"replace_artifacts", "claim", "enter", "beat", "leave", "remember_stats"}
+    WRITING = COUNTED | {
+        "replace_artifacts",
+        "claim",
+        "enter",
+        "beat",
+        "leave",
+        "bury",
+        "remember_stats",
+    }
 
     def __init__(
         self, store: Store, *, at: int = 0, when: Literal["before", "after"] = "before"

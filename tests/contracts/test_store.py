@@ -631,6 +631,53 @@ class TestHolders:
         assert len(store.holders("shop", "main")) == 2
         assert list(store.enter("shop", "docs", owner("c"), alone=True)) == []
 
+    @pytest.mark.req("D17", "I10")
+    def test_who_is_buried_has_no_claim_and_can_write_no_more(self, store: Store) -> None:
+        fence = started(store)
+        store.enter("shop", "main", owner("a"))
+        store.beat("a", sharing=True, run=RUN)
+        assert store.claim(KEY, "a") is not None
+        (holder,) = store.holders("shop", "main")
+        assert store.bury(holder)
+        assert list(store.holders("shop", "main")) == []
+        assert list(store.claims()) == []
+        with pytest.raises(FencedError):
+            store.commit(Batch([Append(f"run:{RUN}", 1, [(2, RunResumed("a"))], fence)]))
+        assert store.take_run(RUN) == fence + 2
+        assert not store.bury(holder)
+        assert store.take_run(RUN) == fence + 3
+
+    @pytest.mark.req("D17")
+    def test_nobody_is_buried_whose_heart_has_moved(self, store: Store) -> None:
+        fence = started(store)
+        store.enter("shop", "main", owner("a"))
+        store.beat("a", sharing=False, run=RUN)
+        (holder,) = store.holders("shop", "main")
+        store.beat("a", sharing=False, run=RUN)
+        assert not store.bury(holder)
+        assert [held.beat for held in store.holders("shop", "main")] == [2]
+        assert store.take_run(RUN) == fence + 1
+
+    @pytest.mark.req("I10")
+    def test_who_was_buried_opens_and_takes_no_run(self, store: Store) -> None:
+        fence = started(store)
+        store.enter("shop", "main", owner("a"))
+        assert store.take_run(RUN, "a") == fence + 1
+        assert store.bury(store.holders("shop", "main")[0])
+        with pytest.raises(FencedError):
+            store.take_run(RUN, "a")
+        other, first = RunId("r-2"), Append("run:r-2", 0, [(1, RunResumed("a"))])
+        with pytest.raises(FencedError):
+            store.open_run(other, "shop", "main", Batch([first]), "a")
+        assert [row.run for row in store.runs()] == [RUN]
+        assert store.take_run(RUN) == fence + 2
+
+    def test_who_never_opened_its_run_is_buried_too(self, store: Store) -> None:
+        store.enter("shop", "main", owner("a"))
+        store.beat("a", sharing=True, run=RUN)
+        assert store.bury(store.holders("shop", "main")[0])
+        assert list(store.holders("shop", "main")) == []
+
     def test_leaving_twice_is_leaving(self, store: Store) -> None:
         store.leave("a")
         store.enter("shop", "main", owner("a"))

@@ -68,7 +68,7 @@ class Nursery:
                     child.lives = False
                 else:
                     self._machine.fault("orphaned", process.name, child.mark)
-                    later = self._machine.random.uniform(0.0, 30.0)
+                    later = self._machine.random.choice([0.0, 20.0, 60.0])
                     self._machine.at(child.ends + later, partial(self._goes_on, child))
 
     def _goes_on(self, child: Child) -> None:

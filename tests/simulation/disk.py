@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar, cast
 from holdfast.engine.commit import P, Writer
 from holdfast.errors import StoreError
 from holdfast.model.plan import RunId
-from holdfast.ports import Batch, ClaimKey, Store
+from holdfast.ports import Batch, ClaimKey, Holder, Store
 from holdfast.store.memory import MemoryStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.testing import PassingStore
@@ -142,6 +142,8 @@ class Seat(PassingStore):
         self.refuses_beat = False  # the next heartbeat
         self.dies = ""  # "before" or "after" the next commit
         self.cuts = False  # the power fails in the next commit
+        self.seconds = 0.0  # how long a commit takes
+        self.writer: SimulatedWriter | None = None  # of the same process
 
     def calm(self) -> None:
         """What has not fired yet never will."""
@@ -162,6 +164,7 @@ class Seat(PassingStore):
             self.refuses = ""
             machine.fault("commit_refused", self._process.name)
             raise StoreError("simulated: the disk refused")
+        self._take_time()
         if self.cuts:
             self._cut(batch)
         self._die("before")
@@ -173,6 +176,14 @@ class Seat(PassingStore):
             machine.fault("commit_doubtful", self._process.name)
             raise StoreError("simulated: the disk wrote it and said no")
         self._process.point("after commit")
+
+    def _take_time(self) -> None:
+        """A commit that the event loop makes by itself keeps everything waiting; the writer's does not."""
+        writer = self.writer
+        if writer is not None and writer.is_idle:
+            seconds, writer.slow = writer.slow or self.seconds, 0.0
+            if seconds:
+                self._process.sleep(seconds)
 
     def _die(self, when: str) -> None:
         if self.dies == when:
@@ -203,21 +214,36 @@ class Seat(PassingStore):
         self._process.block(None)
         raise Killed
 
-    def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
+    def open_run(
+        self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
+    ) -> int:
         self._process.point("before open_run")
-        fence = self._store.open_run(run, project, line, batch)
+        fence = self._store.open_run(run, project, line, batch, engine)
         self._watch.fenced(run, fence)
         self._watch.committed(self._process, batch, self._store)
         self._process.point("after open_run")
         return fence
 
-    def take_run(self, run: RunId) -> int:
+    def take_run(self, run: RunId, engine: str | None = None) -> int:
         self._process.point("before take_run")
-        fence = self._store.take_run(run)
+        fence = self._store.take_run(run, engine)
         self._watch.fenced(run, fence)
         self._process.machine.note(self._process.name, f"takes {run} over, fence {fence}")
         self._process.point("after take_run")
         return fence
+
+    def bury(self, holder: Holder) -> bool:
+        engine, run = holder.owner.engine, holder.run
+        self._process.point("before bury")
+        done = self._store.bury(holder)
+        if done:
+            self._process.machine.note(self._process.name, f"takes {engine} for dead")
+            self._watch.buried.add(engine)
+            fences = {row.run: row.fence for row in self._store.runs()}
+            if run in fences:
+                self._watch.fenced(run, fences[run])
+        self._process.point("after bury")
+        return done
 
     def claim(self, key: ClaimKey, engine: str) -> int | None:
         self._process.point("before claim")

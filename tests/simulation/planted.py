@@ -12,7 +12,6 @@ from holdfast.model.event import AttemptStarted, RunEvent
 from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch, ClaimKey, Holder
 from holdfast.store import memory, sqlite
-from holdfast.store.holds import Holds
 
 Patch = pytest.MonkeyPatch
 
@@ -27,15 +26,16 @@ def no_fence(patch: Patch) -> None:
     patch.setattr(sqlite, "check_fence", unchecked)
 
 
-def no_claim_in_a_write(patch: Patch) -> None:
-    """What is accepted under a claim does not ask whether the claim is still there."""
-    whole = memory.MemoryStore.commit
+def the_dead_may_write(patch: Patch) -> None:
+    """An engine that was taken for dead keeps the fence of its run, and its claims are not asked for."""
 
-    def commit(self: memory.MemoryStore, batch: Batch) -> None:
-        whole(self, replace(batch, held=()))
+    def bury(self: memory.MemoryStore | sqlite.SqliteStore, holder: Holder) -> bool:
+        there = any(held == holder for _, _, held in self.held())
+        self.leave(holder.owner.engine)
+        return there
 
-    patch.setattr(memory.MemoryStore, "commit", commit)
-    patch.setattr(Holds, "check", lambda *_: None)
+    patch.setattr(memory.MemoryStore, "bury", bury)
+    patch.setattr(sqlite.SqliteStore, "bury", bury)
 
 
 def claims_granted_twice(patch: Patch) -> None:
@@ -169,7 +169,7 @@ def facts_without_rows(patch: Patch) -> None:
 
 
 PLANTED: Sequence[Callable[[Patch], None]] = (
-    *(no_fence, no_claim_in_a_write, claims_granted_twice, claims_given_up_too_early, claims_kept),
+    *(no_fence, the_dead_may_write, claims_granted_twice, claims_given_up_too_early, claims_kept),
     *(lease_by_the_time_of_day, hearts_unheard, told_before_stored, launched_before_stored),
     *(an_acceptance_forgotten, nothing_swept, nothing_put_back, facts_without_rows),
 )

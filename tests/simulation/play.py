@@ -59,6 +59,7 @@ class Simulation:
         drawn = source.random() < 0.45
         self.apart = drawn if apart is None else apart
         self.hesitation = source.choice([0.0, 0.02, 0.15])
+        self.commit_seconds = source.choice([0.0, 0.001, 0.02])
         self.root = os.path.join(folder, "project")
         self.home = os.path.join(folder, "home")
         os.makedirs(self.root)
@@ -157,6 +158,7 @@ class EngineProcess:
         self.process.hesitates = sim.hesitation
         self.process.on_death.append(lambda: sim.nursery.orphan(self.process))
         self.seat = Seat(self.process, sim.disk, sim.watch, sim.dark)
+        self.seat.seconds = sim.commit_seconds
 
     def interrupt(self, *, now: bool) -> None:
         """What a signal does."""
@@ -217,7 +219,7 @@ class EngineProcess:
         )
 
     def _new_writer(self) -> SimulatedWriter:
-        self.writer = SimulatedWriter(self.process)
+        self.writer = self.seat.writer = SimulatedWriter(self.process)
         return self.writer
 
     def _told(self, events: list[Recorded]) -> None:

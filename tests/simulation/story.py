@@ -77,7 +77,7 @@ class Person:
         stages = a_scenario(choose, self.source.choice([3, 6]), 3)
         names = sorted({step for stage in stages for step in stage.plan.steps})
         self.sim.inline = frozenset(n for n in names if self.source.random() < 0.15)
-        writes = frozenset(n for n in names if self.source.random() < 0.4 and not self.sim.apart)
+        writes = frozenset(n for n in names if self.source.random() < 0.6 and not self.sim.apart)
         for number, stage in enumerate(stages):
             dressed = replace(stage, plan=self._dressed(stage.plan, writes))
             self._play(dressed, number, is_last=stage is stages[-1])

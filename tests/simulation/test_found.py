@@ -13,13 +13,14 @@ from holdfast.errors import HeldError
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.store.sqlite import SqliteStore
-from tests.laws.harness import LINE
+from tests.laws.harness import LINE, amend
 from tests.laws.plans import plan, step
+from tests.laws.script import persons_version
 from tests.simulation.machine import Process
 from tests.simulation.play import LEASE, POLL, EngineProcess, Simulation
 
 Scene = Callable[[Simulation, Process], None]
-SEEDS = range(12)
+SEEDS = range(6)
 ONE = plan(step("y"))
 RUN = RunId("r-001")
 
@@ -102,7 +103,7 @@ def test_an_engine_that_waits_for_others_is_not_taken_for_dead(place: Path, seed
         sim.machine.kill([dead.process], "leaves its hold behind")
         for _ in range(3):
             start(sim, ONE, joined=True)
-            person.sleep(sim.machine.random.uniform(1, 25))
+            person.sleep(sim.machine.random.uniform(0, 0.5))
 
     sim = played(place, scene, apart=True, seed=seed)
     assert errors(sim) == []
@@ -113,10 +114,11 @@ def test_an_engine_that_waits_for_others_is_not_taken_for_dead(place: Path, seed
 @pytest.mark.parametrize("seed", SEEDS)
 def test_of_two_that_resume_one_run_at_once_one_drives_it(place: Path, seed: int) -> None:
     def scene(sim: Simulation, person: Process) -> None:
-        sim.hesitation = 0.3
+        sim.hesitation = 0.0
         dead = start(sim, ONE, joined=True)
         until(sim, person, lambda: sim.watch.executed.total() > 0)
         sim.machine.kill([dead.process], "in the middle")
+        sim.hesitation = 0.7
         person.sleep(1.0)
         resume(sim)
         resume(sim)
@@ -142,6 +144,30 @@ def test_engines_that_join_at_once_end_an_earlier_run_once(place: Path, seed: in
     sim = played(place, scene, apart=False, seed=seed)
     assert errors(sim) == []
     assert statuses(sim) == ["superseded", "completed", "completed", "completed"]
+
+
+@pytest.mark.req("R75")
+def test_the_audit_knows_a_run_that_was_joined_later(place: Path) -> None:
+    """It accepts after what people said about the one that joined it, and began before."""
+
+    found: list[list[str]] = []
+
+    def scene(sim: Simulation, person: Process) -> None:
+        start(sim, ONE)
+        until(sim, person, lambda: not sim.live())
+        changed = plan(step("y", text=2))
+        start(sim, changed)
+        until(sim, person, lambda: sim.watch.executed.total() > 1)
+        beside = start(sim, changed, joined=True)
+        until(sim, person, lambda: beside.engine is not None)
+        assert amend(sim.store, sim.machine.wall, ONE, StepId("y"), persons_version(1, 1))
+        until(sim, person, lambda: not sim.live())
+        rows = sim.store.artifacts(step=StepId("y"), status="accepted")
+        found.append([row.source for row in rows])
+
+    for seed in SEEDS:
+        played(place, scene, apart=False, seed=seed)
+    assert ["generated", "human", "generated"] in found
 
 
 @pytest.mark.req("R75")

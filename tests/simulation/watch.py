@@ -68,6 +68,7 @@ class Watch:
         self.executed: Counter[StepId] = Counter()
         self.accepted = 0
         self.commits = 0
+        self.buried: set[str] = set()  # engines that another one removed from the line
         self.excused: set[str] = set()  # engines that others may have taken for dead
         self.may_repeat = False  # the run was told to make it again
         self._lengths: Counter[str] = Counter()
@@ -108,6 +109,8 @@ class Watch:
             self._lengths[append.journal] += len(append.events)
             if append.journal.startswith(RUN):
                 run = RunId(append.journal.removeprefix(RUN))
+                if process.name in self.buried:
+                    self._machine.violated("I10", f"{process.name} wrote after its lease was taken")
                 if append.fence is not None and append.fence != self._fences.get(run, 1):
                     self._machine.violated(
                         "I10", f"{process.name} wrote to '{run}' under fence {append.fence}"

@@ -33,6 +33,7 @@ class Hold:
         self._line = line
         self._hearts = Hearts(world)
         self._last_beat = 0.0
+        self._entered = False
         self._read = 0
         self.run: RunId | None = None
         self.sharing = False
@@ -71,19 +72,21 @@ class Hold:
     def _enter(self, *, join: bool) -> None:
         store, mine = self._world.store, self._world.owner
         others = store.enter(self._project, self._line, mine, alone=not join)
+        self._entered = join
         while others:
             dead = self._dead_among(others)
             for holder in dead:
-                store.leave(holder.owner.engine)
+                store.bury(holder)
             if join:
                 break
             if not dead:
                 raise _held(others[0], self._line, self._world.clock())
             others = store.enter(self._project, self._line, mine, alone=True)
+        self._entered = True
         self._read = store.last(line_journal(self._project, self._line))
         if join and self._others():
             self.sharing = True
-            store.beat(mine.engine, sharing=True)
+            self.announce(None)
             self._await_sharing()
 
     def drives(self, run: RunId) -> None:
@@ -94,25 +97,28 @@ class Hold:
         """
         mine = self._world.owner.engine
         for is_last in (False, True):
-            self._say_run(run)
+            self.announce(run)
             rivals = [o for o in self._others() if o.run == run and not self._world.gone(o.owner)]
             if not rivals:
                 return
-            self._say_run(None)
+            self.announce(None)
             if is_last or min(rival.owner.engine for rival in rivals) < mine:
                 raise _held(rivals[0], self._line, self._world.clock())
             self._rest(self._world.poll_seconds)
 
-    def _say_run(self, run: RunId | None) -> None:
-        self.run = run
-        self._world.store.beat(self._world.owner.engine, sharing=self.sharing, run=run)
+    def announce(self, run: RunId | None) -> None:
+        """Say which run this engine drives; FencedError if it was taken for dead meanwhile."""
+        self.run, self._last_beat = run, self._world.monotonic()
+        engine = self._world.owner.engine
+        if not self._world.store.beat(engine, sharing=self.sharing, run=run):
+            raise _overtaken()
 
     def _await_sharing(self) -> None:
         """Wait until every other engine writes claims, or is dead."""
         said = False
         while waiting := [other for other in self._others() if not other.sharing]:
             for holder in self._hearts.look(self._others()):
-                self._world.store.leave(holder.owner.engine)
+                self._world.store.bury(holder)
             if not said:
                 said = True
                 self._world.say(f"waiting for process {waiting[0].owner.pid} to share the line")
@@ -122,9 +128,8 @@ class Hold:
         """Sleep; an engine that waits, and that others can see, goes on saying that it lives."""
         world = self._world
         world.sleep(seconds)
-        if world.monotonic() - self._last_beat >= world.beat_seconds:
-            self._last_beat = world.monotonic()
-            world.store.beat(world.owner.engine, sharing=self.sharing, run=self.run)
+        if self._entered and world.monotonic() - self._last_beat >= world.beat_seconds:
+            self.announce(self.run)
 
     def _others(self) -> tuple[Holder, ...]:
         found = self._world.store.holders(self._project, self._line)
@@ -156,7 +161,7 @@ class Hold:
             await self.beat(writer)
         self.others = self._others()
         for other in self._hearts.look(self.others):
-            await writer.call(self._world.store.leave, other.owner.engine)
+            await writer.call(self._world.store.bury, other)
         journal = line_journal(self._project, self._line)
         for recorded in self._world.store.read(journal, self._read):
             self._read = recorded.seq
@@ -173,9 +178,7 @@ class Hold:
         if not await writer.call(
             self._world.store.beat, engine, sharing=self.sharing, run=self.run
         ):
-            raise FencedError(
-                "another engine took this line over", hint="look at 'holdfast status'"
-            )
+            raise _overtaken()
 
     def release(self) -> None:
         """Leave the line."""
@@ -183,6 +186,10 @@ class Hold:
             self._world.store.leave(self._world.owner.engine)
         finally:
             self._give_lock()
+
+
+def _overtaken() -> FencedError:
+    return FencedError("another engine took this line over", hint="look at 'holdfast status'")
 
 
 def _held(holder: Holder, line: str, now: int) -> HeldError:

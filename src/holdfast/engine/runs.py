@@ -57,9 +57,9 @@ def start_run(
         if known is not None:
             return hold, _continue(world, hold, known)
         previous = supersede(world, plan.project, line)
-        hold.run = RunId(f"r-{world.new_id()}")  # said before the run exists: nobody may end it
-        world.store.beat(world.owner.engine, sharing=hold.sharing, run=hold.run)
-        first, fence = _open(world, plan, line, options, hold.run, key, previous)
+        run = RunId(f"r-{world.new_id()}")
+        hold.announce(run)  # before the run exists: nobody may end it
+        first, fence = _open(world, plan, line, options, run, key, previous)
         survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
         fresh = empty_state(plan, graph)
         apply(fresh, first)
@@ -111,7 +111,7 @@ def _open(
             said.insert(0, (at, PlanVersioned(digest, ref, parent)))
         batch = Batch([Append(journal, last, said), Append(f"run:{run}", 0, [(at, start)], 1)])
         try:
-            fence = world.store.open_run(run, plan.project, line, batch)
+            fence = world.store.open_run(run, plan.project, line, batch, world.owner.engine)
         except ConflictError:
             if world.store.last(journal) == last:
                 raise
@@ -166,7 +166,7 @@ def _continue(
 
 def _take_over(world: World, run: RunId) -> tuple[int, State]:
     """Raise the fence first: whoever had the run can write no more; then read what is true."""
-    fence = world.store.take_run(run)
+    fence = world.store.take_run(run, world.owner.engine)
     state = read_state(world.store, run)
     if state is None:
         raise IntegrityError(f"run '{run}' has no journal")

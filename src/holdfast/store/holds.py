@@ -16,7 +16,7 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.ports import ClaimKey, Holder, Owner
 from holdfast.store.database import Database
 from holdfast.store.names import Names
-from holdfast.store.refusals import claim_lost
+from holdfast.store.refusals import claim_lost, not_there
 from holdfast.store.rows import holder_from, raw
 
 _HELD = "SELECT 1 FROM claim WHERE fence = ? AND line = ? AND step = ? AND config_ref = ?"
@@ -120,6 +120,29 @@ class Holds:
             cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
 
         self._names.write(work)
+
+    @staticmethod
+    def check_there(cursor: apsw.Cursor, engine: str | None) -> None:
+        """FencedError unless this engine holds a line; inside a writing transaction."""
+        if engine is None:
+            return
+        if not cursor.execute("SELECT 1 FROM holder WHERE engine = ?", (engine,)).fetchall():
+            raise not_there(engine)
+
+    def bury(self, holder: Holder) -> bool:
+        """Remove a holder if its heart did not move, and see to it that it can write no more."""
+
+        def work(cursor: apsw.Cursor) -> bool:
+            engine = holder.owner.engine
+            removed = "DELETE FROM holder WHERE engine = ? AND beat = ? RETURNING run"
+            found = cursor.execute(removed, (engine, holder.beat)).fetchall()
+            if not found:
+                return False
+            cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
+            cursor.execute("UPDATE run SET fence = fence + 1 WHERE id = ?", found[0])
+            return True
+
+        return self._names.write(work)
 
     def held(self) -> Sequence[tuple[str, str, Holder]]:
         """Who says that it holds which line: project, line, holder."""

@@ -28,6 +28,7 @@ from holdfast.store.refusals import (
     is_history,
     missing,
     no_run,
+    not_there,
     purged,
     run_exists,
 )
@@ -134,8 +135,11 @@ class MemoryStore:
         rows = sorted(self._runs.values(), key=lambda row: row.number)
         return [row for row in rows if line in {None, row.line} and (imported or not row.imported)]
 
-    def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
+    def open_run(
+        self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
+    ) -> int:
         with self._lock:
+            self._check_there(engine)
             if run in self._runs:
                 raise run_exists(run)
             self._runs[run] = RunRow(run, project, line, self._next_number(), 1)
@@ -146,13 +150,18 @@ class MemoryStore:
                 raise
             return 1
 
-    def take_run(self, run: RunId) -> int:
+    def take_run(self, run: RunId, engine: str | None = None) -> int:
         with self._lock:
+            self._check_there(engine)
             row = self._run(run)
             if row.imported:
                 raise is_history(run)
             self._runs[run] = replace(row, fence=row.fence + 1)
             return row.fence + 1
+
+    def _check_there(self, engine: str | None) -> None:
+        if engine is not None and not self._beats(engine):
+            raise not_there(engine)
 
     def _next_number(self, given: int = 0) -> int:
         number = given or self._number + 1
@@ -355,6 +364,18 @@ class MemoryStore:
         with self._lock:
             self._holds = {key: hold for key, hold in self._holds.items() if key[2] != engine}
             self._claims = {key: own for key, own in self._claims.items() if own[0] != engine}
+
+    def bury(self, holder: Holder) -> bool:
+        with self._lock:
+            if holder.beat not in self._beats(holder.owner.engine):
+                return False
+            self.leave(holder.owner.engine)
+            if holder.run in self._runs:
+                self.take_run(holder.run)
+            return True
+
+    def _beats(self, engine: str) -> set[int]:
+        return {hold.holder.beat for key, hold in self._holds.items() if key[2] == engine}
 
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         holds = list(self._holds.values())

@@ -25,6 +25,13 @@ def check_fence(run: str, fence: int, append: Append) -> None:
         raise FencedError(f"run '{run}' was taken over: its fence is {fence}, not {append.fence}")
 
 
+def not_there(engine: str) -> FencedError:
+    return FencedError(
+        f"engine '{engine}' was taken for dead and holds no line any more",
+        hint="look at 'holdfast status'",
+    )
+
+
 def claim_lost(key: ClaimKey) -> FencedError:
     return FencedError(f"the claim on step '{key.step}' was given up or taken over")
 

@@ -113,11 +113,14 @@ class SqliteStore:
         texts, small = self._prepared(batch)
         self._names.write(lambda cursor: self._apply(cursor, batch, texts, small))
 
-    def open_run(self, run: RunId, project: str, line: str, batch: Batch) -> int:
+    def open_run(
+        self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
+    ) -> int:
         first = first_batch(run, batch)
         texts, small = self._prepared(first)
 
         def work(cursor: apsw.Cursor) -> int:
+            self._holds.check_there(cursor, engine)
             if cursor.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone():
                 raise run_exists(run)
             values = (run, self._names.line(cursor, project, line))
@@ -127,8 +130,9 @@ class SqliteStore:
 
         return self._names.write(work)
 
-    def take_run(self, run: RunId) -> int:
+    def take_run(self, run: RunId, engine: str | None = None) -> int:
         def work(cursor: apsw.Cursor) -> int:
+            self._holds.check_there(cursor, engine)
             raised = "UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence"
             found = cursor.execute(f"{raised}, imported", (run,)).fetchall()
             if not found:
@@ -424,6 +428,9 @@ class SqliteStore:
 
     def leave(self, engine: str) -> None:
         self._holds.leave(engine)
+
+    def bury(self, holder: Holder) -> bool:
+        return self._holds.bury(holder)
 
     def holders(self, project: str, line: str) -> Sequence[Holder]:
         return self._holds.holders(project, line)
