@@ -110,10 +110,10 @@ def stop_engine(killer: Killer, seed: int, dice: random.Random) -> None:
     case.close()
 
 
-def kill_below(pid: int, dice: random.Random) -> bool:
-    """Kill one of the processes below; they come and go."""
-    found = descendants(pid)
-    return bool(found) and kill_process(dice.choice(found))
+def kill_below(engine: Running, dice: random.Random) -> bool:
+    """Kill one of the processes below; they come and go, and an engine that ended gives its number away."""
+    found = descendants(engine.pid)
+    return bool(found) and not pause(engine, 0) and kill_process(dice.choice(found))
 
 
 def kill_worker(killer: Killer, seed: int, dice: random.Random) -> None:
@@ -123,7 +123,7 @@ def kill_worker(killer: Killer, seed: int, dice: random.Random) -> None:
     engine = case.scene.start(*RUN)
     wanted = dice.randint(0, LINES[plan] - 4)
     until(partial(has_lines, case.scene, wanted), engine)
-    if until(partial(kill_below, engine.pid, dice), engine):
+    if until(partial(kill_below, engine, dice), engine):
         case.fired()
     answer = case.scene.said(engine.wait(60))
     journal = case.broken(answer)
