@@ -1,10 +1,13 @@
-"""Plays seeds again: `python -m tests.simulation 123` shows the trace of one, `100-199` counts many."""
+"""Plays seeds again: `python -m tests.simulation 123` shows the trace of one, `100-199` counts many.
+
+With `digests` it gives one word for the trace of each.
+"""
 
 import sys
 import time
 from collections import Counter
 
-from tests.simulation.seeds import play, shown
+from tests.simulation.seeds import digest_of, play, shown
 
 
 def main(words: list[str]) -> int:
@@ -14,7 +17,9 @@ def main(words: list[str]) -> int:
     for result in play(seeds):
         fired += result.fired
         bad += bool(result.violations)
-        if len(seeds) == 1:
+        if "digests" in words:
+            print(digest_of(result.trace))
+        elif len(seeds) == 1:
             print("\n".join(result.trace))
         if result.violations or len(seeds) == 1:
             print(shown(result))

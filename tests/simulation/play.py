@@ -64,7 +64,7 @@ class Simulation:
         self.home = os.path.join(folder, "home")
         os.makedirs(self.root)
         os.makedirs(self.home)
-        self.on_disk = source.random() < 0.25
+        self.on_disk = source.random() < 0.18
         self.disk: Disk = MemoryDisk(self.machine)
         if self.on_disk:
             self.disk = SqliteDisk(self.machine, folder, template)

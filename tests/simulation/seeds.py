@@ -1,5 +1,6 @@
 """Plays many seeds in one directory in memory, and says how one that failed is played again."""
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,11 @@ def play(seeds: Iterable[int]) -> Iterator[Result]:
         SqliteStore.open(template, create=True).close()
         for seed in seeds:
             yield simulate(seed, folder, template)
+
+
+def digest_of(trace: Iterable[str]) -> str:
+    """A whole trace in one word."""
+    return hashlib.sha256("\n".join(trace).encode()).hexdigest()
 
 
 def shown(result: Result) -> str:

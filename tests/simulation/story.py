@@ -128,7 +128,7 @@ class Person:
         for kind in kinds:
             sim.machine.after(source.uniform(0, 25), partial(self._strike, kind))
         self._start(joined=source.random() < 0.3)
-        for _ in range(source.randrange(2, 6)):
+        for _ in range(source.randrange(2, 5)):
             self.process.sleep(source.uniform(0.5, 20))
             self._look()
             if not sim.live():
