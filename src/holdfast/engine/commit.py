@@ -3,9 +3,9 @@
 Group commit never waits: a commit starts when the last one has ended, and takes all that is queued by
 then. Nothing that a batch names begins before the batch is stored.
 
-While attempts run, changes are made by a thread of their own, so that the event loop can serve them.
-When there is nothing the loop could do meanwhile it makes the change itself: handing a commit over and
-back costs about 0.4 ms, as much as the commit. Never both at once.
+While attempts run, slow changes are made by a thread of their own, so that the event loop can serve
+them. Otherwise the loop makes the change itself: handing a commit over and back costs about 0.4 ms, as
+much as the commit. Never both at once.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Literal, NewType, cast
 
 from holdfast.errors import BugError, PlanError, Problem
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes
+from holdfast.model.fixed import fixed
 
 StepId = NewType("StepId", str)
 RunId = NewType("RunId", str)
@@ -25,7 +26,7 @@ Reuse = Literal["merkle", "content", "strict"]
 PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Need:
     """An edge: this step starts after `step` is complete. Data edges enter the ref, sequence edges do not."""
 
@@ -54,7 +55,7 @@ class Guard:
     items: tuple[Guard, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Step:
     """One guarded step: what generates, what it needs, what guards it, its limits."""
 
@@ -208,6 +209,7 @@ def _defaults(noun: type) -> tuple[tuple[str, object], ...]:
 _STEP = tuple(
     pair for pair in _defaults(Step) if pair[0] not in {"id", "needs", "inputs", "guards"}
 )
+_STEP_KEYS = frozenset(name for name, _ in _STEP)
 _LIMITS = _defaults(Limits)
 _TUPLES = {"run", "produces", "outputs", "env", "secrets"}
 
@@ -271,8 +273,7 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
     needs = cast("list[tuple[str, NeedType, str]]", given.pop("needs", []))
     inputs = cast("list[tuple[str, bool]]", given.pop("inputs", []))
     guards = cast("list[Mapping[str, Json]]", given.pop("guards", []))
-    known = {name for name, _ in _STEP}
-    if unknown := given.keys() - known:
+    if unknown := given.keys() - _STEP_KEYS:
         raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
     return Step(
         id=step_id,
@@ -303,6 +304,9 @@ def _numbers(data: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _number(value: Json) -> Json:
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:  # nearly all, in a large plan
+        return value
     if isinstance(value, Mapping):
         if value.keys() == {"$decimal"}:
             return float(cast("str", value["$decimal"]))
