@@ -26,6 +26,7 @@ from holdfast.model.event import (
     OutputsPlaced,
     Reason,
     Recorded,
+    Reused,
     RunEnded,
     RunRested,
     RunResumed,
@@ -77,13 +78,13 @@ def apply(state: State, recorded: Recorded) -> None:
     state.seq = recorded.seq
 
 
-def extend(state: State, event: StepsReused) -> None:
-    """Take in further items of the event that was just folded, before it is stored as one.
+def extend(state: State, item: Reused) -> None:
+    """Take in a further item of the event that was just folded, before it is stored as one.
 
     Two `steps_reused` in a row mean the same as one with both lists, so a whole cone of reuse becomes a
     single fact although its steps become ready one after the other.
     """
-    _steps_reused(state, event, 0)
+    _reuse(state, item)
 
 
 def _check_status(state: State, event: Event) -> None:
@@ -160,13 +161,17 @@ def _steps_reused(state: State, event: StepsReused, _: int) -> None:
     if len(event.items) > 1:
         _check_reused(state, event)
     for item in event.items:
-        step = _move(state, item.step, "steps_reused")
-        _require_needs(state, item.step, "steps_reused")
-        step.config_ref, step.digest, step.form = item.config_ref, item.digest, item.form
-        step.reason = Reason(item.code)
-        state.ready.discard(item.step)
-        _set(state, step, "reused")
-        _completed(state, item.step)
+        _reuse(state, item)
+
+
+def _reuse(state: State, item: Reused) -> None:
+    step = _move(state, item.step, "steps_reused")
+    _require_needs(state, item.step, "steps_reused")
+    step.config_ref, step.digest, step.form = item.config_ref, item.digest, item.form
+    step.reason = Reason(item.code)
+    state.ready.discard(item.step)
+    _set(state, step, "reused")
+    _completed(state, item.step)
 
 
 def _check_reused(state: State, event: StepsReused) -> None:

@@ -22,7 +22,7 @@ from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Plan, Step, StepId, plan_digest, plan_json
+from holdfast.model.plan import Plan, Step, StepId, limits_json, plan_digest
 
 Decision = Literal["run", "reuse", "maybe", "wait"]
 Means = Literal["make", "guard", "adopt", ""]
@@ -375,7 +375,7 @@ def preview_digest(
         {
             "plan": plan_digest(plan),
             "options": options_json(options),
-            "limits": plan_json(plan)["limits"],
+            "limits": limits_json(plan.limits),
             "steps": decisions,
         }
     )

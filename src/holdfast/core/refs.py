@@ -111,23 +111,35 @@ def refs_of(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> Refs
     A data need that is missing from `upstream` is an error, never an omission: the ref without it would
     equal the ref of a step that does not have the need.
     """
-    brought = []
-    for need in step.needs:
-        if need.type == "data":
-            found = upstream.get(need.step)
-            if found is None:
-                raise BugError(f"'{step.id}' has no artifact of '{need.step}' to make its ref from")
-            brought.append((need.step, found))
-    brought.sort()
-    # Ids and digests hold nothing that would have to be escaped.
-    hashes = ",".join([f'"{name}":"{found.digest}"' for name, found in brought])
-    above = ",".join([f'"{name}":"{found.config_ref}"' for name, found in brought])
-    head = f'{{"artifact_hashes":{{{hashes}}},'.encode() + own[1:-1]
+    head, above = _halves(step, own, upstream)
     return Refs(
-        config_ref=digest_bytes(head + f',"upstream_refs":{{{above}}}}}'.encode()),
+        config_ref=digest_bytes(head + above),
         input_ref=digest_bytes(head + b"}"),
         own_ref=digest_bytes(own),
     )
+
+
+def config_ref_of(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> Digest:
+    """The one ref that decides about reuse."""
+    head, above = _halves(step, own, upstream)
+    return digest_bytes(head + above)
+
+
+def _halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tuple[bytes, bytes]:
+    """The preimage of the config ref: up to the refs above, and these. Ids and digests need no escaping."""
+    hashes, above = [], []
+    for need in step.needs:
+        if need.type == "data":
+            name = need.step
+            found = upstream.get(name)
+            if found is None:
+                raise BugError(f"'{step.id}' has no artifact of '{name}' to make its ref from")
+            hashes.append(f'"{name}":"{found.digest}"')
+            above.append(f'"{name}":"{found.config_ref}"')
+    hashes.sort()
+    above.sort()
+    head = f'{{"artifact_hashes":{{{",".join(hashes)}}},'.encode() + own[1:-1]
+    return head, f',"upstream_refs":{{{",".join(above)}}}}}'.encode()
 
 
 def structure(plan: Plan) -> bytes:

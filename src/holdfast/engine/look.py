@@ -19,11 +19,11 @@ from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.survey import Survey
 from holdfast.engine.world import World
-from holdfast.errors import EditError
+from holdfast.errors import BugError, EditError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptStarted, OutputsPlaced, Reason
-from holdfast.model.plan import Step
+from holdfast.model.plan import Step, StepId
 
 Blobs = list[tuple[Digest, bytes]]
 
@@ -59,6 +59,7 @@ class Looker:
         self._bench = bench
         self._keeper = Keeper(world.root, world.store, survey.said)
         self._told: set[tuple[str, Digest]] = set()
+        self._brought: dict[StepId, Upstream] = {}
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
         self._prober.alone = not state.options.joined
 
@@ -111,9 +112,7 @@ class Looker:
         upstream = {}
         for need in step.needs:
             if need.type == "data":
-                above = state.steps[need.step]
-                if above.config_ref is not None and above.digest is not None:
-                    upstream[need.step] = Upstream(above.config_ref, above.digest)
+                upstream[need.step] = self._brought.get(need.step) or self._bring(need.step)
         probed = self._prober.probe(
             step, upstream, state.options, previous=state.previous, moved=self._moved
         )
@@ -127,6 +126,14 @@ class Looker:
             refused=[fed.digest for fed in here.fed],
             selected=state.may_run(step.id),
         )
+
+    def _bring(self, need: StepId) -> Upstream:
+        """What a step that is complete brings to those that need it; it stays so for this run."""
+        above = self._state.steps[need]
+        if above.config_ref is None or above.digest is None:
+            raise BugError(f"'{need}' is needed before it is complete")
+        found = self._brought[need] = Upstream(above.config_ref, above.digest)
+        return found
 
     def _moved(self, step: Step) -> tuple[str, ...]:
         """The data needs that ran, or stand on something new, in this run."""

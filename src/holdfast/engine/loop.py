@@ -65,6 +65,7 @@ class Pending:
     applied: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     wrote: list[str] = field(default_factory=list)
+    reused: list[Reused] = field(default_factory=list)  # gathered for the last event
 
 
 class Engine:
@@ -259,8 +260,7 @@ class Engine:
         if code == "unchanged_content":
             row = replace(artifact, config_ref=ref, run=self.state.run, attempt=0)
             self._pending.artifacts.append(row)
-        item = Reused(probe.step, ref, artifact.digest, artifact.form, code)
-        self._append(StepsReused((item,)))
+        self._gather(Reused(probe.step, ref, artifact.digest, artifact.form, code))
 
     # --- starting -----------------------------------------------------------------------------------
 
@@ -346,21 +346,32 @@ class Engine:
     # --- committing ---------------------------------------------------------------------------------
 
     def _append(self, event: RunEvent, at: int | None = None) -> None:
-        """Fold an event and queue it for the next commit; reuse after reuse becomes one event."""
-        events = self._pending.events
-        if events and isinstance(event, StepsReused):
-            last = events[-1].event
-            if isinstance(last, StepsReused) and len(last.items) < MOST_REUSED:
-                extend(self.state, event)
-                events[-1] = events[-1]._replace(event=StepsReused((*last.items, *event.items)))
-                return
+        """Fold an event and queue it for the next commit."""
+        self._close_reused()
         recorded = Recorded(self.state.seq + 1, self._world.clock() if at is None else at, event)
         apply(self.state, recorded)
-        events.append(recorded)
+        self._pending.events.append(recorded)
+
+    def _gather(self, item: Reused) -> None:
+        """Fold a reuse; reuse after reuse becomes one event."""
+        if 0 < len(self._pending.reused) < MOST_REUSED:
+            extend(self.state, item)
+        else:
+            self._append(StepsReused((item,)))
+        self._pending.reused.append(item)
+
+    def _close_reused(self) -> None:
+        """Let the last event have all that was gathered for it."""
+        pending = self._pending
+        if len(pending.reused) > 1:
+            whole = StepsReused(tuple(pending.reused))
+            pending.events[-1] = pending.events[-1]._replace(event=whole)
+        pending.reused.clear()
 
     def _flush(self) -> None:
         if self._committing or self._error is not None:
             return
+        self._close_reused()
         pending = self._pending
         if not pending.events and not pending.released:
             return

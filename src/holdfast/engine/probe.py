@@ -8,7 +8,15 @@ from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
 from holdfast.core.fold import fold
-from holdfast.core.refs import Refs, Upstream, encode_own, encode_with, refs_of, spell
+from holdfast.core.refs import (
+    Refs,
+    Upstream,
+    config_ref_of,
+    encode_own,
+    encode_with,
+    refs_of,
+    spell,
+)
 from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
@@ -64,10 +72,12 @@ class Prober:
         """Probe one step. `moved` names the needs that are known to have changed in this run."""
         seen = self._survey.observe(step)
         own = self._encode(step, seen.parts)
-        refs = refs_of(step, own, upstream)
-        found = self._find(step, refs.config_ref)
-        if found is not None and not seen.unsure:
+        ref = config_ref_of(step, own, upstream)
+        found = self._find(step, ref)
+        if found is not None and not seen.unsure:  # under one config ref the others are the same
+            refs = Refs(ref, found.input_ref, found.own_ref)
             return Probed(Probe(step.id, refs, found=found, newest=found), own, seen.parts)
+        refs = refs_of(step, own, upstream)
         same = None
         if options.cutoff or step.reuse == "content":
             same = self._find(step, refs.input_ref, content=True)

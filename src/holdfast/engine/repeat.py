@@ -34,7 +34,7 @@ from holdfast.model.event import (
     RunStarted,
     StepsReused,
 )
-from holdfast.model.plan import Plan, RunId, plan_digest
+from holdfast.model.plan import Plan, RunId
 from holdfast.ports import Append, Batch
 
 
@@ -63,7 +63,7 @@ def repeat_run(
     note = read_note(world, plan.project, line)
     if note is None or not is_at_end(world, note, plan.project, line):
         return None
-    question = Question(plan, plan_digest(plan), line, options, tools())
+    question = Question(plan, line, options, tools())
     if not holds(world, note, question):
         return None
     hold = Hold(world, plan.project, line)

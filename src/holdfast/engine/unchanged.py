@@ -23,9 +23,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import marshal
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from stat import S_ISLNK
 from typing import NamedTuple
 
@@ -38,14 +41,13 @@ from holdfast.engine.world import World
 from holdfast.errors import EditError, StoreError
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_json
 from holdfast.model.event import Options, RunOpened
-from holdfast.model.plan import Plan, RunId, Step
+from holdfast.model.plan import Need, Plan, RunId, Step, plan_digest
 from holdfast.model.version import VERSION
 from holdfast.process.room import shell_words
 
 Tools = Mapping[tuple[str, ...], str | None]  # the digest of what each tool said of its version
 
 _FOLDER = "unchanged"
-_NEXT = 2**64 - 1  # no number of a part: the next step begins
 _FORM = 1
 _STANDS = frozenset({"unchanged", "amended", "accepted_by_person"})
 
@@ -54,7 +56,6 @@ class Question(NamedTuple):
     """What is asked of a run, beside what lies on disk: which plan, how, with which tools."""
 
     plan: Plan
-    plan_digest: Digest
     line: str
     options: Options
     tools: Tools
@@ -65,7 +66,7 @@ class Question(NamedTuple):
         names = sorted({name for step in steps if step.env for name in step.env})
         tools: list[Json] = [[list(argv), said] for argv, said in sorted(self.tools.items())]
         whole: list[Json] = [
-            [_FORM, VERSION, KEY_VERSION, self.plan_digest, self.plan.project, self.line],
+            [_FORM, VERSION, KEY_VERSION, _content_of(self.plan), self.line],
             [repr(self.options), ascii(world.root)],
             [sources_of(world, self.plan), _functions(world, self.plan)],
             {name: env_digest(name) for name in names},
@@ -103,7 +104,7 @@ def leave_note(world: World, state: State, tools: Tools, sources: Digest | None)
         paths = tuple(sorted(set(_looked_at(world, state.plan))))
         stamps = _stamps(world.root, paths, state.since * 1_000_000 - SETTLED_NS)
         if stamps is not None:
-            question = Question(state.plan, state.plan_digest, state.line, state.options, tools)
+            question = Question(state.plan, state.line, state.options, tools)
             asked, until = question.digest(world), _until(world, state)
             note = Note(state.run, opened, asked, until, paths, stamps)
             _write(world, state.project, state.line, note)
@@ -180,6 +181,29 @@ def _end_of(world: World, project: str, line: str) -> str:
 # --- what decisions read -------------------------------------------------------------------------
 
 
+def _content_of(plan: Plan) -> Digest:
+    """A digest of the whole plan that costs less than the one which names it, and is kept nowhere else."""
+    total = hashlib.sha256()
+    head = (plan.name, plan.goal, plan.description, plan.project, repr(plan.limits))
+    try:
+        total.update(marshal.dumps((head, dict(plan.params)), _PLAIN))
+        for step in plan.steps.values():
+            needs = tuple(map(_need_parts, step.needs))
+            others = repr((step.inputs, step.guards)) if step.inputs or step.guards else ""
+            total.update(marshal.dumps((_step_parts(step), needs, others), _PLAIN))  # type: ignore[arg-type]  # refuses what it cannot
+    except ValueError:  # a value of a class of its own
+        return plan_digest(plan)
+    return Digest(total.hexdigest())
+
+
+_PLAIN = 0  # the form of `marshal` in which equal values have equal bytes
+_OTHERS = {"needs", "inputs", "guards"}
+_need_parts: Callable[[Need], tuple[str, ...]] = attrgetter("step", "type", "key")
+_step_parts: Callable[[Step], tuple[Json, ...]] = attrgetter(
+    *(item.name for item in fields(Step) if item.name not in _OTHERS)
+)
+
+
 def sources_of(world: World, plan: Plan) -> Digest | None:
     """Digest of the source that Python steps and guards are made of, and of which step has which.
 
@@ -195,13 +219,14 @@ def _sources(world: World, plan: Plan) -> Digest:
     numbers: dict[object, int] = {}
     parts: list[Mapping[str, Json]] = []
     which = array("Q")
-    for step in plan.steps.values():
-        for key, asked in _identified(world, step):
+    for place, step in enumerate(plan.steps.values()):
+        if step.id in world.inline:
+            continue
+        for key, asked in _identified(step):
             if key not in numbers:
                 numbers[key] = len(parts)
                 parts.append(world.executor.identity(asked, world.root))
-            which.append(numbers[key])
-        which.append(_NEXT)
+            which.extend((place, numbers[key]))
     return _assigned(plan, parts, which)
 
 
@@ -225,13 +250,11 @@ def _assigned(plan: Plan, parts: Sequence[Mapping[str, Json]], which: array[int]
     return digest_bytes(canonical([list(plan.steps), *parts]) + which.tobytes())
 
 
-def _identified(world: World, step: Step) -> Iterator[tuple[object, Step]]:
+def _identified(step: Step) -> Iterator[tuple[object, Step]]:
     """Steps that stand for the parts of one that are found out by content, each with a key.
 
     What a command names is found by stamps instead.
     """
-    if step.id in world.inline:
-        return
     if step.uses == "python":
         yield step.run, Step(step.id, uses="python", run=step.run)
     elif step.uses != "shell":

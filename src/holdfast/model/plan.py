@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from itertools import compress
 from operator import attrgetter, is_not
 from typing import Literal, NewType, cast
 
 from holdfast.errors import BugError, PlanError, Problem
-from holdfast.model.digest import Digest, Json, canonical, digest_bytes
+from holdfast.model.digest import Digest, Json, digest_bytes, encoded, spelled
 from holdfast.model.fixed import fixed
 
 StepId = NewType("StepId", str)
@@ -154,8 +155,22 @@ class Plan:
 
 
 def plan_bytes(plan: Plan) -> bytes:
-    """The whole normalised plan; its digest identifies a version of a line."""
-    return canonical(plan_json(plan))
+    """The whole normalised plan, which a run keeps; its digest identifies a version of a line.
+
+    `plan_from_json` reads it back. What equals its default is left out.
+    """
+    steps = ",".join([f"{spelled(name)}:{_step(plan.steps[name])}" for name in sorted(plan.steps)])
+    head: dict[str, Json] = {
+        "schema": PLAN_SCHEMA,
+        "name": plan.name,
+        "goal": plan.goal,
+        "description": plan.description,
+        "project": plan.project,
+        "limits": limits_json(plan.limits),
+    }
+    if plan.params:
+        head["params"] = plan.params
+    return encoded(f'{spelled(head)[:-1]},"steps":{{{steps}}}}}')
 
 
 def plan_digest(plan: Plan) -> Digest:
@@ -164,19 +179,16 @@ def plan_digest(plan: Plan) -> Digest:
 
 
 def plan_json(plan: Plan) -> dict[str, Json]:
-    """The snapshot that a run keeps; `plan_from_json` reads it back."""
-    data: dict[str, Json] = {
-        "schema": PLAN_SCHEMA,
-        "name": plan.name,
-        "goal": plan.goal,
-        "description": plan.description,
-        "project": plan.project,
-        "limits": _sparse(_LIMITS, _limits_of(plan.limits), _LIMIT_DEFAULTS),
-        "steps": {step_id: _step_json(step) for step_id, step in plan.steps.items()},
-    }
-    if plan.params:
-        data["params"] = plan.params
+    """The normalised plan as an object, its steps in the order of the plan."""
+    data = _numbers(cast("Mapping[str, Json]", json.loads(plan_bytes(plan))))
+    steps = cast("Mapping[str, Json]", data["steps"])
+    data["steps"] = {step_id: steps[step_id] for step_id in plan.steps}
     return data
+
+
+def limits_json(limits: Limits) -> dict[str, Json]:
+    """The limits that were set."""
+    return dict(_sparse(_LIMITS, _limits_of(limits), _LIMIT_DEFAULTS))
 
 
 def plan_from_json(data: Mapping[str, Json]) -> Plan:
@@ -224,27 +236,25 @@ def _sparse(
     names: tuple[tuple[str, object], ...],
     values: tuple[Json, ...],
     defaults: tuple[object, ...],
-) -> dict[str, Json]:
-    """What differs from the defaults, lists for tuples. Most values are the very default."""
+) -> Iterator[tuple[str, Json]]:
+    """What differs from the defaults. Most values are the very default."""
     others = compress(zip(names, values, strict=True), map(is_not, values, defaults))
-    return {
-        name: list(got) if type(got) is tuple else got
-        for (name, default), got in others
-        if got != default
-    }
+    return ((name, got) for (name, default), got in others if got != default)
 
 
-def _step_json(step: Step) -> dict[str, Json]:
-    data = _sparse(_STEP, _all_of(step), _STEP_DEFAULTS)
-    if step.tool_versions:
-        data["tool_versions"] = {name: list(argv) for name, argv in step.tool_versions.items()}
+def _step(step: Step) -> str:
+    """The encoding of a step; ids need no escaping."""
+    found = _sparse(_STEP, _all_of(step), _STEP_DEFAULTS)
+    parts = [f'"{name}":{spelled(got)}' for name, got in found]
     if step.needs:
-        data["needs"] = [[need.step, need.type, need.key] for need in step.needs]
+        needs = [f'["{need.step}","{need.type}",{spelled(need.key)}]' for need in step.needs]
+        parts.append(f'"needs":[{",".join(needs)}]')
     if step.inputs:
-        data["inputs"] = [[item.glob, item.optional] for item in step.inputs]
+        parts.append(f'"inputs":{spelled([[item.glob, item.optional] for item in step.inputs])}')
     if step.guards:
-        data["guards"] = [guard_json(guard) for guard in step.guards]
-    return data
+        parts.append(f'"guards":{spelled([guard_json(guard) for guard in step.guards])}')
+    parts.sort()  # by name: the quotation mark after it comes before all that names have
+    return f"{{{','.join(parts)}}}"
 
 
 def guard_json(guard: Guard, *, limits: bool = True) -> dict[str, Json]:
