@@ -157,7 +157,6 @@ def test_durability_is_set_on_both_connections(place: str) -> None:
             assert connection.pragma("synchronous") == 2
             assert connection.pragma("foreign_keys") == 1
             assert connection.pragma("trusted_schema") == 0
-            assert connection.pragma("wal_autocheckpoint") == 1000
 
 
 def test_a_closed_store_says_so(place: str) -> None:
