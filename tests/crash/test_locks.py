@@ -45,13 +45,15 @@ def storm(scene: Scene, times: int, seconds: float, gap: float) -> Iterator[Iter
         assert process.wait() == 0
 
 
-def stormed(folder: Path, reference: Reference, report: Report, times: int, seconds: float) -> None:
-    scene = lay(folder, "small")
+def stormed(
+    folder: Path, plan: str, reference: Reference, report: Report, times: int, seconds: float
+) -> None:
+    scene = lay(folder, plan)
     scene.store.mkdir()
     SqliteStore.open(str(scene.store), create=True).close()
     case = Case(scene, reference, report, f"locked {times} times for {seconds} s")
     spent, holds = 0.0, 1
-    with storm(scene, times, seconds, gap=0.4) as words:
+    with storm(scene, times, seconds, gap=0.15) as words:
         running = scene.start("run", "-j", "2")
         before = used(running.pid)
         for line in words:
@@ -60,6 +62,7 @@ def stormed(folder: Path, reference: Reference, report: Report, times: int, seco
             now = used(running.pid)
             if line == "held\n":
                 holds, before = holds + 1, now
+                report.tried += 1
             else:
                 case.fired()
                 spent += now - before
@@ -80,7 +83,7 @@ def test_a_lock_storm_fails_no_step(
     tmp_path: Path, reference: Callable[[str], Reference], settle: Callable[[Report], None]
 ) -> None:
     report = Report("D09 locked again and again")
-    stormed(tmp_path / "case", reference("small"), report, 4, 1.2)
+    stormed(tmp_path / "case", "small", reference("small"), report, 4, 1.2)
     settle(report)
 
 
@@ -90,7 +93,7 @@ def test_a_long_lock_storm_fails_no_step(
     tmp_path: Path, reference: Callable[[str], Reference], settle: Callable[[Report], None]
 ) -> None:
     report = Report("D09 locked for 30 s, ten times")
-    stormed(tmp_path / "case", reference("small"), report, 10, 30)
+    stormed(tmp_path / "case", "reference", reference("reference"), report, 10, 30)
     settle(report)
 
 
