@@ -87,6 +87,7 @@ def test_both_ways_lead_to_the_same_journals(root: str, stages: tuple[Stage, ...
             for step_id, content in stage.amended:
                 short.amend(stage.plan, step_id, content)
                 whole.amend(stage.plan, step_id, content)
+                oracle.amend(step_id, content)
             plain = replace(stage, options=PLAIN, amended=())
             for asked in (replace(stage, amended=()), plain, plain, plain):
                 fates = foretell(oracle, asked)
