@@ -153,9 +153,9 @@ class Children:
         try:
             write(path, content[: len(content) // 2])
             if mood == "child_hung":
-                await asyncio.sleep(job.step.timeout or TIMEOUT)
+                await asyncio.sleep(job.step.timeout or TIMEOUT)  # the engine's own patience
                 raise AttemptError("took too long", reason="timed_out")
-            await asyncio.sleep(seconds)
+            await self._ends(seconds)
             if mood == "child_lost":
                 raise AttemptError("was killed", reason="lost")
             if mood == "child_failed":
@@ -166,6 +166,19 @@ class Children:
         finally:
             child.lives = False
             execution.over = True
+
+    async def _ends(self, seconds: float) -> None:
+        """Until a process outside has ended; it goes on while its engine is stopped."""
+        loop = self._process.loop
+        assert loop is not None  # attempts run in it
+        future = loop.create_future()
+
+        def tell() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        self._process.machine.after(seconds, lambda: loop.post(tell))
+        await future
 
     def _mood(self, job: Job) -> str:
         machine = self._process.machine

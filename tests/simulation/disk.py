@@ -240,7 +240,7 @@ class Seat(PassingStore):
             self._process.machine.note(self._process.name, f"takes {engine} for dead")
             self._watch.buried.add(engine)
             fences = {row.run: row.fence for row in self._store.runs()}
-            if run in fences:
+            if run in fences and fences[run] > self._watch.fence_of(run):
                 self._watch.fenced(run, fences[run])
         self._process.point("after bury")
         return done

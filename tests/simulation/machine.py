@@ -108,7 +108,7 @@ class Machine:
 
     def kill(self, processes: Sequence["Process"], how: str) -> None:
         for process in processes:
-            if process.lives:
+            if process.lives and not process.ended:
                 process.lives = False
                 self.note(process.name, f"is killed ({how})")
                 for last in process.on_death:
@@ -233,6 +233,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._process = process
         self._selector = self
+        self._waits = False
         self.set_exception_handler(self._told)
 
     def time(self) -> float:
@@ -243,15 +244,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Wait for a timer; there is nothing else to wait for."""
         process = self._process
         if timeout is None or timeout > 0:
+            self._waits = True
             process.block(None if timeout is None else self.time() + timeout)
+            self._waits = False
         elif process.stopped_until > process.machine.now and not process.machine.closing:
             process.block(process.stopped_until)
         return []
 
     def post(self, call: Callable[[], None]) -> None:
         """Let the process do something as soon as it runs; called by the machine."""
+        if self._process.is_over:
+            return
         self.call_soon(call)
-        self._process.wake()
+        if self._waits:
+            self._process.wake()
 
     def _process_events(self, event_list: list[object]) -> None:
         """There are no files to watch."""

@@ -26,18 +26,6 @@ def no_fence(patch: Patch) -> None:
     patch.setattr(sqlite, "check_fence", unchecked)
 
 
-def the_dead_may_write(patch: Patch) -> None:
-    """An engine that was taken for dead keeps the fence of its run, and its claims are not asked for."""
-
-    def bury(self: memory.MemoryStore | sqlite.SqliteStore, holder: Holder) -> bool:
-        there = any(held == holder for _, _, held in self.held())
-        self.leave(holder.owner.engine)
-        return there
-
-    patch.setattr(memory.MemoryStore, "bury", bury)
-    patch.setattr(sqlite.SqliteStore, "bury", bury)
-
-
 def claims_granted_twice(patch: Patch) -> None:
     """A claim is given although a live engine has it."""
     whole = memory.MemoryStore.claim
@@ -169,7 +157,7 @@ def facts_without_rows(patch: Patch) -> None:
 
 
 PLANTED: Sequence[Callable[[Patch], None]] = (
-    *(no_fence, the_dead_may_write, claims_granted_twice, claims_given_up_too_early, claims_kept),
+    *(no_fence, claims_granted_twice, claims_given_up_too_early, claims_kept),
     *(lease_by_the_time_of_day, hearts_unheard, told_before_stored, launched_before_stored),
     *(an_acceptance_forgotten, nothing_swept, nothing_put_back, facts_without_rows),
 )

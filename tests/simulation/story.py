@@ -127,7 +127,11 @@ class Person:
             kinds.append("power")
         for kind in kinds:
             sim.machine.after(source.uniform(0, 25), partial(self._strike, kind))
-        self._start(joined=source.random() < 0.3)
+        joined = source.random() < 0.35
+        self._start(joined=joined)
+        if joined and source.random() < 0.6:
+            self.process.sleep(source.uniform(0, 2))
+            self.join()
         for _ in range(source.randrange(2, 5)):
             self.process.sleep(source.uniform(0.5, 20))
             self._look()

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.engine.audit import audit
 from holdfast.engine.runs import resume_run, start_run
-from holdfast.errors import HeldError
+from holdfast.errors import FencedError, HeldError
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.store.sqlite import SqliteStore
@@ -108,6 +108,23 @@ def test_an_engine_that_waits_for_others_is_not_taken_for_dead(place: Path, seed
     sim = played(place, scene, apart=True, seed=seed)
     assert errors(sim) == []
     assert statuses(sim).count("completed") == 3
+
+
+def comes_back(sim: Simulation, person: Process) -> None:
+    """An engine stands still for longer than a lease, and another one joins meanwhile."""
+    first = start(sim, ONE)
+    until(sim, person, lambda: sim.watch.executed.total() > 0)
+    first.process.stop(3 * LEASE)
+    sim.watch.excused.add(first.process.name)
+    start(sim, ONE, joined=True)
+
+
+@pytest.mark.req("D16", "I10")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_engine_that_was_taken_for_dead_writes_no_more(place: Path, seed: int) -> None:
+    sim = played(place, comes_back, apart=True, seed=seed)
+    assert [type(error) for error in errors(sim)] == [FencedError]
+    assert statuses(sim) == ["superseded", "completed"]
 
 
 @pytest.mark.req("I10")

@@ -84,6 +84,9 @@ class Watch:
             self._machine.violated("I10", f"fence {fence} of '{run}' was given out before")
         self._fences[run] = fence
 
+    def fence_of(self, run: RunId) -> int:
+        return self._fences.get(run, 0)
+
     def claimed(self, key: ClaimKey, fence: int, engine: str) -> None:
         if fence < self._highest(key):
             self._machine.violated("I10", f"claim fence {fence} of '{key.step}' is older")
