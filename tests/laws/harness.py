@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from holdfast.core.history import results
 from holdfast.core.reasons import CODES
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import person_row
 from holdfast.engine.audit import audit
 from holdfast.engine.hold import Hold
@@ -197,6 +198,11 @@ def check(bed: Bed, ended: Ended, fates: Mapping[StepId, Fate], *, anew: bool = 
     """Correct, minimal, resumable, explained; and the state is what the journal says."""
     state = ended.state
     assert read_state(bed.store, state.run) == state
+    assert results(bed.store.read(f"run:{state.run}")) == {
+        step_id: (step.config_ref, step.digest)
+        for step_id, step in state.steps.items()
+        if step.phase in COMPLETE
+    }
     assert audit(bed.store).problems == ()
     is_correct(bed.store, state, fates, anew=anew)
     is_minimal(bed.store, ended, fates, anew=anew)

@@ -1,4 +1,4 @@
-"""How long things took: durations of accepted attempts, and how long a run of some steps would take."""
+"""What earlier runs tell: what steps came to, how long that took, how long it would take again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
-from holdfast.model.event import AttemptAccepted, AttemptStarted, Recorded
+from holdfast.model.digest import Digest
+from holdfast.model.event import AttemptAccepted, AttemptStarted, Recorded, StepsReused
 from holdfast.model.plan import PRIORITIES, StepId
 
 
@@ -20,6 +22,22 @@ class Timing(NamedTuple):
 
 
 NO_HISTORY = Timing()
+
+
+def results(events: Iterable[Recorded]) -> dict[StepId, Upstream]:
+    """What each step came to that a run completed, which never changes any more; no plan is needed."""
+    found: dict[StepId, Upstream] = {}
+    refs: dict[StepId, Digest] = {}
+    for recorded in events:
+        event = recorded.event
+        if isinstance(event, StepsReused):
+            for item in event.items:
+                found[item.step] = Upstream(item.config_ref, item.digest)
+        elif isinstance(event, AttemptStarted):
+            refs[event.step] = event.config_ref
+        elif isinstance(event, AttemptAccepted):
+            found[event.step] = Upstream(refs[event.step], event.digest)
+    return found
 
 
 def durations(events: Iterable[Recorded]) -> dict[StepId, list[int]]:

@@ -230,7 +230,9 @@ class _Sight:
         return replace(outlook, failed_before=True, also=since)
 
     def _failed_before(self, step: StepId) -> bool:
-        past = None if self._previous is None else self._prober.past(self._previous)
+        if self._previous is None or self._prober.was_completed(self._previous):
+            return False
+        past = self._prober.past(self._previous)
         then = None if past is None else past.steps.get(step)
         return then is not None and then.phase == "failed" and then.attempts > 0
 

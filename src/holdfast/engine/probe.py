@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
 from holdfast.core.fold import fold
+from holdfast.core.history import results
 from holdfast.core.refs import (
     Refs,
     Upstream,
@@ -17,13 +18,20 @@ from holdfast.core.refs import (
     refs_of,
     spell,
 )
-from holdfast.core.state import COMPLETE, State, StepState
+from holdfast.core.state import COMPLETE, State
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Options, RunStarted, StepAccepted, StepAmended, StepUndone
+from holdfast.model.event import (
+    Options,
+    RunEnded,
+    RunStarted,
+    StepAccepted,
+    StepAmended,
+    StepUndone,
+)
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
 from holdfast.ports import Facts, Store
 
@@ -53,6 +61,8 @@ class Prober:
         self._project = project
         self._line = line
         self._past: dict[RunId, State | None] = {}
+        self._came_to: dict[RunId, Mapping[StepId, Upstream]] = {}
+        self._ends: dict[RunId, bool] = {}
         self._newest: Mapping[StepId, Artifact] | None = None
         self._read_to = -1
         self._said: _Said | None = None
@@ -204,17 +214,16 @@ class Prober:
         key = (newest.step, newest.config_ref, newest.digest)
         if not newest.run and self._said_by_people().after.get(key) == previous:
             return newest
-        then = self._completed(newest.step, previous)
-        if then is None or key[1:] == (then.config_ref, then.digest):
+        then = self._results(previous).get(newest.step)
+        if then is None or key[1:] == then:
             return newest
-        past = self.past(previous)
-        return (past and stood_in(self._store, past, newest.step)) or newest
+        return accepted_as(self._store, self._project, self._line, newest.step, then) or newest
 
-    def _completed(self, step: StepId, run: RunId | None) -> StepState | None:
-        """How a run left a step, if it completed it."""
-        past = None if run is None else self.past(run)
-        then = None if past is None else past.steps.get(step)
-        return then if then is not None and then.phase in COMPLETE else None
+    def _results(self, run: RunId) -> Mapping[StepId, Upstream]:
+        """What the steps of a run came to that it completed; nothing if its journal is gone."""
+        if run not in self._came_to:
+            self._came_to[run] = results(self._store.read(f"run:{run}"))
+        return self._came_to[run]
 
     def _changes(
         self,
@@ -241,7 +250,7 @@ class Prober:
             return changes
         if refs_of(step, old, upstream).config_ref == base.config_ref:
             return changes
-        then = self._completed(step.id, previous)
+        then = None if previous is None else self._results(previous).get(step.id)
         if then is not None and then.config_ref == base.config_ref:
             names = self._moved_since(previous, upstream)
         else:
@@ -261,22 +270,19 @@ class Prober:
         self, run: RunId | None, upstream: Mapping[StepId, Upstream]
     ) -> tuple[str, ...]:
         """The needs that differ from what they were in a run."""
-        past = None if run is None else self.past(run)
-        if past is None:
+        if run is None or not self._store.last(f"run:{run}"):
             return ()
-        names = []
-        for need, now in upstream.items():
-            then = past.steps.get(need)
-            if then is None or (then.config_ref, then.digest) != now:
-                names.append(need)
-        return tuple(sorted(names))
+        then = self._results(run)
+        return tuple(sorted(need for need, now in upstream.items() if then.get(need) != now))
 
     def before(
         self, step: StepId, refs: Refs, previous: RunId | None
     ) -> Literal["", "failed", "incomplete", "interrupted"]:
         """How the line's previous run left this step, if it tried it under the same ref."""
-        past = None if previous is None else self.past(previous)
-        if past is None or past.status == "completed" or step not in past.steps:
+        if previous is None or self.was_completed(previous):
+            return ""
+        past = self.past(previous)
+        if past is None or step not in past.steps:
             return ""
         then = past.steps[step]
         if then.phase in {"pending", "skipped"} and not then.attempts:
@@ -304,6 +310,14 @@ class Prober:
             previous = past.previous
         return False
 
+    def was_completed(self, run: RunId) -> bool:
+        """Whether a run came to its end; nothing of it has to be read for that but its last event."""
+        if run not in self._ends:
+            journal = f"run:{run}"
+            last = self._store.read(journal, max(0, self._store.last(journal) - 1))
+            self._ends[run] = [recorded.event for recorded in last] == [RunEnded("completed")]
+        return self._ends[run]
+
     def past(self, run: RunId) -> State | None:
         """An earlier run, folded once; None if its journal is gone."""
         if run not in self._past:
@@ -313,11 +327,20 @@ class Prober:
 
 def stood_in(store: Store, past: State, step: StepId) -> Artifact | None:
     """The accepted artifact that a step had in a run of its line."""
-    then, found = past.steps.get(step), None
-    if then is None or then.phase not in COMPLETE:
+    then = past.steps.get(step)
+    if then is None or then.phase not in COMPLETE or not then.config_ref or not then.digest:
         return None
-    for row in store.artifacts(project=past.project, line=past.line, step=step, status="accepted"):
-        if (row.config_ref, row.digest) == (then.config_ref, then.digest):
+    came_to = Upstream(then.config_ref, then.digest)
+    return accepted_as(store, past.project, past.line, step, came_to)
+
+
+def accepted_as(
+    store: Store, project: str, line: str, step: StepId, came_to: Upstream
+) -> Artifact | None:
+    """The newest accepted artifact of a step under this ref and with this content."""
+    found = None
+    for row in store.artifacts(project=project, line=line, step=step, status="accepted"):
+        if (row.config_ref, row.digest) == came_to:
             found = row
     return found
 
