@@ -158,6 +158,6 @@ def facts_without_rows(patch: Patch) -> None:
 
 PLANTED: Sequence[Callable[[Patch], None]] = (
     *(no_fence, claims_granted_twice, claims_given_up_too_early, claims_kept),
-    *(lease_by_the_time_of_day, hearts_unheard, told_before_stored, launched_before_stored),
+    *(lease_by_the_time_of_day, told_before_stored, launched_before_stored),
     *(an_acceptance_forgotten, nothing_swept, nothing_put_back, facts_without_rows),
 )

@@ -17,6 +17,7 @@ from tests.laws.harness import LINE, amend
 from tests.laws.plans import plan, step
 from tests.laws.script import persons_version
 from tests.simulation.machine import Process
+from tests.simulation.planted import hearts_unheard
 from tests.simulation.play import LEASE, POLL, EngineProcess, Simulation
 
 Scene = Callable[[Simulation, Process], None]
@@ -72,25 +73,41 @@ def errors(sim: Simulation) -> list[BaseException]:
     return [e.process.error for e in sim.engines if e.process.error and e.process.lives]
 
 
+def dies_elsewhere(sim: Simulation, person: Process) -> None:
+    """Two engines share a line, and the one that runs the step is killed."""
+    engines = [start(sim, ONE, joined=True), start(sim, ONE, joined=True)]
+    until(sim, person, lambda: sim.watch.executed.total() > 0)
+    until(sim, person, lambda: all(engine.engine is not None for engine in engines))
+    for engine in engines:
+        assert engine.engine is not None
+        if "running" in sim.watch.books[engine.engine.state.run].phases.values():
+            sim.machine.kill([engine.process], "it works elsewhere")
+    began = sim.machine.now
+    until(sim, person, lambda: not sim.live())
+    assert sim.machine.now < began + LEASE + 2 * POLL + 20
+
+
 @pytest.mark.req("D16", "I9")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_claim_of_an_engine_that_died_elsewhere_is_free_after_a_lease(
     place: Path, seed: int
 ) -> None:
-    def scene(sim: Simulation, person: Process) -> None:
-        engines = [start(sim, ONE, joined=True), start(sim, ONE, joined=True)]
-        until(sim, person, lambda: sim.watch.executed.total() > 0)
-        until(sim, person, lambda: all(engine.engine is not None for engine in engines))
-        books = sim.watch.books
-        busy = [e for e in engines if e.engine and books[e.engine.state.run].phases]
-        if len(busy) == 1 and "done" not in books[busy[0].engine.state.run].phases.values():  # type: ignore[union-attr]
-            sim.machine.kill([busy[0].process], "it works elsewhere")
-        began = sim.machine.now
-        until(sim, person, lambda: not sim.live())
-        assert sim.machine.now < began + LEASE + 2 * POLL + 20
-
-    sim = played(place, scene, apart=True, seed=seed)
+    sim = played(place, dies_elsewhere, apart=True, seed=seed)
     assert "completed" in statuses(sim)
+
+
+@pytest.mark.req("D16", "I9")
+def test_an_engine_that_hears_no_hearts_would_wait_for_ever(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hearts_unheard(monkeypatch)
+
+    def play_all() -> None:
+        for seed in SEEDS:
+            played(place, dies_elsewhere, apart=True, seed=seed)
+
+    with pytest.raises(AssertionError):
+        play_all()
 
 
 @pytest.mark.req("D16", "I9")

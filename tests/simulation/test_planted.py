@@ -20,7 +20,7 @@ QUICK = (
     *(told_before_stored, launched_before_stored, an_acceptance_forgotten),
     *(claims_given_up_too_early, claims_granted_twice),
 )
-FEW, MANY = 60, 3000
+FEW, MANY = 60, 1000
 
 
 def first_found(seeds: range) -> int | None:
