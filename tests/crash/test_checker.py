@@ -85,10 +85,10 @@ def commits(calls: list[str]) -> list[int]:
 
 
 def placed(calls: list[str]) -> list[int]:
-    """The calls after the commit that records the last placed files."""
+    """The calls around the commit that records the last placed files: few come before them or not."""
     last = max(n for n, name in enumerate(calls) if name == "renameat")
     stored = calls.index("fdatasync", last) + 1
-    return [stored + n for n in range(1, 12)]
+    return sorted(range(stored - 4, stored + 9), key=lambda number: abs(number - stored - 1))
 
 
 # At which calls of a run the bug shows.
