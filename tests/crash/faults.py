@@ -192,7 +192,11 @@ class Case:
                 self.violated(f"outputs of {step} were not put back between its attempts in {run}")
         if holders := held(scene.store):
             self.violated(f"the line is still held: {holders}")
-        for problem in (*left_behind(scene), *left_running(journal.runs), *unsound(scene.store)):
+        for problem in (
+            *left_behind(scene),
+            *left_running(journal.runs, scene.pids),
+            *unsound(scene.store),
+        ):
             self.violated(problem)
         with self._report.lock:
             self._report.work += len(results)

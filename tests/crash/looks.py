@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,8 @@ import apsw
 from holdfast.engine.audit import audit
 from holdfast.store.sqlite import SqliteStore
 from tests.crash.scene import Scene
+
+GONE = 15.0  # three times what is promised
 
 
 def left_behind(scene: Scene) -> Iterator[str]:
@@ -70,8 +73,13 @@ def kill_process(pid: int) -> bool:
     return True
 
 
-def left_running(runs: Sequence[str]) -> list[str]:
-    return [f"a process is left: {pid}" for pid in marked(runs)]
+def left_running(runs: Sequence[str], engines: Sequence[int] = ()) -> list[str]:
+    """Processes of these runs, and those that these engines kept for their steps."""
+    names = [*runs, *(f"=slot#{pid}." for pid in engines)]
+    end = time.monotonic() + GONE
+    while (found := list(marked(names))) and time.monotonic() < end:
+        time.sleep(0.05)
+    return [f"a process is left: {pid}" for pid in found]
 
 
 def unsound(store: Path) -> list[str]:

@@ -169,6 +169,7 @@ class Scene:
         self.store = self.root / ".holdfast"
         self.log = folder / "ran.txt"
         self.command = tuple(command)
+        self.pids: list[int] = []  # of the commands it started
 
     def lines(self) -> int:
         """How often a step was begun or ended."""
@@ -190,6 +191,11 @@ class Scene:
 
         Commands that run at the same time need different voices.
         """
+        process = self._start(words, fault, voice)
+        self.pids.append(process.pid)
+        return process
+
+    def _start(self, words: Sequence[str], fault: Fault, voice: str) -> Running:
         env = self.environment(fault.env)
         with (
             open(self.folder / f"out{voice}.txt", "wb") as out,

@@ -32,8 +32,8 @@ from tests.crash.faults import (
 from tests.crash.looks import descendants, kill_process
 
 SHARE_BY_PROGRESS = 0.7  # the rest by the clock alone, which also meets the start of the process
-SEEDS = 1000
-SLICES = 10
+SEEDS = 1400  # some end before they are killed
+SLICES = 14
 QUICK = ("--poll", "0.05", "--beat", "0.1", "--lease", "1")
 RUN = ("run", "-j", "2")
 RESUME = ("resume", "-j", "2")
@@ -202,5 +202,5 @@ def test_killed_at_a_thousand_random_moments(
         tmp_path, reference, report, range(100 + slice_ * size, 100 + (slice_ + 1) * size)
     )
     settle(report)
-    assert report.fired >= size * 0.9
+    assert report.fired >= size * 0.72, "a thousand in all"
     assert report.outcomes["half way"] > 10
