@@ -22,6 +22,7 @@ from tests.crash.faults import (
 )
 
 SYNCS = ("fsync", "fdatasync")
+SLICES = 6
 
 
 def refuse(
@@ -91,9 +92,11 @@ def test_a_sync_that_fails_is_noticed_wherever_it_is(
 
 @pytest.mark.soak("errno")
 @pytest.mark.req("D04", "I1")
+@pytest.mark.parametrize("slice_", range(2))
 @pytest.mark.parametrize("by", ["shim", "strace"])
 def test_every_sync_fails_once(
     by: str,
+    slice_: int,
     tmp_path: Path,
     strace: str,
     shim: Shim,
@@ -110,12 +113,18 @@ def test_every_sync_fails_once(
             for call in SYNCS
             for number in range(calls.count(call))
         ]
-    refuse(tmp_path, reference("reference"), report, faults, "reference")
+    refuse(tmp_path, reference("reference"), report, faults[slice_::2], "reference")
     settle(report)
 
 
 def cut(
-    tmp_path: Path, shim: Shim, reference: Reference, report: Report, how: str, sample: int | None
+    tmp_path: Path,
+    shim: Shim,
+    reference: Reference,
+    report: Report,
+    how: str,
+    sample: int | None,
+    slice_: int = 0,
 ) -> None:
     """Half of a write under the project, in the store and outside it."""
     writes = replace(shim, calls=("write", "pwrite64"))
@@ -135,7 +144,8 @@ def cut(
         case.recovered()
         case.close()
 
-    each(tear, spread(calls, sample or len(calls), seed=5))
+    every = range(1 + slice_, len(calls) + 1, SLICES)
+    each(tear, spread(calls, sample, seed=5) if sample else every)
 
 
 @pytest.mark.req("D05", "D06", "I1", "I5", "I7")
@@ -154,14 +164,16 @@ def test_a_write_may_be_short_or_torn(
 
 @pytest.mark.soak("short-torn-flip")
 @pytest.mark.req("D05", "D06", "I1", "I5", "I7")
+@pytest.mark.parametrize("slice_", range(SLICES))
 @pytest.mark.parametrize("how", ["short", "torn"])
 def test_every_write_may_be_short_or_torn(
     how: str,
+    slice_: int,
     tmp_path: Path,
     shim: Shim,
     reference: Callable[[str], Reference],
     settle: Callable[[Report], None],
 ) -> None:
     report = Report(f"D05 D06 every write {how}")
-    cut(tmp_path, shim, reference("reference"), report, how, None)
+    cut(tmp_path, shim, reference("reference"), report, how, None, slice_)
     settle(report)
