@@ -20,6 +20,8 @@ from holdfast.model.event import Options, Recorded
 from holdfast.model.plan import Guard, Plan, RunId, Step, StepId
 
 if TYPE_CHECKING:
+    import asyncio
+
     from holdfast.core.state import State
     from holdfast.engine.hold import Hold
     from holdfast.engine.loop import Engine
@@ -286,8 +288,8 @@ def drive(
     """Begin a run and drive it to its end or rest. With `signals`, Ctrl-C once stops, twice stops now."""
     import asyncio
 
-    with seldom_collected():
-        _check_loop()
+    with seldom_collected(), asyncio.Runner(loop_factory=_new_loop) as runner:
+        runner.get_loop()  # before anything is begun: there may be no descriptors for it
         hold, engine = begin()
 
         async def main() -> None:  # gives nothing back: the runner would spell out a whole state
@@ -295,7 +297,7 @@ def drive(
                 await engine.drive()
 
         try:
-            asyncio.run(main())
+            runner.run(main())
         except BaseException as error:
             with suppress(StoreError, OSError):  # a store that failed cannot be told either
                 hold.release()
@@ -340,17 +342,21 @@ def seldom_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _check_loop() -> None:
-    """StoreError if there are no descriptors for an event loop; one that is half made complains aloud."""
-    import select
-    import socket
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """An event loop; StoreError if there is nothing to make it of.
+
+    One that is half made complains on stderr when it is thrown away, so that is done here, unheard.
+    """
+    import asyncio
+    import sys
+    import traceback
 
     try:
-        for stream in socket.socketpair():
-            stream.close()
-        if hasattr(select, "epoll"):
-            select.epoll().close()
+        return asyncio.new_event_loop()
     except OSError as error:
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+        traceback.clear_frames(error.__traceback__)
+        sys.unraisablehook = hook
         if (fault := outside_fault(error)) is not None:
             raise fault from error
         raise

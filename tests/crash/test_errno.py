@@ -12,6 +12,7 @@ from tests.crash.faults import Reference, Report, Shim, lay, spread
 ROOM = ("ENOSPC", "EDQUOT")
 HANDLES = ("EMFILE", "ENOMEM")
 SYNCS = ("fsync", "fdatasync")
+DAMAGED = 9
 SLICES = 8  # of the whole sweep: reports of one name are added up
 
 # What each call may answer. Calls that no system interrupts are not said to be interrupted.
@@ -62,9 +63,14 @@ STAYS: Sequence[tuple[tuple[str, ...], str | None, str]] = (
 
 
 def codes(point: Point) -> set[int]:
-    """An interrupted call is made again, and nobody notices; a sync is never tried twice."""
+    """An interrupted call is made again, and nobody notices; a sync is never tried twice.
+
+    SQLite says of a page that cannot be read that the database is damaged.
+    """
     if "EINTR" in point.how and point.calls[0] not in SYNCS:
         return {0}
+    if point.calls[0] == "pread64":
+        return {0, DISK_FAILED, DAMAGED}
     return {0, DISK_FAILED}
 
 
