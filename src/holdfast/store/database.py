@@ -258,7 +258,11 @@ class Database:
             case apsw.IOError():
                 self.poison(f"'{self._path}': {error}")
                 return StoreError(f"the database '{self._path}' cannot be read or written: {error}")
-            case apsw.CorruptError() | apsw.NotADBError():
+            case apsw.CorruptError():  # so SQLite also calls a page that the disk did not give
+                return IntegrityError(
+                    f"the database '{self._path}' is damaged, or the disk could not read it: {error}"
+                )
+            case apsw.NotADBError():
                 return IntegrityError(f"the database '{self._path}' is damaged: {error}")
             case _:
                 return StoreError(f"the database '{self._path}' refused: {error}")
