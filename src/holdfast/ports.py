@@ -374,13 +374,14 @@ class GuardKind(Protocol):
 class Outcome(NamedTuple):
     """How an attempt ended, before the engine made it a fact."""
 
-    ended: Literal["accepted", "rejected", "fatal", "failed", "lost"]
+    ended: Literal["accepted", "asked", "rejected", "fatal", "failed", "lost"]
     code: str = ""
     candidate: Candidate | None = None
     verdict: Verdict | None = None
     verified: bool = False
     feedback: str = ""
     log: bytes = b""
+    asks: tuple[str, ...] = ()  # the guards that leave it to a person
 
 
 class Identifies(Protocol):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
     from holdfast.model.digest import Json
-    from holdfast.ports import Flaw, GuardKind, IgnoreRules, Store
+    from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules, Store
     from holdfast.process.slots import Slots
 
 Function = Callable[..., object]
@@ -161,7 +161,7 @@ def identities() -> Identities:
 
     imports = Imports()
     return Identities(
-        {"shell": shell_identity, "python": python_identity(imports)},
+        {"shell": shell_identity, "python": python_identity(imports), "human": lambda *_: {}},
         lambda guard, root: guard_identity(guard, root, imports.of_module),
     )
 
@@ -169,6 +169,7 @@ def identities() -> Identities:
 def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None) -> LocalExecutor:
     """An executor with the generators and guards that a plan uses."""
     from holdfast.executors.local import LocalExecutor
+    from holdfast.generators.human import HumanGenerator
     from holdfast.generators.imports import Imports
     from holdfast.generators.python import Pool, PythonGenerator
     from holdfast.generators.shell import ShellGenerator
@@ -185,11 +186,12 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
         from holdfast.generators.inline import InlineFunctions
 
         inline = InlineFunctions(functions, imports)
-    return LocalExecutor(
-        {"shell": ShellGenerator(slots=slots), "python": PythonGenerator(pool, imports)},
-        guards,
-        inline,
-    )
+    generators: dict[str, Generator] = {
+        "shell": ShellGenerator(slots=slots),
+        "python": PythonGenerator(pool, imports),
+        "human": HumanGenerator(),
+    }
+    return LocalExecutor(generators, guards, inline)
 
 
 def _guard(
@@ -212,6 +214,10 @@ def _guard(
         from holdfast.guards.schema import JsonSchemaGuard
 
         return JsonSchemaGuard()
+    if kind == "human":
+        from holdfast.guards.human import HumanGuard
+
+        return HumanGuard()
     if kind == "regex":
         from holdfast.guards.pattern import RegexGuard
 
@@ -244,6 +250,7 @@ class Wishes:
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
+    stays: bool = False
     on_events: Callable[[list[Recorded]], None] = lambda _: None
     on_output: Callable[[StepId, str, bytes], None] | None = None
     say: Callable[[str], None] = lambda _: None
@@ -275,6 +282,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         beat_seconds=wishes.beat_seconds,
         poll_seconds=wishes.poll_seconds,
         lease_seconds=wishes.lease_seconds,
+        stays=wishes.stays,
         on_events=wishes.on_events,
         on_output=wishes.on_output,
         say=wishes.say,

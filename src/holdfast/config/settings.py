@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from holdfast.errors import UsageError, outside_fault
 
 PROJECT_FILE = "holdfast.toml"
-_PERSONAL = {"run", "notify"}
+_PERSONAL = {"run", "notify", "people"}
 _OF_PROJECT = {"run"}
-_LATER = {"providers", "people", "approvals", "tiers", "aliases", "budgets", "templates"}
+_LATER = {"providers", "approvals", "tiers", "aliases", "budgets", "templates"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,21 @@ def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
     if notify:
         origin.append(("notify.command", personal))
     return Settings(parallel, notify, tuple(origin))
+
+
+def read_people(env: Mapping[str, str] = os.environ) -> dict[str, tuple[str, ...]]:
+    """Who holds which name, as the person's own file says: names of roles to users of this system."""
+    place = personal_file(env)
+    given = _table(place).get("people", {})
+    if not isinstance(given, Mapping):
+        raise UsageError(f"'people' in '{place}' must be a table")
+    people: dict[str, tuple[str, ...]] = {}
+    for name, users in given.items():
+        listed = [users] if isinstance(users, str) else users
+        if not isinstance(listed, list) or not all(isinstance(user, str) for user in listed):
+            raise UsageError(f"'people.{name}' in '{place}' must be a user or a list of users")
+        people[name] = tuple(listed)
+    return people
 
 
 def personal_file(env: Mapping[str, str]) -> str:

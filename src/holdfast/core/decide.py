@@ -10,7 +10,9 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
+    EffectConfirmed,
     Reason,
     RunEvent,
     Skipped,
@@ -21,7 +23,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.plan import Step, StepId
 
-Ending = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
+Ending = AttemptAccepted | AttemptParked | AttemptRejected | AttemptFailed | AttemptLost
 
 
 def settle(state: State, ending: Ending) -> list[RunEvent]:
@@ -30,14 +32,23 @@ def settle(state: State, ending: Ending) -> list[RunEvent]:
     Two budgets, neither touching the other: `retries` for candidates that were refused or never made,
     `lost_retries` for attempts that gave no answer. A fatal verdict ends both.
     """
-    if isinstance(ending, AttemptAccepted):
-        return [ending]
+    facts = [*_confirmed(state, ending), ending]
+    if isinstance(ending, AttemptAccepted | AttemptParked):
+        return facts
     reason = _give_up(state, ending)
     if reason is None:
-        return [ending]
+        return facts
     if reason.code == "effect_unconfirmed":
-        return [ending, StepHeld(ending.step, reason)]
-    return [ending, *fail(state, ending.step, reason)]
+        return [*facts, StepHeld(ending.step, reason)]
+    return [*facts, *fail(state, ending.step, reason)]
+
+
+def _confirmed(state: State, ending: Ending) -> list[RunEvent]:
+    """An effect whose step gave a candidate has happened. One that failed or was lost keeps its key."""
+    key = state.steps[ending.step].effect
+    if key is None or not isinstance(ending, AttemptAccepted | AttemptParked | AttemptRejected):
+        return []
+    return [EffectConfirmed(ending.step, ending.attempt, key)]
 
 
 def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost) -> Reason | None:

@@ -14,14 +14,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from holdfast.core.state import COMPLETE, Fed, Phase, State, StepState, empty_state
+from holdfast.core.state import (
+    COMPLETE,
+    Fed,
+    Phase,
+    State,
+    StepState,
+    WaveFailures,
+    empty_state,
+)
 from holdfast.errors import BugError
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    EffectConfirmed,
+    EffectStarted,
     Event,
     OutputsPlaced,
     Reason,
@@ -33,6 +44,8 @@ from holdfast.model.event import (
     RunStarted,
     StepFailed,
     StepHeld,
+    StepsReleased,
+    StepsReopened,
     StepsReset,
     StepsReused,
     StepsSkipped,
@@ -42,18 +55,25 @@ from holdfast.model.plan import Plan, StepId
 TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "steps_reused": {"pending": "reused"},
     "attempt_started": {"pending": "running"},
-    "attempt_accepted": {"running": "done"},
-    "attempt_rejected": {"running": "pending"},
+    "attempt_accepted": {"running": "done", "waiting": "done"},
+    "attempt_parked": {"running": "waiting"},
+    "attempt_rejected": {"running": "pending", "waiting": "pending"},
     "attempt_failed": {"running": "pending"},
     "attempt_lost": {"running": "pending"},
-    "step_failed": {"pending": "failed"},
-    "step_held": {"pending": "waiting"},
+    "step_failed": {"pending": "failed", "waiting": "failed"},
+    "step_held": {"pending": "waiting", "waiting": "waiting"},
     "steps_skipped": {"pending": "skipped"},
+    "effect_started": {"running": "running"},
+    "effect_confirmed": {"running": "running", "waiting": "waiting"},
     "steps_reset": {"failed": "pending", "skipped": "pending", "waiting": "pending"},
+    "steps_released": {"waiting": "pending"},
+    "steps_reopened": {"done": "pending", "reused": "pending", "pending": "pending"},
     "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
 }
 INTERRUPTED: Final = "previous_interrupted"
 NOT_SELECTED: Final = "not_selected"
+_WITHOUT_SUCCESS: Final = frozenset({"failed", "skipped", "reused"})
+_SEVERAL: Final = 2  # one step that fails alone in its wave is a failure like any other
 
 
 def fold(plan: Plan, events: Iterable[Recorded]) -> State:
@@ -152,7 +172,7 @@ def _run_started(state: State, event: RunStarted, at: int) -> None:
 
 
 def _run_resumed(state: State, _: RunResumed, at: int) -> None:
-    state.status, state.rest = "running", None
+    state.status, state.rest, state.escalation = "running", None, None
     state.since, state.attempts = at, 0
 
 
@@ -172,6 +192,8 @@ def _reuse(state: State, item: Reused) -> None:
     state.ready.discard(item.step)
     _set(state, step, "reused")
     _completed(state, item.step)
+    if state.failures:
+        _check_wave(state, item.step)
 
 
 def _check_reused(state: State, event: StepsReused) -> None:
@@ -205,7 +227,8 @@ def _attempt_started(state: State, event: AttemptStarted, at: int) -> None:
 
 def _require_attempt(step: StepState, event: Ending, kind: str) -> AttemptStarted:
     started = step.running
-    if started is None or started.attempt != event.attempt:
+    lies = step.phase == "waiting" and step.parked is None
+    if started is None or lies or started.attempt != event.attempt:
         raise BugError(
             f"'{kind}' of attempt {event.attempt} of '{event.step}', which is not running"
         )
@@ -218,9 +241,9 @@ def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     step.config_ref, step.digest, step.form = started.config_ref, event.digest, event.form
     step.verified, step.log, step.last = event.verified, event.log, None
     step.duration_ms = _spend(step, at, event.duration_ms)
-    step.running = None
-    del state.running[event.step]
-    if started.reguard is None:
+    step.running = step.parked = None
+    state.running.pop(event.step, None)
+    if started.reguard is None or state.plan.steps[event.step].uses == "human":
         _set(state, step, "done")
     else:  # nothing was made: an artifact that exists passed the guards
         step.reason = Reason("amended" if event.source == "human" else "reguarded")
@@ -238,11 +261,35 @@ def _spend(step: StepState, at: int, told: int) -> int:
 def _back_to_pending(state: State, step_id: StepId, step: StepState) -> AttemptStarted:
     started = step.running
     assert started is not None  # _require_attempt came first
-    step.running = None
-    del state.running[step_id]
+    step.running = step.parked = None
+    state.running.pop(step_id, None)
     _set(state, step, "pending")
     _now_ready(state, step_id)
     return started
+
+
+def _attempt_parked(state: State, event: AttemptParked, at: int) -> None:
+    step = _move(state, event.step, "attempt_parked")
+    _require_attempt(step, event, "attempt_parked")
+    _spend(step, at, event.duration_ms)
+    step.parked, step.log = event, event.log
+    step.reason = Reason("awaiting_approval", event.approvals)
+    del state.running[event.step]
+    _set(state, step, "waiting")
+
+
+def _effect_started(state: State, event: EffectStarted, _: int) -> None:
+    step = _move(state, event.step, "effect_started")
+    _require_attempt(step, event, "effect_started")
+    step.effect = event.key
+
+
+def _effect_confirmed(state: State, event: EffectConfirmed, _: int) -> None:
+    step = _move(state, event.step, "effect_confirmed")
+    _require_attempt(step, event, "effect_confirmed")
+    if step.effect != event.key:
+        raise BugError(f"an effect of '{event.step}' is confirmed that was not started")
+    step.effect = None
 
 
 def _attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
@@ -285,6 +332,34 @@ def _step_failed(state: State, event: StepFailed, _: int) -> None:
     step.reason = event.reason
     state.ready.discard(event.step)
     _set(state, step, "failed")
+    if state.plan.steps[event.step].priority == "critical":
+        state.escalation = state.escalation or Reason("critical_failed", (event.step,))
+    if step.attempts:
+        _wave_of(state, event.step).failed += 1
+        _check_wave(state, event.step)
+
+
+def _wave_of(state: State, step_id: StepId) -> WaveFailures:
+    number = state.graph.wave[step_id]
+    found = state.failures.get(number)
+    if found is None:
+        steps = [s for s in state.graph.order if state.graph.wave[s] == number]
+        found = state.failures[number] = WaveFailures(steps)
+    return found
+
+
+def _check_wave(state: State, step_id: StepId) -> None:
+    """A wave in which everything that ran failed, and at least two steps did, needs a person."""
+    wave = state.failures.get(state.graph.wave[step_id])
+    if wave is None:
+        return
+    while wave.settled < len(wave.steps):
+        if state.steps[wave.steps[wave.settled]].phase not in _WITHOUT_SUCCESS:
+            return
+        wave.settled += 1
+    if wave.failed >= _SEVERAL:
+        failed = [s for s in wave.steps if state.steps[s].phase == "failed"]
+        state.escalation = state.escalation or Reason("wave_failed", tuple(failed[:5]))
 
 
 def _step_held(state: State, event: StepHeld, _: int) -> None:
@@ -312,13 +387,50 @@ def _steps_reset(state: State, event: StepsReset, _: int) -> None:
         _move(state, step_id, "steps_reset")
     for step_id in event.steps:
         step = state.steps[step_id]
-        step.rejections = step.losses = 0
+        step.rejections = step.losses = step.reopened = 0
+        step.running = step.parked = None
+        if step.phase == "failed" and step.attempts:
+            wave = _wave_of(state, step_id)
+            wave.failed, wave.settled = wave.failed - 1, 0
         if step.phase == "skipped" and step.reason is not None:
             state.unselected -= step.reason.code == NOT_SELECTED
         step.reason, step.last = None, Reason(event.code)
         _set(state, step, "pending")
         if not state.missing[step_id]:
             _now_ready(state, step_id)
+
+
+def _steps_released(state: State, event: StepsReleased, _: int) -> None:
+    _require_once(event.steps, "steps_released")
+    for step_id in event.steps:
+        step = _move(state, step_id, "steps_released")
+        if step.parked is not None:
+            raise BugError(f"'{step_id}' is released while its candidate waits for a decision")
+    for step_id in event.steps:
+        step = state.steps[step_id]
+        step.reason, step.last = None, Reason(event.code)
+        _set(state, step, "pending")
+        _now_ready(state, step_id)
+
+
+def _steps_reopened(state: State, event: StepsReopened, _: int) -> None:
+    """Everything that stands on the step is pending again; the one that asked keeps count of it."""
+    _require_once(event.steps, "steps_reopened")
+    for step_id in event.steps:
+        _move(state, step_id, "steps_reopened")
+    for step_id in event.steps:
+        step = state.steps[step_id]
+        if step.phase in COMPLETE:
+            for dependent in state.graph.dependents.get(step_id, ()):
+                state.missing[dependent] += 1
+                state.ready.discard(dependent)
+            _set(state, step, "pending")
+        step.reason, step.digest, step.rejections = None, None, 0
+        step.last = Reason("reopened", (event.by,))
+    above = state.steps[event.step]
+    above.fed = (*above.fed, Fed(event.digest, event.guard, event.feedback))
+    state.steps[event.by].reopened += 1
+    _now_ready(state, event.step)
 
 
 def _outputs_placed(state: State, event: OutputsPlaced, _: int) -> None:
@@ -337,7 +449,15 @@ def _run_ended(state: State, event: RunEnded, at: int) -> None:
     state.status, state.ended_at = event.status, at
 
 
-Ending = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
+Ending = (
+    AttemptAccepted
+    | AttemptParked
+    | AttemptRejected
+    | AttemptFailed
+    | AttemptLost
+    | EffectStarted
+    | EffectConfirmed
+)
 
 # Each handler takes exactly its own event; the table pairs them, which no annotation can express.
 _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
@@ -346,6 +466,9 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     StepsReused: _steps_reused,
     AttemptStarted: _attempt_started,
     AttemptAccepted: _attempt_accepted,
+    AttemptParked: _attempt_parked,
+    EffectStarted: _effect_started,
+    EffectConfirmed: _effect_confirmed,
     AttemptRejected: _attempt_rejected,
     AttemptFailed: _attempt_failed,
     AttemptLost: _attempt_lost,
@@ -354,6 +477,8 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     StepHeld: _step_held,
     StepsSkipped: _steps_skipped,
     StepsReset: _steps_reset,
+    StepsReleased: _steps_released,
+    StepsReopened: _steps_reopened,
     RunRested: _run_rested,
     RunEnded: _run_ended,
 }

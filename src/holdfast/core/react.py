@@ -23,19 +23,25 @@ class Next(NamedTuple):
     wake: int | None
 
 
-def react(state: State, *, seen: int, now: int, stopping: bool = False) -> Next:
-    """What the shell should do. `stopping` means that a person asked to start nothing more."""
+def react(
+    state: State, *, seen: int, now: int, stopping: bool = False, staying: bool = False
+) -> Next:
+    """What the shell should do. `stopping` means that a person asked to start nothing more.
+
+    With `staying` a run that only waits for a person goes on waiting instead of coming to rest.
+    """
     if state.status != "running":
         return Next((), len(state.ready_log), None, None)
     limit = limit_reached(state, now)
-    if stopping or limit is not None:
+    if stopping or limit is not None or state.escalation is not None:
         return Next((), seen, None if state.running else _rest(state, limit), None)
     fresh: dict[StepId, None] = {}
     log = state.ready_log
     for place in range(seen, len(log)):
         if log[place] in state.ready:
             fresh[log[place]] = None
-    end = None if state.ready or state.running else conclude(state)
+    stays = staying and state.counts["waiting"]
+    end = None if state.ready or state.running or stays else conclude(state)
     return Next(tuple(fresh), len(log), end, _deadline(state))
 
 
@@ -64,18 +70,23 @@ def conclude(state: State) -> RunEnded | RunRested:
     counts = state.counts
     if state.complete:
         return RunEnded("completed")
+    if state.escalation is not None:
+        return RunRested("escalated", state.escalation)
     if counts["waiting"]:
         held = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
         return RunRested("waiting", Reason("awaiting_person", (held,)))
     if counts["failed"]:
         failed = tuple(s for s in state.graph.order if state.steps[s].phase == "failed")
         return RunRested("failed", Reason("dependency_failed", failed[:5]))
+    if counts["pending"]:
+        left = [s for s in state.graph.order if state.steps[s].phase == "pending"]
+        return RunRested("blocked", Reason("deadlocked", tuple(left[:5])))
     cut = [s for s in state.graph.order if state.steps[s].phase == "skipped" and state.may_run(s)]
     return RunRested("blocked", Reason("dependency_skipped", tuple(cut[:5])))
 
 
 def _rest(state: State, limit: Reason | None) -> RunRested | RunEnded:
-    if not state.ready and not state.counts["pending"]:
+    if state.escalation is not None or (not state.ready and not state.counts["pending"]):
         return conclude(state)
     if limit is not None:
         return RunRested("limit", limit)

@@ -37,6 +37,9 @@ SENTENCES: Final[dict[str, str]] = {
     "forced": "it was asked for",
     "resampled": "another sample was asked for",
     "retried": "a person asked to try again",
+    "approved": "a person approved it",
+    "answered": "a person gave it",
+    "reopened": "a step below could not get through: {names}",
     "undone": "a person undid it",
     "key_version": "the way keys are made changed",
     # why an artifact stands
@@ -49,7 +52,7 @@ SENTENCES: Final[dict[str, str]] = {
     "dependency_failed": "a step it needs failed: {names}",
     "dependency_skipped": "a step it needs was skipped: {names}",
     "not_selected": "it was not selected",
-    "awaiting_approval": "it waits for an approval",
+    "awaiting_approval": "it waits for an approval: {names}",
     "awaiting_person": "it waits for a person",
     "effect_unconfirmed": "its effect was started and never confirmed; a person must look",
     "limit_reached": "a limit was reached: {names}",
@@ -60,7 +63,10 @@ SENTENCES: Final[dict[str, str]] = {
     "command_failed": "its command failed",
     "timed_out": "it took longer than it may: {names}",
     "lost": "its process died",
-    "rejected_by_person": "a person rejected it",
+    "rejected_by_person": "a person rejected it: {names}",
+    "critical_failed": "a critical step failed: {names}",
+    "wave_failed": "every step of a wave that ran failed: {names}",
+    "deadlocked": "these steps can never start: {names}",
 }
 
 CODES: Final = frozenset(SENTENCES)

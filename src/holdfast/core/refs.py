@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from holdfast.errors import BugError
 from holdfast.model.digest import Digest, Json, digest_bytes, encoded, spelled
-from holdfast.model.plan import Plan, Step, StepId, guard_json
+from holdfast.model.plan import Plan, Step, StepId, guard_json, need_spelled
 
 KEY_VERSION = 1
 
@@ -143,12 +143,13 @@ def _halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tupl
 
 
 def structure(plan: Plan) -> bytes:
-    """The canonical encoding of what W_ref covers: ids, needs with their types, retries, constraints."""
+    """The canonical encoding of what W_ref covers: ids, needs with their types, gates, retries, constraints."""
     steps = []
     for step_id in sorted(plan.steps):
         step = plan.steps[step_id]
-        needs = ",".join([f'["{n.step}","{n.type}",{spelled(n.key)}]' for n in step.needs])
-        parts = f'"constraints":{spelled(step.constraints)},"needs":[{needs}]'
+        needs = ",".join([need_spelled(need) for need in step.needs])
+        gate = f'"approve":"{step.approve}",' if step.approve else ""
+        parts = f'{gate}"constraints":{spelled(step.constraints)},"needs":[{needs}]'
         steps.append(f'"{step_id}":{{{parts},"retries":{step.retries}}}')
     return encoded(f'{{"steps":{{{",".join(steps)}}}}}')
 

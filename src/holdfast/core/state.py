@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from holdfast.core.waves import Graph, graph_of
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptStarted, EndStatus, Options, Reason, RestStatus
+from holdfast.model.event import AttemptParked, AttemptStarted, EndStatus, Options, Reason, RestStatus
 from holdfast.model.plan import Plan, RunId, StepId
 
 Phase = Literal["pending", "running", "waiting", "done", "reused", "failed", "skipped"]
@@ -39,6 +39,9 @@ class StepState:
     form: Form = "bytes"
     verified: bool = False
     running: AttemptStarted | None = None
+    parked: AttemptParked | None = None  # a candidate that people decide about; `running` made it
+    effect: Digest | None = None  # the key of an effect that was started and not confirmed
+    reopened: int = 0  # how often it sent a step above it back
     last: Reason | None = None  # how the last attempt ended, if it did not count
     fed: tuple[Fed, ...] = ()
     said: Digest | None = None  # what the last attempt that did not count was ended with, as a blob
@@ -46,6 +49,15 @@ class StepState:
     started_at: int = 0
     duration_ms: int = 0  # of the attempt that was accepted
     spent_ms: int = 0  # on all attempts whose end was seen
+
+
+@dataclass(slots=True)
+class WaveFailures:
+    """A wave in which steps failed: its steps, how many of them ran and failed, how many are known settled."""
+
+    steps: list[StepId]
+    failed: int = 0
+    settled: int = 0
 
 
 @dataclass(slots=True)
@@ -81,6 +93,8 @@ class State:
     ready_log: list[StepId] = field(default_factory=list)
     running: dict[StepId, AttemptStarted] = field(default_factory=dict)
     counts: dict[Phase, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
+    escalation: Reason | None = None  # why nothing more may start until a person looked
+    failures: dict[int, WaveFailures] = field(default_factory=dict)  # waves in which steps failed
 
     @property
     def complete(self) -> bool:

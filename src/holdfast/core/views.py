@@ -11,6 +11,7 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.model.event import (
     AttemptAccepted,
+    AttemptFailed,
     AttemptLost,
     AttemptRejected,
     AttemptStarted,
@@ -115,8 +116,8 @@ def artifacts_of(
                 if item.code == "unchanged_content" and (row := origin(recorded.seq, item)):
                     row = replace(row, config_ref=item.config_ref, run=start.run, attempt=0)
                     rows.append((recorded.seq, row))
-        elif hasattr(event, "attempt"):
-            open_attempts.pop(getattr(event, "step", ""), None)
+        elif isinstance(event, AttemptFailed):
+            del open_attempts[event.step]
     return rows
 
 

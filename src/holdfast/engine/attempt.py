@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from holdfast.core.approvals import Approval
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
 from holdfast.core.values import filled, has_expressions
@@ -27,6 +28,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     AttemptStarted,
 )
@@ -205,10 +207,13 @@ class Bench:
     def candidate(self, started: AttemptStarted) -> Candidate:
         """The kept content that an attempt only guards."""
         assert started.reguard is not None  # only called for such attempts
+        return self._kept(started.reguard, started.form)
+
+    def _kept(self, digest: Digest, form: Form) -> Candidate:
         get = self._world.store.get
-        content = get(started.reguard)
-        if started.form != "tree":
-            return Candidate(started.form, content)
+        content = get(digest)
+        if form != "tree":
+            return Candidate(form, content)
         files = (File(e.path, get(e.digest), e.executable) for e in tree_entries(content))
         return Candidate("tree", files=tuple(files))
 
@@ -231,14 +236,21 @@ class Bench:
     # --- after ----------------------------------------------------------------------------------
 
     def finish(
-        self, started: AttemptStarted, outcome: Outcome, seen: Mapping[str, Json] | None, now: int
+        self,
+        started: AttemptStarted,
+        outcome: Outcome,
+        seen: Mapping[str, Json] | None,
+        now: int,
+        approvals: tuple[str, ...] = (),
     ) -> Result:
         """Turn an outcome into a fact with its content. `seen` is what was observed before the attempt."""
         step = self._state.plan.steps[started.step]
         took = now - self._state.steps[started.step].started_at
         try:
-            if outcome.ended == "accepted" and outcome.candidate is not None:
+            if outcome.ended in {"accepted", "asked"} and outcome.candidate is not None:
                 reusable = started.reusable and (seen is None or self._is_same(step, seen))
+                if outcome.ended == "asked":
+                    return self._parked(started, step, outcome, approvals, reusable, took, now)
                 return self._accepted(started, step, outcome, reusable, took, now)
             return self._refused(started, step, outcome, took, now)
         except EditError as error:
@@ -281,6 +293,83 @@ class Bench:
         if step.produces:
             if started.reguard is None and not self.in_scratch(step):
                 result.wrote += [entry.path for entry in entries]
+            self._place(started, step, entries, candidate, result)
+        return result
+
+    def _parked(
+        self,
+        started: AttemptStarted,
+        step: Step,
+        outcome: Outcome,
+        approvals: tuple[str, ...],
+        reusable: bool,
+        took: int,
+        now: int,
+    ) -> Result:
+        """Keep a candidate for people to decide about; the project is as it was before."""
+        candidate = outcome.candidate
+        assert candidate is not None  # people are asked about one
+        digest, blobs, _ = self._content(step, candidate)
+        log = self._note(step, blobs, outcome.log) if outcome.log else None
+        event = AttemptParked(
+            step.id,
+            started.attempt,
+            digest,
+            outcome.asks,
+            approvals,
+            candidate.form,
+            log,
+            took,
+            candidate.confined,
+            reusable,
+        )
+        result = Result(event, now, blobs)
+        self._put_back(started, step, result)
+        return result
+
+    def stored(self, step: Step, candidate: Candidate) -> tuple[Digest, Form]:
+        """The digest of a candidate, its content stored."""
+        digest, blobs, _ = self._content(step, candidate)
+        for _, content in blobs:
+            self._world.store.put(content)
+        return digest, candidate.form
+
+    def decided(self, step_id: StepId, no: Approval | None, now: int) -> Result:
+        """People decided about a kept candidate: the artifact of the step, or rejected with their words."""
+        step, here = self._state.plan.steps[step_id], self._state.steps[step_id]
+        started, parked = here.running, here.parked
+        assert started is not None  # it was kept by an attempt
+        assert parked is not None
+        if no is not None:
+            assert no.decision is not None  # it was rejected
+            event = AttemptRejected(
+                step_id,
+                parked.attempt,
+                parked.guards[0],
+                parked.digest,
+                parked.form,
+                no.decision.because,
+                log=parked.log,
+            )
+            row = self.row(started, parked.digest, parked.form, "rejected", now)
+            return Result(event, now, artifacts=[row])
+        candidate = self._kept(parked.digest, parked.form)
+        _, _, entries = self._content(step, candidate)
+        accepted = AttemptAccepted(
+            step_id,
+            parked.attempt,
+            parked.digest,
+            parked.form,
+            started.source,
+            verified=True,
+            reusable=parked.reusable,
+            log=parked.log,
+            duration_ms=parked.duration_ms,
+            confined=parked.confined,
+        )
+        row = self.row(started, parked.digest, parked.form, "accepted", now, accepted)
+        result = Result(accepted, now, artifacts=[row])
+        if step.produces:
             self._place(started, step, entries, candidate, result)
         return result
 

@@ -39,6 +39,7 @@ class Hold:
         self.sharing = False
         self.others: tuple[Holder, ...] = ()
         self.stop_asked: bool | None = None
+        self.has_news = True  # something may have been said on the line
         self._lock = world.lock(project, line) if world.lock is not None else None
 
     def take(self, *, join: bool) -> None:
@@ -164,7 +165,7 @@ class Hold:
             await writer.call(self._world.store.bury, other)
         journal = line_journal(self._project, self._line)
         for recorded in self._world.store.read(journal, self._read):
-            self._read = recorded.seq
+            self._read, self.has_news = recorded.seq, True
             event = recorded.event
             if isinstance(event, StopRequested) and event.run == self.run:
                 self.stop_asked = event.now

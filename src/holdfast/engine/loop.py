@@ -15,12 +15,14 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from holdfast.core.approvals import Approval
 from holdfast.core.decide import fail, leave_out, settle
 from holdfast.core.fold import INTERRUPTED, apply, extend
 from holdfast.core.react import limit_reached, may_start, react
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
+from holdfast.engine.gate import Answer, Gatekeeper
 from holdfast.engine.hold import Hold
 from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
@@ -31,16 +33,18 @@ from holdfast.engine.unchanged import leave_note, sources_of
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, StoreError
 from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
+    EffectStarted,
     Event,
     Reason,
     Recorded,
     Reused,
     RunEvent,
     StepHeld,
+    StepsReleased,
     StepsReused,
 )
 from holdfast.model.plan import PRIORITIES, Step, StepId
@@ -82,6 +86,7 @@ class Engine:
         self._outputs = Outputs(world.root, journal, world.store, steps)
         self._bench = Bench(world, state, survey, self._outputs)
         self._looker = Looker(world, state, survey, self._outputs, self._bench)
+        self._gates = Gatekeeper(world, state)
         self._pending = Pending()
         self._committed = state.seq
         self._committing = False
@@ -182,8 +187,14 @@ class Engine:
     async def _turn(self) -> None:
         while True:
             self._turns += 1
+            if self._hold.has_news and self.state.counts["waiting"]:
+                self._heed()
             following = react(
-                self.state, seen=self._seen, now=self._world.clock(), stopping=self._stopping
+                self.state,
+                seen=self._seen,
+                now=self._world.clock(),
+                stopping=self._stopping,
+                staying=self._world.stays,
             )
             self._seen, self._alarm = following.seen, following.wake
             self._to_look.extend(following.probe)
@@ -303,6 +314,11 @@ class Engine:
             if taken is None:
                 return
             fence = taken
+        answer = self._may_begin(step, look)
+        if not answer.granted:
+            self._let_go(step_id)
+            self._append(StepHeld(step_id, Reason("awaiting_approval", answer.ids)))
+            return
         try:
             started, blobs, words = self._looker.start(step, look)
         except EditError as error:
@@ -310,13 +326,72 @@ class Engine:
             return
         if fence:
             started = replace(started, fence=fence)
+        if answer.approvals:
+            started = _under(started, step, answer)
         self._observed[step_id] = look.probed.seen
         self._append(started)
+        if step.effects == "external" and started.reguard is None:
+            self._append(EffectStarted(step_id, started.attempt, self._effect_key(started)))
         self._pending.blobs += blobs
         self._pending.words += words
         self._pending.launch.append(started)
         if step_id not in self._world.inline:
             self._outside += 1
+
+    def _effect_key(self, started: AttemptStarted) -> Digest:
+        """The key of an effect: the one that was never confirmed, else a new one."""
+        unconfirmed = self.state.steps[started.step].effect
+        if unconfirmed is not None:
+            return unconfirmed
+        return digest_json(
+            {"run": self.state.run, "step": started.step, "attempt": started.attempt}
+        )
+
+    def _may_begin(self, step: Step, look: Look) -> Answer:
+        """Whether people let this attempt begin; what only guards something that exists needs nobody."""
+        if not (step.approve or step.uses == "human" or _has_gate(step)):
+            return _FREE
+        if look.choice.action == "reguard" or look.choice.reason.code == "output_modified":
+            return _FREE
+        attempt = self.state.steps[step.id].attempts + 1
+        return self._gates.ask(step, self._gates.before(step, look.probed), attempt)
+
+    def _heed(self) -> None:
+        """Do what people decided about the steps that wait for them."""
+        self._hold.has_news = False
+        self._gates.refresh()
+        for step_id, here in self.state.steps.items():
+            if here.phase != "waiting" or here.reason is None:
+                continue
+            asked = [self._gates.book.by_id.get(name) for name in here.reason.because]
+            known = [found for found in asked if found is not None]
+            now = self._world.clock()
+            if not known or any(found.stand(now) == "open" for found in known):
+                continue
+            no = next((found for found in known if found.stand(now) == "rejected"), None)
+            if here.parked is not None:
+                self._decide(step_id, no)
+            elif no is not None:
+                self._fail(step_id, Reason("rejected_by_person", (_by(no),)))
+            else:
+                self._append(StepsReleased((step_id,), "approved"))
+
+    def _decide(self, step_id: StepId, no: Approval | None) -> None:
+        """A candidate was kept for people, and they decided."""
+        step = self.state.plan.steps[step_id]
+        here = self.state.steps[step_id]
+        parked = here.parked
+        assert parked is not None  # only asked for such steps
+        if no is None:
+            questions = self._gates.about(step, parked.guards, parked.digest, parked.form)
+            answer = self._gates.ask(step, questions, parked.attempt)
+            if not answer.granted:  # a yes was taken back, or ended, before it was heard
+                self._append(StepHeld(step_id, Reason("awaiting_approval", answer.ids)))
+                return
+        result = self._bench.decided(step_id, no, self._world.clock())
+        self._take(result)
+        for event in settle(self.state, result.ending):
+            self._append(event, result.at)
 
     def _claim(self, step: Step, probed: Probed) -> int | None:
         """Take the step for this engine; None while another one has it, or has just finished it."""
@@ -473,12 +548,28 @@ class Engine:
         self._tasks.pop(started.step, None)
         try:
             seen = self._observed.pop(started.step)
-            result = self._bench.finish(started, outcome, seen, self._world.clock())
+            approvals: tuple[str, ...] = ()
+            if outcome.ended == "asked":
+                outcome, approvals = self._asked(started, outcome)
+            result = self._bench.finish(started, outcome, seen, self._world.clock(), approvals)
             self._bench.clear(started, result.ending)
             self._ended(started, result)
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error
         self._wake.set()
+
+    def _asked(
+        self, started: AttemptStarted, outcome: Outcome
+    ) -> tuple[Outcome, tuple[str, ...]]:
+        """Guards leave a candidate to people: accepted if they said yes to the same content before."""
+        step = self.state.plan.steps[started.step]
+        assert outcome.candidate is not None  # there is nothing to ask about otherwise
+        digest, form = self._bench.stored(step, outcome.candidate)
+        questions = self._gates.about(step, outcome.asks, digest, form)
+        answer = self._gates.ask(step, questions, started.attempt)
+        if answer.granted:
+            return outcome._replace(ended="accepted", verified=True), ()
+        return outcome, answer.ids
 
     def _ended(self, started: AttemptStarted, result: Result) -> None:
         if started.step not in self._world.inline:
@@ -540,6 +631,26 @@ class Engine:
             if fence is not None and step_id in state.running:
                 self._claims[step_id] = (key, fence)
         await self._hold.beat(self._writer)
+
+
+_FREE = Answer(True, ())
+
+
+def _has_gate(step: Step) -> bool:
+    return any(need.type == "approval" for need in step.needs)
+
+
+def _under(started: AttemptStarted, step: Step, answer: Answer) -> AttemptStarted:
+    """An attempt under approvals; what a person gave is only guarded."""
+    started = replace(started, approvals=answer.ids)
+    given = [found.decision for found in answer.approvals if found.request.gate == "answer"]
+    if step.uses != "human" or not given or given[0] is None or given[0].content is None:
+        return started
+    return replace(started, reguard=given[0].content, form=given[0].form, source="human")
+
+
+def _by(approval: Approval) -> str:
+    return approval.decision.by if approval.decision is not None else ""
 
 
 def _error_of(done: asyncio.Future[None]) -> BaseException | None:

@@ -44,6 +44,9 @@ class Reading:
     status: str = ""
     steps: dict[str, Stand] = field(default_factory=dict)
     begun: dict[str, _Body] = field(default_factory=dict)  # the attempts that go on
+    parked: dict[str, _Body] = field(default_factory=dict)  # those whose candidate people decide about
+    effects: dict[str, str] = field(default_factory=dict)  # started and not confirmed
+    by_people: dict[str, bool] = field(default_factory=dict)  # steps that a person makes
     accepted: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     claimed: list[Claimed] = field(default_factory=list)
@@ -77,6 +80,7 @@ def read(rows: Iterable[Raw], plan: Mapping[str, Json]) -> Reading:
     steps = cast("Mapping[str, Mapping[str, Any]]", plan["steps"])
     needs = {step: [need[0] for need in data.get("needs", ())] for step, data in steps.items()}
     reading = Reading(needs, steps=dict.fromkeys(steps, Stand()))
+    reading.by_people = {step: data.get("uses") == "human" for step, data in steps.items()}
     for row in rows:
         reading.seq += 1
         rule = _RULES.get(row.kind)
@@ -131,7 +135,7 @@ def _attempt_started(reading: Reading, body: _Body) -> None:
 def _end(reading: Reading, body: _Body) -> _Body:
     """The start of the attempt that this event ends."""
     step = body["step"]
-    begun = reading.begun.pop(step, None)
+    begun = reading.begun.pop(step, None) or reading.parked.pop(step, None)
     if begun is None or begun["attempt"] != body["attempt"]:
         reading.wrong(f"attempt {body['attempt']} of step '{step}' ends and was not going on")
     return begun or {}
@@ -141,24 +145,56 @@ def _attempt_accepted(reading: Reading, body: _Body) -> None:
     step = body["step"]
     begun = _end(reading, body)
     made = begun.get("reguard") is None
-    here = reading.put(step, "done" if made else "reused", "running")
+    made = made or reading.by_people.get(step, False)
+    here = reading.put(step, "done" if made else "reused", "running", "waiting")
     if step in reading.accepted:
         reading.wrong(f"step '{step}' is accepted for the second time")
     reading.accepted.add(step)
     reading.steps[step] = here._replace(digest=body["digest"])
 
 
+def _attempt_parked(reading: Reading, body: _Body) -> None:
+    begun = reading.begun.get(body["step"])
+    if begun is None or begun["attempt"] != body["attempt"]:
+        reading.wrong(f"a candidate of step '{body['step']}' is kept that nothing made")
+    reading.parked[body["step"]] = reading.begun.pop(body["step"], {})
+    reading.put(body["step"], "waiting", "running")
+
+
 def _attempt_ended(reading: Reading, body: _Body) -> None:
     _end(reading, body)
-    reading.put(body["step"], "pending", "running")
+    reading.put(body["step"], "pending", "running", "waiting")
 
 
 def _step_failed(reading: Reading, body: _Body) -> None:
-    reading.put(body["step"], "failed", "pending")
+    reading.put(body["step"], "failed", "pending", "waiting")
 
 
 def _step_held(reading: Reading, body: _Body) -> None:
-    reading.put(body["step"], "waiting", "pending")
+    reading.put(body["step"], "waiting", "pending", "waiting")
+
+
+def _steps_released(reading: Reading, body: _Body) -> None:
+    for step in body["steps"]:
+        reading.put(step, "pending", "waiting")
+
+
+def _steps_reopened(reading: Reading, body: _Body) -> None:
+    for step in body["steps"]:
+        here = reading.put(step, "pending", "pending", "done", "reused")
+        reading.steps[step] = here._replace(digest="")
+        reading.accepted.discard(step)
+
+
+def _effect_started(reading: Reading, body: _Body) -> None:
+    if body["step"] not in reading.begun:
+        reading.wrong(f"an effect of step '{body['step']}' starts outside an attempt")
+    reading.effects[body["step"]] = body["key"]
+
+
+def _effect_confirmed(reading: Reading, body: _Body) -> None:
+    if reading.effects.pop(body["step"], None) != body["key"]:
+        reading.wrong(f"an effect of step '{body['step']}' is confirmed that was not started")
 
 
 def _steps_skipped(reading: Reading, body: _Body) -> None:
@@ -171,6 +207,7 @@ def _steps_skipped(reading: Reading, body: _Body) -> None:
 def _steps_reset(reading: Reading, body: _Body) -> None:
     for step in body["steps"]:
         reading.put(step, "pending", "failed", "skipped", "waiting")
+        reading.parked.pop(step, None)
         reading.left_out.discard(step)
 
 
@@ -200,6 +237,9 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "steps_reused": _steps_reused,
     "attempt_started": _attempt_started,
     "attempt_accepted": _attempt_accepted,
+    "attempt_parked": _attempt_parked,
+    "effect_started": _effect_started,
+    "effect_confirmed": _effect_confirmed,
     "attempt_rejected": _attempt_ended,
     "attempt_failed": _attempt_ended,
     "attempt_lost": _attempt_ended,
@@ -208,6 +248,8 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "step_held": _step_held,
     "steps_skipped": _steps_skipped,
     "steps_reset": _steps_reset,
+    "steps_released": _steps_released,
+    "steps_reopened": _steps_reopened,
     "run_rested": _rest,
     "run_ended": _run_ended,
 }

@@ -47,6 +47,7 @@ class World:
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
+    stays: bool = False  # keep going while only a person is waited for
     on_events: Callable[[list[Recorded]], None] = lambda _: None
     on_output: Callable[[StepId, str, bytes], None] | None = None
     say: Callable[[str], None] = lambda _: None

@@ -6,7 +6,7 @@ key without a shape is reserved: it belongs to the grammar, and this version ref
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from holdfast.formats.expressions import TEMPLATE, VALUES
 from holdfast.formats.guardlist import GUARDS, guard_schema
@@ -40,8 +40,8 @@ from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Input, Limits, Need, Ne
 
 T = TypeVar("T")
 
-USES = ("shell", "python")
-USES_LATER = ("llm", "agent", "human", "cli-agent", "plan")
+USES = ("shell", "python", "human")
+USES_LATER = ("llm", "agent", "cli-agent", "plan")
 
 
 class At(NamedTuple):
@@ -67,11 +67,11 @@ class InputAt(NamedTuple):
 _NEED: dict[str, Key] = {
     "step": Key(TEXT, words="The step that comes first."),
     "type": Key(
-        word("data", "sequence", reserved=("approval",)),
-        words="data is delivered and decides the result; sequence only orders.",
+        word("data", "sequence", "approval"),
+        words="data is delivered and decides the result; sequence only orders; approval also asks.",
     ),
     "key": Key(LINE, words="A key that the artifact of the step must have."),
-    "from": RESERVED,
+    "from": Key(LINE, words="The name that the approver must hold."),
 }
 
 
@@ -95,13 +95,17 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
         return None
     if "step" not in given:
         return None
-    kind: NeedType = "sequence" if given.get("type") == "sequence" else "data"
-    key = str(given.get("key", ""))
-    if key and kind == "sequence":
-        message = "a need of type 'sequence' hands nothing over and can have no 'key'"
+    kind = cast("NeedType", given.get("type", "data"))
+    key, approver = str(given.get("key", "")), str(given.get("from", ""))
+    if key and kind != "data":
+        message = f"a need of type '{kind}' hands nothing over and can have no 'key'"
         reading.problems.add("P035", node.pairs["key"][0], message)
+    if approver and kind != "approval":
+        message = f"a need of type '{kind}' asks nobody and can have no 'from'"
+        reading.problems.add("P035", node.pairs["from"][0], message, "say type: approval")
     key_node = node.pairs["key"][1] if key else None
-    return NeedAt(Need(StepId(str(given["step"])), kind, key), step_node[1], key_node)
+    need = Need(StepId(str(given["step"])), kind, key, approver)
+    return NeedAt(need, step_node[1], key_node)
 
 
 _INPUT: dict[str, Key] = {
@@ -172,6 +176,29 @@ def _tool_versions(reading: Reading, key: str, node: Node) -> dict[str, tuple[st
         argv = COMMAND.read(reading, key, value)
         if LINE.read(reading, key, place) is not None and argv is not None:
             found[name] = argv
+    return found
+
+
+BUDGET: dict[str, Key] = {
+    "attempts": Key(whole(1), words="How many attempts."),
+    "usd": RESERVED,
+    "tokens": RESERVED,
+}
+
+
+def _budget(reading: Reading, key: str, node: Node) -> dict[str, object] | None:
+    return record(reading, key, node, BUDGET)
+
+
+def _resources(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
+    if not isinstance(node, Mapping):
+        reading.wrong_type(key, node, "a mapping of names to numbers")
+        return None
+    found = {}
+    for name, (place, value) in node.pairs.items():
+        amount = whole(1).read(reading, key, value)
+        if LINE.read(reading, key, place) is not None and amount is not None:
+            found[name] = amount
     return found
 
 
@@ -283,6 +310,25 @@ STEP: dict[str, Key] = {
     "idempotent": Key(
         FLAG, words="Whether an effect may be repeated when nobody knows if it happened."
     ),
+    "approve": Key(
+        word("never", "always", "on_change", "over_budget"),
+        words="When a person must say yes first: each time, for new content, or beyond the budget.",
+    ),
+    "budget": Key(
+        Shape(_budget, {"$ref": "#/$defs/budget"}),
+        words="What the step may use before 'approve: over_budget' asks.",
+    ),
+    "patience": Key(
+        whole(1), words="How many attempts may end with the same feedback before it is given up."
+    ),
+    "escalate": Key(
+        NAMES, words="Steps above that are made again, in turn, when this one cannot get through."
+    ),
+    "rounds": Key(whole(1), words="How often 'escalate' may do so; then a person is asked."),
+    "resources": Key(
+        Shape(_resources, {"type": "object", "additionalProperties": {"type": "integer"}}),
+        words="Named resources that it takes while it runs, and how much of each.",
+    ),
     "workspace": _WORKSPACE,
     "reuse": _REUSE,
     "share": Key(FLAG, words="Whether other lines may reuse the artifact."),
@@ -299,13 +345,9 @@ STEP: dict[str, Key] = {
     **dict.fromkeys(
         (
             "tools",
-            "resources",
             "runs_on",
             "when",
-            "patience",
             "context",
-            "approve",
-            "budget",
             "for_each",
             "key",
             "handoff",
@@ -360,6 +402,7 @@ def plan_schema() -> Json:
             "need": record_schema(_NEED, ("step",)),
             "input": record_schema(_INPUT, ("glob",)),
             "prompt": record_schema(_PROMPT, ("task",)),
+            "budget": record_schema(BUDGET),
             "guard": guard_schema(),
             "param": param_schema(),
             "defaults": record_schema(DEFAULTS),

@@ -74,6 +74,14 @@ def _file(reading: Reading, key: str, node: Node) -> Json:
     return {name: value for name, value in given.items() if isinstance(value, str | int)}
 
 
+_HUMAN = {"from": Key(LINE, words="The name that the approver must hold.")}
+
+
+def _human(reading: Reading, key: str, node: Node) -> Json:
+    given = record(reading, key, node, _HUMAN)
+    return None if given is None else {name: str(value) for name, value in given.items()}
+
+
 def _argv(reading: Reading, key: str, node: Node) -> Json:
     argv = COMMAND.read(reading, key, node)
     return None if argv is None else list(argv)
@@ -109,7 +117,7 @@ GUARD_KINDS: dict[str, Key] = {
     ),
     "syntax": Key(word("python", "json", "yaml"), words="The artifact can be parsed."),
     "file": Key(Shape(_file, record_schema(_FILE)), words="A file is there and has a size."),
-    "human": RESERVED,
+    "human": Key(Shape(_human, record_schema(_HUMAN)), words="A person accepts the artifact."),
     "judge": RESERVED,
     "cites": RESERVED,
     "has": RESERVED,
@@ -183,6 +191,8 @@ def _word(reading: Reading, node: Scalar) -> Guard | None:
     value = text(reading, "guards", node)
     if value is None:
         return None
+    if value == "human":
+        return Guard("human")
     if value in GUARD_KINDS:
         if GUARD_KINDS[value].shape is None:
             message = f"the guard '{value}' is not available in this version"
@@ -260,7 +270,7 @@ def guard_schema() -> Json:
         }
         for name, words in COMPOSED.items()
     )
-    return {"anyOf": forms}
+    return {"anyOf": [{"const": "human"}, *forms]}
 
 
 GUARDS = Shape(guards, {"type": "array", "items": {"$ref": "#/$defs/guard"}})

@@ -199,6 +199,8 @@ def _step(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object
     for key, value in defaults.items():
         given.setdefault(key, value)
     _check_together(reading, node, given)
+    if given.get("approve") == "never":
+        del given["approve"]
     given["needs"] = tuple(item.need for item in wired.needs)
     given["inputs"] = tuple(item.input for item in wired.inputs)
     given["produces"] = tuple(item.value for item in wired.produces)
@@ -246,7 +248,12 @@ def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> 
     if "uses" in node.pairs and "uses" not in given:
         return  # reported
     uses = given.setdefault("uses", "shell")
-    if uses == "python":
+    if uses == "human":
+        for key in ("run", "shell"):
+            if key in node.pairs:
+                message = f"step {quoted(reading.step)} is done by a person and cannot have '{key}'"
+                problems.add("P035", node.pairs[key][0], message, "say what to do in 'prompt'")
+    elif uses == "python":
         _take_function(reading, node, given, run)
     elif run is not None:
         argv = command(reading, "run", run)

@@ -14,7 +14,7 @@ from holdfast.model.plan import RunId, StepId
 
 Status = Literal["accepted", "rejected", "superseded", "interrupted", "withdrawn"]
 Source = Literal["generated", "human", "imported", "accepted"]
-Call = Literal["accept", "reject", "fatal"]
+Call = Literal["accept", "reject", "fatal", "ask"]
 Form = Literal["bytes", "program", "tree"]
 
 TREE_SCHEMA = "holdfast.tree/1"
@@ -22,7 +22,10 @@ TREE_SCHEMA = "holdfast.tree/1"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A guard's answer; `items` are the answers of the guards inside a composite one."""
+    """A guard's answer; `items` are the answers of the guards inside a composite one.
+
+    `ask` leaves it to a person: nothing else speaks against the candidate.
+    """
 
     call: Call
     guard: str = ""
@@ -33,6 +36,13 @@ class Verdict:
     def passed(self) -> bool:
         """Whether the candidate may be accepted."""
         return self.call == "accept"
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The guards that leave it to a person."""
+        if self.call != "ask":
+            return ()
+        return tuple(name for item in self.items for name in item.asks) or (self.guard,)
 
 
 @fixed

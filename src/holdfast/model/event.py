@@ -94,7 +94,7 @@ class AttemptStarted:
     so that they can be put back. `reguard` names content that is only guarded, not made: an accepted
     artifact under changed guards, or what a person wrote in its place (`source` says which). `reusable`
     is false when a part of the key could not be computed. `edited` names the files of `before` that a
-    person wrote.
+    person wrote. `approvals` are the ids of those it runs under.
     """
 
     step: StepId
@@ -110,6 +110,7 @@ class AttemptStarted:
     source: Source = "generated"
     reusable: bool = True
     edited: tuple[str, ...] = ()
+    approvals: tuple[str, ...] = ()
 
 
 @fixed
@@ -130,6 +131,43 @@ class AttemptAccepted:
     duration_ms: int = 0
     confined: bool = True
     kept: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptParked:
+    """Every other guard passed; the candidate is kept until people have decided about it.
+
+    `guards` are those that leave it to a person, `approvals` the ids of what is asked for them.
+    """
+
+    step: StepId
+    attempt: int
+    digest: Digest
+    guards: tuple[str, ...]
+    approvals: tuple[str, ...]
+    form: Form = "bytes"
+    log: Digest | None = None
+    duration_ms: int = 0
+    confined: bool = True
+    reusable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EffectStarted:
+    """The outside world is about to be changed under this key; stored before anything is done."""
+
+    step: StepId
+    attempt: int
+    key: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class EffectConfirmed:
+    """What was started under this key is known to have ended."""
+
+    step: StepId
+    attempt: int
+    key: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +256,30 @@ class StepsReset:
 
 
 @dataclass(frozen=True, slots=True)
+class StepsReleased:
+    """What these steps waited for has come; they are pending again, and their budgets stand."""
+
+    steps: tuple[StepId, ...]
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepsReopened:
+    """A step that cannot get through sends `step`, which it stands on, back to be made again.
+
+    `steps` are all that are pending again: `step`, and what stands on it. `guard`, `digest` and `feedback`
+    tell what went wrong below.
+    """
+
+    step: StepId
+    by: StepId
+    steps: tuple[StepId, ...]
+    guard: str = ""
+    digest: Digest | None = None
+    feedback: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunRested:
     """Nothing more can be done now; the run can be continued."""
 
@@ -238,14 +300,19 @@ RunEvent = (
     | StepsReused
     | AttemptStarted
     | AttemptAccepted
+    | AttemptParked
     | AttemptRejected
     | AttemptFailed
     | AttemptLost
+    | EffectStarted
+    | EffectConfirmed
     | OutputsPlaced
     | StepFailed
     | StepHeld
     | StepsSkipped
     | StepsReset
+    | StepsReleased
+    | StepsReopened
     | RunRested
     | RunEnded
 )
@@ -352,6 +419,65 @@ class StopRequested:
     by: str
 
 
+Gate = Literal["step", "edge", "budget", "guard", "answer", "effect"]
+Scope = Literal["once", "run", "content"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequested:
+    """A person is asked. `subject` is the digest of `document`: everything that decides what would happen.
+
+    `names` are those that an approver may hold; none means anybody.
+    """
+
+    approval: str
+    gate: Gate
+    step: StepId
+    run: RunId
+    subject: Digest
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecided:
+    """A person decided, once. `until` is when a yes ends (ms since 1970; 0 is never).
+
+    `names` are those under which the person could decide. `content` is what a person gave as the step's
+    artifact, if that was asked for. `terminal` says that it was typed at one.
+    """
+
+    approval: str
+    subject: Digest
+    yes: bool
+    by: str
+    scope: Scope = "once"
+    until: int = 0
+    names: tuple[str, ...] = ()
+    because: Digest | None = None
+    content: Digest | None = None
+    form: Form = "bytes"
+    terminal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalUsed:
+    """An attempt is about to run under this approval."""
+
+    approval: str
+    run: RunId
+    step: StepId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRevoked:
+    """A person took a yes back, or an open question; nothing starts under it any more."""
+
+    approval: str
+    by: str
+    because: Digest | None = None
+
+
 PinKind = Literal["run", "step", "content"]
 
 
@@ -433,6 +559,10 @@ LineEvent = (
     | StepAccepted
     | StepUndone
     | StopRequested
+    | ApprovalRequested
+    | ApprovalDecided
+    | ApprovalUsed
+    | ApprovalRevoked
     | Pinned
     | Unpinned
     | RunCollected

@@ -20,20 +20,25 @@ RunId = NewType("RunId", str)
 STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
 PLAN_SCHEMA = "holdfast.plan/1"
 
-NeedType = Literal["data", "sequence"]
+NeedType = Literal["data", "sequence", "approval"]
 Effects = Literal["none", "workspace", "external"]
 Workspace = Literal["", "shared", "scratch"]
 Reuse = Literal["merkle", "content", "strict"]
+Approve = Literal["", "always", "on_change", "over_budget"]
 PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
 
 @fixed
 class Need:
-    """An edge: this step starts after `step` is complete. Data edges enter the ref, sequence edges do not."""
+    """An edge: this step starts after `step` is complete, over an approval edge also after a person said yes.
+
+    Data edges enter the ref, the others do not. `approver` is the name that the person must hold.
+    """
 
     step: StepId
     type: NeedType = "data"
     key: str = ""
+    approver: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,12 @@ class Step:
     priority: str = "normal"
     effects: Effects = "none"
     idempotent: bool = False
+    approve: Approve = ""
+    budget: Mapping[str, Json] = field(default_factory=dict)
+    patience: int | None = None
+    escalate: tuple[str, ...] = ()
+    rounds: int = 1
+    resources: Mapping[str, int] = field(default_factory=dict)
     workspace: Workspace = ""
     reuse: Reuse = "merkle"
     fresh_for: float | None = None
@@ -223,7 +234,7 @@ _STEP = tuple(
 )
 _STEP_KEYS = frozenset(name for name, _ in _STEP)
 _LIMITS = _defaults(Limits)
-_TUPLES = {"run", "produces", "outputs", "env", "secrets"}
+_TUPLES = {"run", "produces", "outputs", "env", "secrets", "escalate"}
 
 
 _all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _STEP))
@@ -247,14 +258,19 @@ def _step(step: Step) -> str:
     found = _sparse(_STEP, _all_of(step), _STEP_DEFAULTS)
     parts = [f'"{name}":{spelled(got)}' for name, got in found]
     if step.needs:
-        needs = [f'["{need.step}","{need.type}",{spelled(need.key)}]' for need in step.needs]
-        parts.append(f'"needs":[{",".join(needs)}]')
+        parts.append(f'"needs":[{",".join([need_spelled(need) for need in step.needs])}]')
     if step.inputs:
         parts.append(f'"inputs":{spelled([[item.glob, item.optional] for item in step.inputs])}')
     if step.guards:
         parts.append(f'"guards":{spelled([guard_json(guard) for guard in step.guards])}')
     parts.sort()  # by name: the quotation mark after it comes before all that names have
     return f"{{{','.join(parts)}}}"
+
+
+def need_spelled(need: Need) -> str:
+    """The encoding of a need; ids need no escaping."""
+    head = f'["{need.step}","{need.type}",{spelled(need.key)}'
+    return f"{head},{spelled(need.approver)}]" if need.approver else f"{head}]"
 
 
 def guard_json(guard: Guard, *, limits: bool = True) -> dict[str, Json]:
@@ -280,14 +296,14 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
     if "tool_versions" in given:
         tools = cast("Mapping[str, list[str]]", given["tool_versions"])
         given["tool_versions"] = {name: tuple(argv) for name, argv in tools.items()}
-    needs = cast("list[tuple[str, NeedType, str]]", given.pop("needs", []))
+    needs = cast("list[list[str]]", given.pop("needs", []))
     inputs = cast("list[tuple[str, bool]]", given.pop("inputs", []))
     guards = cast("list[Mapping[str, Json]]", given.pop("guards", []))
     if unknown := given.keys() - _STEP_KEYS:
         raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
     return Step(
         id=step_id,
-        needs=tuple(Need(StepId(step), kind, key) for step, kind, key in needs),
+        needs=tuple(Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs),
         inputs=tuple(Input(glob, optional) for glob, optional in inputs),
         guards=tuple(_guard_from(item) for item in guards),
         **given,  # type: ignore[arg-type]  # names were checked against the fields above
