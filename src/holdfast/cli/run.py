@@ -213,7 +213,7 @@ def _watched(where: Place, options: Options, manner: dict[str, object], removed:
 def _start(
     where: Place, plan: Plan, options: Options, manner: dict[str, object], key: str, removed: str
 ) -> int:
-    code = _drive(
+    code = drive(
         where,
         plan,
         manner,
@@ -237,7 +237,7 @@ def resume(
     where = place(plan, store, plan_id)
     with_store = where.open()
     try:
-        found = _unfinished(with_store, run_id, where.line())
+        found = unfinished(with_store, run_id, where.line())
         state = read_state(with_store, found)
     finally:
         with_store.close()
@@ -249,11 +249,12 @@ def resume(
     for line in resume_lines(state):
         talk(line)
     _say_edited(where, state)
-    consent_to(_still_outside(state), yes=bool(manner["yes"]))
-    return _drive(where, state.plan, manner, lambda world: resume_run(world, found))
+    consent_to(still_outside(state), yes=bool(manner["yes"]))
+    return drive(where, state.plan, manner, lambda world: resume_run(world, found))
 
 
-def _unfinished(store: Store, given: str | None, line: str | None) -> RunId:
+def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
+    """A run as named, else the last that has not ended."""
     if given is not None:
         return find_run(store, given, line)
     rows = [row for row in store.runs() if line is None or row.line == line]
@@ -269,7 +270,7 @@ def _say_edited(where: Place, state: State) -> None:
     if where.file is None:
         return
     try:
-        edited = plan_digest(where.load(state.plan.params).plan) != state.plan_digest
+        edited = plan_digest(where.load(state.plan.params).plan) != state.base
     except (PlanError, UsageError):
         edited = True
     if edited:
@@ -298,10 +299,10 @@ def retry(
     assert state is not None
     step_id = known_step(state.plan, step.removesuffix("+"))
     phase = state.steps[step_id].phase
-    if not state.ended and phase in {"failed", "waiting"}:
+    if not state.ended and (phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
-        consent_to([s for s in _still_outside(state) if s in below], yes=bool(manner["yes"]))
-        return _drive(
+        consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
+        return drive(
             where, state.plan, manner, lambda world: resume_run(world, found, only=(step_id,))
         )
     if not state.ended and phase not in {"done", "reused"}:
@@ -310,7 +311,7 @@ def retry(
     options = Options(force_steps=(known_step(loaded.plan, step_id),))
     if not manner["yes"]:
         consent(where, loaded, options, parallel=0)
-    return _drive(
+    return drive(
         where,
         loaded.plan,
         manner,
@@ -318,7 +319,7 @@ def retry(
     )
 
 
-def _drive(
+def drive(
     where: Place,
     plan: Plan,
     given: dict[str, object],
@@ -342,6 +343,7 @@ def _drive(
                 on_output=tell.output,
                 say=tell.say,
                 remind=reminders,
+                secrets=manner.secrets,
             )
             world = wire.world_for(plan, where.root, where.location, store, wishes)
             repeated = None if repeat is None else repeat(world)
@@ -399,7 +401,7 @@ def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:
         )
 
 
-def _still_outside(state: State) -> list[str]:
+def still_outside(state: State) -> list[str]:
     """The steps of an unfinished run that would still touch the outside world."""
     return [
         step_id

@@ -12,6 +12,8 @@ from holdfast.model.event import (
     AttemptLost,
     AttemptRejected,
     AttemptStarted,
+    GapClosed,
+    PlanExtended,
     Reason,
     Recorded,
     StepFailed,
@@ -19,6 +21,8 @@ from holdfast.model.event import (
     StepsReset,
     StepsReused,
     StepsSkipped,
+    StepsTaken,
+    StepWaived,
 )
 from holdfast.model.plan import StepId
 
@@ -71,13 +75,21 @@ class Tally:
             case StepHeld():
                 self.waiting[event.step] = event.reason
                 self._set(event.step, "waiting")
-            case StepsReused() | StepsSkipped():
-                phase: Phase = "reused" if isinstance(event, StepsReused) else "skipped"
+            case StepsReused() | StepsSkipped() | StepsTaken():
+                phase: Phase = "skipped" if isinstance(event, StepsSkipped) else "reused"
                 for item in event.items:
                     self._set(item.step, phase)
             case StepsReset():
                 for step in event.steps:
                     self.waiting.pop(step, None)
+                    self._set(step, "pending")
+            case PlanExtended():
+                for step in event.added:
+                    self._set(step, "pending")
+            case StepWaived():
+                self._set(event.step, "reused")
+            case GapClosed():
+                for step in event.steps:
                     self._set(step, "pending")
             case _:
                 pass

@@ -85,7 +85,7 @@ class Book:
     by_subject: dict[Digest, list[Approval]] = field(default_factory=dict)
 
     def take(self, recorded: Recorded) -> bool:
-        """Take an event of the line in; false if it is not about approvals. Only the first decision counts."""
+        """Take an event of the line in; false if it is not about approvals. The first decision counts."""
         match recorded.event:
             case ApprovalRequested() as request:
                 if request.approval not in self.by_id:

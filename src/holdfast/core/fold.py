@@ -14,14 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from holdfast.core.growth import grow
 from holdfast.core.state import (
     COMPLETE,
     Fed,
+    Gap,
     Phase,
+    Plans,
     State,
     StepState,
     WaveFailures,
     empty_state,
+    no_plans,
 )
 from holdfast.errors import BugError
 from holdfast.model.event import (
@@ -34,9 +38,12 @@ from holdfast.model.event import (
     EffectConfirmed,
     EffectStarted,
     Event,
+    GapClosed,
     OutputsPlaced,
+    PlanExtended,
     Reason,
     Recorded,
+    RequestRefused,
     Reused,
     RunEnded,
     RunRested,
@@ -49,11 +56,14 @@ from holdfast.model.event import (
     StepsReset,
     StepsReused,
     StepsSkipped,
+    StepsTaken,
+    StepWaived,
 )
 from holdfast.model.plan import Plan, StepId
 
 TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "steps_reused": {"pending": "reused"},
+    "steps_taken": {"pending": "reused"},
     "attempt_started": {"pending": "running"},
     "attempt_accepted": {"running": "done", "waiting": "done"},
     "attempt_parked": {"running": "waiting"},
@@ -68,17 +78,20 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "steps_reset": {"failed": "pending", "skipped": "pending", "waiting": "pending"},
     "steps_released": {"waiting": "pending"},
     "steps_reopened": {"done": "pending", "reused": "pending", "pending": "pending"},
+    "step_waived": {"pending": "reused"},
+    "gap_closed": {"done": "pending", "reused": "pending", "pending": "pending"},
     "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
 }
 INTERRUPTED: Final = "previous_interrupted"
 NOT_SELECTED: Final = "not_selected"
+WAIVED: Final = "skipped_by_person"
 _WITHOUT_SUCCESS: Final = frozenset({"failed", "skipped", "reused"})
 _SEVERAL: Final = 2  # one step that fails alone in its wave is a failure like any other
 
 
-def fold(plan: Plan, events: Iterable[Recorded]) -> State:
-    """The definition: a run's state from nothing."""
-    state = empty_state(plan)
+def fold(plan: Plan, events: Iterable[Recorded], plans: Plans = no_plans) -> State:
+    """The definition: a run's state from nothing. `plans` finds the plans of a run that grew."""
+    state = empty_state(plan, plans=plans)
     for recorded in events:
         apply(state, recorded)
     return state
@@ -161,8 +174,9 @@ def _require_once(steps: Sequence[StepId], kind: str) -> None:
 
 def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.run, state.line, state.project = event.run, event.line, event.project
-    state.plan_digest, state.w_ref = event.plan, event.w_ref
+    state.plan_digest, state.w_ref, state.base = event.plan, event.w_ref, event.plan
     state.options, state.previous = event.options, event.previous
+    state.forked, state.forked_at = event.forked, event.forked_at
     state.status, state.started_at, state.since = "running", at, at
     state.selected = frozenset(event.options.select) or None
     for step_id in state.graph.order:
@@ -182,6 +196,11 @@ def _steps_reused(state: State, event: StepsReused, _: int) -> None:
         _check_reused(state, event)
     for item in event.items:
         _reuse(state, item)
+
+
+def _steps_taken(state: State, event: StepsTaken, at: int) -> None:
+    items = [Reused(i.step, i.config_ref, i.digest, i.form, "forked") for i in event.items]
+    _steps_reused(state, StepsReused(tuple(items)), at)
 
 
 def _reuse(state: State, item: Reused) -> None:
@@ -413,12 +432,12 @@ def _steps_released(state: State, event: StepsReleased, _: int) -> None:
         _now_ready(state, step_id)
 
 
-def _steps_reopened(state: State, event: StepsReopened, _: int) -> None:
-    """Everything that stands on the step is pending again; the one that asked keeps count of it."""
-    _require_once(event.steps, "steps_reopened")
-    for step_id in event.steps:
-        _move(state, step_id, "steps_reopened")
-    for step_id in event.steps:
+def _open_again(state: State, steps: Sequence[StepId], kind: str, reason: Reason) -> None:
+    """These steps are pending again, also those that were complete."""
+    _require_once(steps, kind)
+    for step_id in steps:
+        _move(state, step_id, kind)
+    for step_id in steps:
         step = state.steps[step_id]
         if step.phase in COMPLETE:
             for dependent in state.graph.dependents.get(step_id, ()):
@@ -426,11 +445,51 @@ def _steps_reopened(state: State, event: StepsReopened, _: int) -> None:
                 state.ready.discard(dependent)
             _set(state, step, "pending")
         step.reason, step.digest, step.rejections = None, None, 0
-        step.last = Reason("reopened", (event.by,))
+        step.last = reason
+        state.gaps.pop(step_id, None)
+
+
+def _steps_reopened(state: State, event: StepsReopened, _: int) -> None:
+    """Everything that stands on the step is pending again; the one that asked keeps count of it."""
+    _open_again(state, event.steps, "steps_reopened", Reason("reopened", (event.by,)))
     above = state.steps[event.step]
     above.fed = (*above.fed, Fed(event.digest, event.guard, event.feedback))
     state.steps[event.by].reopened += 1
     _now_ready(state, event.step)
+
+
+def _plan_extended(state: State, event: PlanExtended, at: int) -> None:
+    for step_id in grow(state, event, at):
+        _now_ready(state, step_id)
+    state.heard = max(state.heard, event.request)
+
+
+def _request_refused(state: State, event: RequestRefused, _: int) -> None:
+    state.heard = max(state.heard, event.request)
+
+
+def _step_waived(state: State, event: StepWaived, at: int) -> None:
+    """Those below go on without it, whether or not what it needs is complete."""
+    step = _move(state, event.step, "step_waived")
+    step.config_ref, step.digest, step.form = event.config_ref, event.digest, event.form
+    step.reason = Reason(WAIVED, (event.by,))
+    step.verified, step.last = False, None
+    state.gaps[event.step] = Gap(event.by, event.because, at)
+    state.heard = max(state.heard, event.request)
+    state.ready.discard(event.step)
+    _set(state, step, "reused")
+    _completed(state, event.step)
+    if state.failures:
+        _check_wave(state, event.step)
+
+
+def _gap_closed(state: State, event: GapClosed, _: int) -> None:
+    if event.step not in state.gaps or event.step not in event.steps:
+        raise BugError(f"'gap_closed' of '{event.step}', which is no gap")
+    _open_again(state, event.steps, "gap_closed", Reason("retried"))
+    for step_id in event.steps:
+        if not state.missing[step_id]:
+            _now_ready(state, step_id)
 
 
 def _outputs_placed(state: State, event: OutputsPlaced, _: int) -> None:
@@ -464,6 +523,7 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     RunStarted: _run_started,
     RunResumed: _run_resumed,
     StepsReused: _steps_reused,
+    StepsTaken: _steps_taken,
     AttemptStarted: _attempt_started,
     AttemptAccepted: _attempt_accepted,
     AttemptParked: _attempt_parked,
@@ -479,6 +539,10 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     StepsReset: _steps_reset,
     StepsReleased: _steps_released,
     StepsReopened: _steps_reopened,
+    PlanExtended: _plan_extended,
+    RequestRefused: _request_refused,
+    StepWaived: _step_waived,
+    GapClosed: _gap_closed,
     RunRested: _run_rested,
     RunEnded: _run_ended,
 }

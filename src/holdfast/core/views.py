@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from holdfast.core.reasons import sentence
@@ -15,6 +15,7 @@ from holdfast.model.event import (
     AttemptLost,
     AttemptRejected,
     AttemptStarted,
+    GapClosed,
     Reason,
     Recorded,
     Reused,
@@ -22,8 +23,10 @@ from holdfast.model.event import (
     StepAccepted,
     StepAmended,
     StepsReused,
+    StepsTaken,
+    Taken,
 )
-from holdfast.model.plan import RunId
+from holdfast.model.plan import RunId, StepId
 
 RUN_SCHEMA = "holdfast.run/1"
 
@@ -116,9 +119,40 @@ def artifacts_of(
                 if item.code == "unchanged_content" and (row := origin(recorded.seq, item)):
                     row = replace(row, config_ref=item.config_ref, run=start.run, attempt=0)
                     rows.append((recorded.seq, row))
+        elif start is not None and isinstance(event, StepsTaken):
+            rows += [(recorded.seq, taken_row(start, item)) for item in event.items]
+        elif isinstance(event, GapClosed):
+            rows = [(seq, _withdrawn(row, event.steps)) for seq, row in rows]
         elif isinstance(event, AttemptFailed):
             del open_attempts[event.step]
     return rows
+
+
+def _withdrawn(row: Artifact, steps: Collection[StepId]) -> Artifact:
+    """A row that no longer counts, if it is of one of these steps and did."""
+    counts = row.status == "accepted" and row.step in steps
+    return replace(row, status="withdrawn") if counts else row
+
+
+def taken_row(start: RunStarted, item: Taken) -> Artifact:
+    """The row of the artifact index for what a fork takes: it stands in the line of the fork as well."""
+    return Artifact(
+        project=start.project,
+        line=start.line,
+        step=item.step,
+        config_ref=item.config_ref,
+        input_ref=item.input_ref,
+        own_ref=item.own_ref,
+        digest=item.digest,
+        status="accepted",
+        source=item.source,
+        run=start.run,
+        attempt=0,
+        form=item.form,
+        verified=item.verified,
+        reusable=item.reusable,
+        at=item.made_at,
+    )
 
 
 def _row(

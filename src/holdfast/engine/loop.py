@@ -14,46 +14,57 @@ import heapq
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from holdfast.core.approvals import Approval
-from holdfast.core.decide import fail, leave_out, settle
+from holdfast.core.decide import fail, free, leave_out, settle, waive
 from holdfast.core.fold import INTERRUPTED, apply, extend
 from holdfast.core.react import limit_reached, may_start, react
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
 from holdfast.engine.gate import Answer, Gatekeeper
+from holdfast.engine.grow import Extension, Grower, Steps, words_of
 from holdfast.engine.hold import Hold
+from holdfast.engine.lines import line_journal
 from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed
 from holdfast.engine.survey import Survey
-from holdfast.engine.tools import tool_versions
+from holdfast.engine.tools import tool_versions, versions_for
 from holdfast.engine.unchanged import leave_note, sources_of
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, EditError, StoreError
-from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json, digest_json
+from holdfast.errors import AttemptError, ConflictError, EditError, PlanError, StoreError
+from holdfast.model.artifact import Artifact, Verdict
+from holdfast.model.digest import Digest, Json, digest_bytes, digest_json
 from holdfast.model.event import (
+    AdditionRequested,
     AttemptAccepted,
+    AttemptParked,
     AttemptStarted,
     EffectStarted,
     Event,
+    GapClosed,
+    LineEvent,
+    OutputsPlaced,
     Reason,
     Recorded,
+    RequestRefused,
     Reused,
     RunEvent,
+    SkipRequested,
     StepHeld,
     StepsReleased,
     StepsReused,
 )
-from holdfast.model.plan import PRIORITIES, Step, StepId
+from holdfast.model.plan import PRIORITIES, Step, StepId, fragment_bytes, fragment_steps
 from holdfast.ports import Append, Batch, ClaimKey, Outcome
 
 MOST_AT_ONCE = 256
 MOST_REUSED = 1000
 QUICK_MS = 2  # a commit that takes no longer is not worth handing over, also while attempts run
 BREATH = 0.005  # seconds
+ADDING = "add"  # who refuses an attempt whose fragments do not fit
 
 
 @dataclass(slots=True)
@@ -70,6 +81,8 @@ class Pending:
     words: list[str] = field(default_factory=list)
     wrote: list[str] = field(default_factory=list)
     reused: list[Reused] = field(default_factory=list)  # gathered for the last event
+    said: list[tuple[int, LineEvent]] = field(default_factory=list)  # to the line
+    withdrawn: list[Artifact] = field(default_factory=list)
 
 
 class Engine:
@@ -87,6 +100,9 @@ class Engine:
         self._bench = Bench(world, state, survey, self._outputs)
         self._looker = Looker(world, state, survey, self._outputs, self._bench)
         self._gates = Gatekeeper(world, state)
+        self._grower = Grower(world, state, hold.entered_at if state.seq <= 1 else state.heard)
+        self._carried: dict[StepId, Steps] = {}  # what came with content that is only guarded
+        self._unasked: list[Step] = []  # added steps whose tools have not been asked
         self._pending = Pending()
         self._committed = state.seq
         self._committing = False
@@ -129,6 +145,19 @@ class Engine:
         at = results[0].at if results else None
         for event in events:
             self._append(event, at)
+
+    def close_gap(self, event: GapClosed) -> None:
+        """Queue the fact that a step is made after all; what was made without it no longer counts."""
+        for step_id in event.steps:
+            self._pending.withdrawn += self._world.store.artifacts(
+                run=self.state.run, step=step_id, status="accepted"
+            )
+        self._append(event)
+
+    def placed(self, event: OutputsPlaced, key: str) -> None:
+        """Queue the fact that files were written from the store before the loop began."""
+        self._append(event)
+        self._pending.applied.append(key)
 
     async def drive(self) -> State:
         """Run until the run ends or rests."""
@@ -187,8 +216,13 @@ class Engine:
     async def _turn(self) -> None:
         while True:
             self._turns += 1
+            if self._hold.has_requests:
+                self._hear()
             if self._hold.has_news and self.state.counts["waiting"]:
                 self._heed()
+            if self._unasked:
+                steps, self._unasked = self._unasked, []
+                self._survey.know(await versions_for(steps, self._world.root))
             following = react(
                 self.state,
                 seen=self._seen,
@@ -199,6 +233,8 @@ class Engine:
             self._seen, self._alarm = following.seen, following.wake
             self._to_look.extend(following.probe)
             if not self._to_look or self._stopping:
+                if following.end is not None and self._hear():
+                    continue
                 break
             self._looker.refresh()
             for _ in range(min(MOST_AT_ONCE, len(self._to_look))):
@@ -246,8 +282,7 @@ class Engine:
             self._append(look.placed)
             self._pending.applied.append(look.key)
         if look.choice.action == "reuse":
-            self._reuse(look)
-            return None
+            return self._reuse(look)
         if look.choice.action == "skip":
             self._append(leave_out(self.state, step.id))
             return None
@@ -264,14 +299,24 @@ class Engine:
         for event in fail(self.state, step_id, reason):
             self._append(event)
 
-    def _reuse(self, look: Look) -> None:
+    def _reuse(self, look: Look) -> Look | None:
+        """Let the artifact stand, with what it added; if that no longer fits, the step runs again."""
         artifact, probe = look.choice.artifact, look.probed.probe
         assert artifact is not None  # a reuse has one
+        more = self._grower.additions.of(artifact)
+        try:
+            steps = self._grower.again(probe.step, more) if more else None
+        except PlanError as error:
+            reason = Reason("additions_unfit", (error.problems[0].message,))
+            return look._replace(choice=look.choice._replace(action="run", reason=reason))
         ref, code = probe.refs.config_ref, look.choice.reason.code
         if code == "unchanged_content":
             row = replace(artifact, config_ref=ref, run=self.state.run, attempt=0)
             self._pending.artifacts.append(row)
         self._gather(Reused(probe.step, ref, artifact.digest, artifact.form, code))
+        if steps:
+            self._grow(self._grower.of_reuse(steps, artifact))
+        return None
 
     # --- starting -----------------------------------------------------------------------------------
 
@@ -329,6 +374,8 @@ class Engine:
         if answer.approvals:
             started = _under(started, step, answer)
         self._observed[step_id] = look.probed.seen
+        if started.reguard is not None and step.uses != "human":
+            self._carry(step_id, look)
         self._append(started)
         if step.effects == "external" and started.reguard is None:
             self._append(EffectStarted(step_id, started.attempt, self._effect_key(started)))
@@ -388,10 +435,99 @@ class Engine:
             if not answer.granted:  # a yes was taken back, or ended, before it was heard
                 self._append(StepHeld(step_id, Reason("awaiting_approval", answer.ids)))
                 return
-        result = self._bench.decided(step_id, no, self._world.clock())
+        started, more, unfit = here.running, dict[StepId, Step](), ""
+        assert started is not None  # it made the candidate
+        if no is None and parked.fragment is not None:
+            try:
+                kept = fragment_steps(self._world.store.get(parked.fragment))
+                more = self._grower.again(step_id, kept)
+            except PlanError as error:
+                unfit = words_of(error)
+        result = self._bench.decided(step_id, no, self._world.clock(), unfit)
         self._take(result)
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
+        if more and isinstance(result.ending, AttemptAccepted):
+            self._grow(self._grower.of_attempt(more, started, result.ending))
+
+    # --- growing ------------------------------------------------------------------------------------
+
+    def _hear(self) -> bool:
+        """Do what people asked of this run, or say why not; whether there was anything."""
+        self._hold.has_requests = False
+        heard = False
+        for seq, asked in self._grower.requests():
+            heard = True
+            if isinstance(asked, AdditionRequested):
+                self._add(seq, asked)
+            else:
+                self._skip(seq, asked)
+        return heard
+
+    def _add(self, seq: int, asked: AdditionRequested) -> None:
+        try:
+            steps = self._grower.requested(asked)
+        except PlanError as error:
+            self._refuse(seq, words_of(error))
+            return
+        self._grow(self._grower.of_request(steps, seq, asked))
+
+    def _skip(self, seq: int, asked: SkipRequested) -> None:
+        """Go on without a step."""
+        here = self.state.steps.get(asked.step)
+        phase = "no step of this run" if here is None else here.phase
+        if here is None or phase in {"done", "reused", "running"}:
+            self._refuse(seq, f"'{asked.step}' is {phase}")
+            return
+        events, content = waive(self.state, seq, asked)
+        for event in (*free(self.state, asked.step), *events):
+            self._append(event)
+        self._pending.blobs.append((digest_bytes(content), content))
+
+    def _refuse(self, seq: int, words: str) -> None:
+        content = words.encode("utf-8", "replace")
+        self._pending.blobs.append((digest_bytes(content), content))
+        self._append(RequestRefused(seq, digest_bytes(content)))
+        self._world.say(f"a request was refused: {words}")
+
+    def _grow(self, more: Extension) -> None:
+        """Go on with a plan that has further steps."""
+        self._pending.blobs += more.blobs
+        at = self._world.clock()
+        self._pending.said += [(at, event) for event in more.said]
+        if more.event is None:
+            return
+        self._append(more.event)
+        self._looker.grow()
+        steps = self.state.plan.steps
+        self._unasked += [steps[s] for s in more.event.added if steps[s].tool_versions]
+
+    def _carry(self, step_id: StepId, look: Look) -> None:
+        """Content that is only guarded brings what its own attempt added."""
+        probe = look.probed.probe
+        kept = look.choice.artifact or probe.found or probe.newest
+        more = self._grower.additions.of(kept) if kept is not None else {}
+        if more:
+            self._carried[step_id] = more
+
+    def _brought(self, started: AttemptStarted, outcome: Outcome) -> tuple[Outcome, Steps]:
+        """The steps that an attempt adds if it counts; if they do not fit, it is rejected for that."""
+        candidate, step_id = outcome.candidate, started.step
+        carried = self._carried.pop(step_id, {})
+        fragments = candidate.fragments if candidate is not None else ()
+        if outcome.ended not in {"accepted", "asked"} or not (carried or fragments):
+            return outcome, {}
+        try:
+            if fragments:
+                return outcome, self._grower.brought(step_id, fragments)
+            return outcome, self._grower.again(step_id, carried)
+        except PlanError as error:
+            words = words_of(error)
+            verdict = Verdict("reject", ADDING, words)
+            refused = outcome._replace(
+                ended="rejected", code="guard_rejected", verdict=verdict, feedback=words
+            )
+            return refused, {}
 
     def _claim(self, step: Step, probed: Probed) -> int | None:
         """Take the step for this engine; None while another one has it, or has just finished it."""
@@ -457,26 +593,47 @@ class Engine:
             facts: list[tuple[int, Event]] = [(item.at, item.event) for item in pending.events]
             appends.append(Append(f"run:{self.state.run}", self._committed, facts, self._fence))
         batch = Batch(
-            appends, pending.artifacts, pending.blobs, held=pending.held, released=pending.released
+            appends,
+            pending.artifacts,
+            pending.blobs,
+            held=pending.held,
+            released=pending.released,
+            withdrawn=pending.withdrawn,
         )
         beside = self._tasks and (self._hold.sharing or self._took > QUICK_MS)
         if beside or not self._writer.is_idle:
-            future = self._writer.call(self._store, batch, pending.wrote)
+            future = self._writer.call(self._store, batch, pending.wrote, pending.said)
             future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
             return
         error: BaseException | None = None
         try:
-            self._store(batch, pending.wrote)
+            self._store(batch, pending.wrote, pending.said)
         except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
             error = raised
         self._stored(error, pending)
 
-    def _store(self, batch: Batch, wrote: list[str]) -> None:
+    def _store(self, batch: Batch, wrote: list[str], said: list[tuple[int, LineEvent]]) -> None:
         """Files of steps first, then the facts that name them."""
         began = self._world.clock()
         self._outputs.secure(wrote)
-        self._world.store.commit(batch)
+        if said:
+            self._store_and_tell(batch, said)
+        else:
+            self._world.store.commit(batch)
         self._took = self._world.clock() - began
+
+    def _store_and_tell(self, batch: Batch, said: list[tuple[int, LineEvent]]) -> None:
+        """The same with what the line has to know, to which others write too."""
+        store, journal = self._world.store, line_journal(self.state.project, self.state.line)
+        while True:
+            last = store.last(journal)
+            try:
+                store.commit(replace(batch, appends=[*batch.appends, Append(journal, last, said)]))
+            except ConflictError:
+                if store.last(journal) == last:
+                    raise
+                continue
+            return
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
@@ -549,18 +706,17 @@ class Engine:
         try:
             seen = self._observed.pop(started.step)
             approvals: tuple[str, ...] = ()
+            outcome, more = self._brought(started, outcome)
             if outcome.ended == "asked":
                 outcome, approvals = self._asked(started, outcome)
             result = self._bench.finish(started, outcome, seen, self._world.clock(), approvals)
             self._bench.clear(started, result.ending)
-            self._ended(started, result)
+            self._ended(started, result, more)
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error
         self._wake.set()
 
-    def _asked(
-        self, started: AttemptStarted, outcome: Outcome
-    ) -> tuple[Outcome, tuple[str, ...]]:
+    def _asked(self, started: AttemptStarted, outcome: Outcome) -> tuple[Outcome, tuple[str, ...]]:
         """Guards leave a candidate to people: accepted if they said yes to the same content before."""
         step = self.state.plan.steps[started.step]
         assert outcome.candidate is not None  # there is nothing to ask about otherwise
@@ -571,14 +727,22 @@ class Engine:
             return outcome._replace(ended="accepted", verified=True), ()
         return outcome, answer.ids
 
-    def _ended(self, started: AttemptStarted, result: Result) -> None:
+    def _ended(
+        self, started: AttemptStarted, result: Result, more: Steps = MappingProxyType({})
+    ) -> None:
         if started.step not in self._world.inline:
             self._outside -= 1
+        if more and isinstance(result.ending, AttemptParked):
+            content = fragment_bytes(more)
+            result.blobs.append((digest_bytes(content), content))
+            result.ending = replace(result.ending, fragment=digest_bytes(content))
         self._take(result)
         if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
             self._warn_unconfined()
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
+        if more and isinstance(result.ending, AttemptAccepted):
+            self._grow(self._grower.of_attempt(more, started, result.ending))
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         if claim := self._claims.get(started.step):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
@@ -26,6 +27,7 @@ from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import (
     Options,
+    PlanExtended,
     RunEnded,
     RunStarted,
     StepAccepted,
@@ -353,5 +355,15 @@ def read_state(store: Facts, run: RunId) -> State | None:
     first = events[0].event
     if not isinstance(first, RunStarted):
         raise IntegrityError(f"the journal of run '{run}' does not begin with its start")
-    data = cast("Mapping[str, Json]", json.loads(store.get(first.plan)))
-    return fold(plan_from_json(data), events)
+    later = [r.event.plan for r in events if isinstance(r.event, PlanExtended)]
+    if not later:
+        return fold(read_plan(store, first.plan), events, partial(read_plan, store))
+    whole = read_plan(store, later[-1])  # it has all steps of those before it
+    state = fold(read_plan(store, first.plan), events, lambda _: whole)
+    state.plans = partial(read_plan, store)
+    return state
+
+
+def read_plan(store: Facts, digest: Digest) -> Plan:
+    """A plan by its digest."""
+    return plan_from_json(cast("Mapping[str, Json]", json.loads(store.get(digest))))

@@ -33,9 +33,9 @@ class Wired:
     uses: list[Use] = field(default_factory=list)
 
 
-def check_wiring(steps: Mapping[str, Wired], problems: Problems) -> None:
-    """Report everything wrong between steps."""
-    graph = _Graph(steps, problems)
+def check_wiring(steps: Mapping[str, Wired], problems: Problems, known: int = 0) -> None:
+    """Report everything wrong between steps. The first `known` are there already and need no other."""
+    graph = _Graph(steps, problems, known)
     promises = {name: step.promise for name, step in steps.items()}
     for step in steps.values():
         if step.uses:
@@ -50,15 +50,22 @@ def check_wiring(steps: Mapping[str, Wired], problems: Problems) -> None:
 class _Graph:
     """Steps as numbers; `needs` holds what each one waits for."""
 
-    def __init__(self, steps: Mapping[str, Wired], problems: Problems) -> None:
+    def __init__(self, steps: Mapping[str, Wired], problems: Problems, known: int) -> None:
         self.problems = problems
+        self.known = known
         self.steps = list(steps.values())
         self.number = {name: index for index, name in enumerate(steps)}
-        self.needs: list[list[int]] = [self._checked(step) for step in self.steps]
+        self.needs: list[list[int]] = [
+            self._checked(step) if place >= known else self._numbers(step)
+            for place, step in enumerate(self.steps)
+        ]
         self.order = self._sorted()
         self.rank = [0] * len(self.steps)
         for rank, step in enumerate(self.order or ()):
             self.rank[step] = rank
+
+    def _numbers(self, step: Wired) -> list[int]:
+        return [self.number[need.step] for need, _, _ in step.needs]
 
     def _checked(self, step: Wired) -> list[int]:
         seen: dict[str, Placed] = {}
@@ -98,15 +105,16 @@ class _Graph:
         for step, needs in enumerate(self.needs):
             for need in needs:
                 users[need].append(step)
-        ready = deque(step for step, count in enumerate(waiting) if not count)
+        ready = deque(step for step, count in enumerate(waiting[: self.known]) if not count)
+        later = deque(s for s, count in enumerate(waiting) if not count and s >= self.known)
         order = []
-        while ready:
-            step = ready.popleft()
+        while ready or later:  # what is added comes after all that is there
+            step = ready.popleft() if ready else later.popleft()
             order.append(step)
             for user in users[step]:
                 waiting[user] -= 1
                 if not waiting[user]:
-                    ready.append(user)
+                    (later if user >= self.known else ready).append(user)
         return order if len(order) == len(self.steps) else None
 
     def report_circles(self) -> None:
@@ -269,12 +277,18 @@ def _report(graph: _Graph, questions: Iterable[_Question], problems: Problems) -
     asked = list(questions)
     for index, other in graph.missing([(item.step, item.others) for item in asked]):
         question = asked[index]
+        if max(question.step, other) < graph.known:
+            continue
         step, upstream = graph.steps[question.step].id, graph.steps[other].id
         path = quoted(question.path)
         if question.code == "P053":
             both = f"{quoted(upstream)} and {quoted(step)}"
             message = f"{both} may run in parallel and both produce {path}"
             problems.add("P053", question.place, message, f"let '{step}' need '{upstream}'")
+        elif question.step < graph.known:
+            message = f"{quoted(upstream)} produces what {quoted(step)} reads ({path})"
+            place = graph.steps[other].key
+            problems.add("P054", place, f"{message} without needing it", "produce another path")
         elif other == question.step:
             message = f"{quoted(step)} reads what it produces itself: {path}"
             problems.warn("P902", question.place, message, "narrow the glob")

@@ -19,6 +19,7 @@ RunId = NewType("RunId", str)
 
 STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
 PLAN_SCHEMA = "holdfast.plan/1"
+FRAGMENT_SCHEMA = "holdfast.fragment/1"
 
 NeedType = Literal["data", "sequence", "approval"]
 Effects = Literal["none", "workspace", "external"]
@@ -197,6 +198,18 @@ def plan_json(plan: Plan) -> dict[str, Json]:
     return data
 
 
+def fragment_bytes(steps: Mapping[StepId, Step]) -> bytes:
+    """Steps that are to be added to a plan, normalised; `fragment_steps` reads them back."""
+    inner = ",".join([f"{spelled(name)}:{_step(steps[name])}" for name in sorted(steps)])
+    return encoded(f'{{"schema":"{FRAGMENT_SCHEMA}","steps":{{{inner}}}}}')
+
+
+def fragment_steps(content: bytes) -> dict[StepId, Step]:
+    """The steps of a fragment that `fragment_bytes` wrote."""
+    data = cast("Mapping[str, Mapping[str, Mapping[str, Json]]]", json.loads(content))
+    return {StepId(key): _step_from(StepId(key), value) for key, value in data["steps"].items()}
+
+
 def limits_json(limits: Limits) -> dict[str, Json]:
     """The limits that were set."""
     return dict(_sparse(_LIMITS, _limits_of(limits), _LIMIT_DEFAULTS))
@@ -303,7 +316,9 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
         raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
     return Step(
         id=step_id,
-        needs=tuple(Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs),
+        needs=tuple(
+            Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs
+        ),
         inputs=tuple(Input(glob, optional) for glob, optional in inputs),
         guards=tuple(_guard_from(item) for item in guards),
         **given,  # type: ignore[arg-type]  # names were checked against the fields above
