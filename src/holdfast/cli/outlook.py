@@ -107,7 +107,9 @@ def compared(ahead: Ahead, now: int) -> str:
 
 
 def _head(ahead: Ahead) -> str:
-    steps = count(len(ahead.plan.steps), "step")
+    steps = count(len(ahead.outlooks), "step")
+    if added := len(ahead.foreseen.added):
+        steps += f" ({added} added)"
     head = f"{ahead.plan.name} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
     return f"{head} · {compared(ahead, now_ms())}"
 
@@ -195,8 +197,13 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
         words += f"; what lies at {_paths(outlook.put_back)} is stored, then first put back"
     if outlook.written:
         words += f"; writes {_paths(outlook.written)} from the store"
-    if outlook.decision in {"run", "maybe"} and ahead.plan.steps[step_id].effects == "external":
+    if (
+        outlook.decision in {"run", "maybe"}
+        and ahead.foreseen.plan.steps[step_id].effects == "external"
+    ):
         words += " · external effect"
+    if origin := ahead.foreseen.added.get(step_id):
+        words += f" · added by {origin}"
     return words
 
 

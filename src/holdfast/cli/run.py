@@ -15,6 +15,7 @@ from holdfast.cli.detach import detach as detached
 from holdfast.cli.earlier import leave_earlier
 from holdfast.cli.ending import conclude
 from holdfast.cli.follow import Follower, following
+from holdfast.cli.grown import forced_steps
 from holdfast.cli.notify import notify
 from holdfast.cli.place import (
     Place,
@@ -45,7 +46,7 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options, StopRequested
-from holdfast.model.plan import Plan, RunId, StepId, plan_digest
+from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.ports import Store
 
 
@@ -172,7 +173,7 @@ def run(
     loaded = where.load(saved.params if saved else None)
     options = Options(
         force=force,
-        force_steps=_steps(loaded.plan, forced),
+        force_steps=forced_steps(where, loaded, forced),
         cutoff=cutoff,
         on_drift=on_drift,
         joined=join,
@@ -308,7 +309,7 @@ def retry(
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
-    options = Options(force_steps=(known_step(loaded.plan, step_id),))
+    options = Options(force_steps=forced_steps(where, loaded, [step_id]))
     if not manner["yes"]:
         consent(where, loaded, options, parallel=0)
     return drive(
@@ -452,7 +453,3 @@ def stop(
 def _request_stop(store: Store, state: State, *, now: bool) -> None:
     event = StopRequested(state.run, now, getpass.getuser())
     tell_line(store, state.project, state.line, lambda: (wire.now_ms(), event, []))
-
-
-def _steps(plan: Plan, names: Sequence[str]) -> tuple[StepId, ...]:
-    return tuple(known_step(plan, name) for name in names)

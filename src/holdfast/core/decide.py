@@ -99,6 +99,20 @@ def fail(state: State, step_id: StepId, reason: Reason) -> list[RunEvent]:
     return [failed, StepsSkipped(tuple(items))] if items else [failed]
 
 
+def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
+    """Added steps that need one which did not get through in this run are skipped like any other."""
+    items: dict[StepId, Skipped] = {}
+    for step_id in sorted(added, key=state.graph.rank.__getitem__):
+        if state.steps[step_id].phase != "pending":
+            continue
+        for need in state.plan.steps[step_id].needs:
+            phase = "skipped" if need.step in items else state.steps[need.step].phase
+            if phase in {"failed", "skipped"}:
+                items[step_id] = Skipped(step_id, f"dependency_{phase}", need.step)
+                break
+    return StepsSkipped(tuple(items.values())) if items else None
+
+
 def leave_out(state: State, step_id: StepId) -> StepsSkipped:
     """A step that would run was not selected: it is left out, and what needs it cannot run either."""
     items = []
@@ -141,7 +155,7 @@ def free(state: State, step_id: StepId) -> Sequence[RunEvent]:
     return _reset(state, {step_id}, "retried") if stuck else []
 
 
-def waive(state: State, request: int, asked: SkipRequested) -> tuple[list[RunEvent], bytes]:
+def waive(state: State, request: int, asked: SkipRequested) -> tuple[StepWaived, bytes]:
     """Go on without a pending step; gives the content that stands in its place, too.
 
     A step with files gets none; the ref is that of no attempt.
@@ -158,7 +172,7 @@ def waive(state: State, request: int, asked: SkipRequested) -> tuple[list[RunEve
         because=asked.because,
         request=request,
     )
-    return [event], content
+    return event, content
 
 
 def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:

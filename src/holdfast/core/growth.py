@@ -76,8 +76,10 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
             ready.append(step_id)
     state.counts["pending"] += len(steps)
     state.alone |= {s for s, step in steps.items() if step.effects == "workspace"}
-    if state.selected is not None:  # who adds a step wants it to run
-        state.selected |= steps.keys()
+    if state.selected is not None and (event.request or event.step in state.selected):
+        state.selected |= (
+            steps.keys()
+        )  # what a person, or a step that was asked for, adds shall run
     _enter_waves(state, steps)
     return ready
 

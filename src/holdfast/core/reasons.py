@@ -50,7 +50,7 @@ SENTENCES: Final[dict[str, str]] = {
     "accepted_by_person": "a person accepted this version",
     "reguarded": "only its guards changed, and the kept artifact passes them",
     "forked": "it stands as in the run that this one was forked from",
-    "skipped_by_person": "a person lets the run go on without it: {names}",
+    "skipped_by_person": "a person lets the run go on without it",
     # why a step does not run, or did not get through
     "dependency_failed": "a step it needs failed: {names}",
     "dependency_skipped": "a step it needs was skipped: {names}",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from holdfast.core.reasons import sentence
-from holdfast.core.state import State, StepState
+from holdfast.core.state import Phase, State
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.model.event import (
@@ -50,22 +50,42 @@ def run_json(state: State, *, file: str | None, now: int) -> dict[str, Json]:
         "run": state.run,
         "status": state.status,
         "plan": plan_head(state, file),
-        "steps": {step_id: _step_json(step) for step_id, step in state.steps.items()},
+        "steps": {step_id: _step_json(state, step_id) for step_id in state.steps},
         "waiting": _waiting(state),
+        "gaps": [
+            {"step": step_id, "by": gap.by, "because": gap.because, "at": gap.at}
+            for step_id, gap in state.gaps.items()
+        ],
+        "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
         "totals": totals(state, now),
     }
 
 
-def _step_json(step: StepState) -> dict[str, Json]:
+def shown_phase(state: State, step_id: StepId) -> Phase:
+    """The state of a step as it is told: one that a person goes on without counts as skipped."""
+    return "skipped" if step_id in state.gaps else state.steps[step_id].phase
+
+
+def origin_json(state: State, step_id: StepId) -> Json:
+    """Where a step comes from that the run did not begin with: a step, or a person's request."""
+    origin = state.added.get(step_id)
+    if origin is None:
+        return None
+    return {"step": origin.step or None, "request": origin.request or None, "at": origin.at}
+
+
+def _step_json(state: State, step_id: StepId) -> dict[str, Json]:
+    step = state.steps[step_id]
     complete = step.phase in {"done", "reused"}
     return {
-        "state": step.phase,
+        "state": shown_phase(state, step_id),
         "reason": reason_json(step.reason),
         "attempts": step.attempts,
         "config_ref": step.config_ref,
         "digest": step.digest if complete else None,
         "cost_usd": 0.0,
         "duration_ms": 0 if step.phase == "reused" else step.spent_ms,
+        "added": origin_json(state, step_id),
     }
 
 
@@ -84,9 +104,9 @@ def totals(state: State, now: int) -> dict[str, Json]:
     return {
         "steps": len(state.steps),
         "done": counts["done"],
-        "reused": counts["reused"],
+        "reused": counts["reused"] - len(state.gaps),
         "failed": counts["failed"],
-        "skipped": counts["skipped"],
+        "skipped": counts["skipped"] + len(state.gaps),
         "cost_usd": 0.0,
         "saved_usd": 0.0,
         "duration_ms": max(0, end - state.since),

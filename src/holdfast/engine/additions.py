@@ -38,6 +38,12 @@ class Additions:
                 self._by_digest[event.step, event.digest] = event
         self._is_read = True
 
+    def are_any(self) -> bool:
+        """Whether anything was ever added by a step of this line."""
+        if not self._is_read:
+            self.refresh()
+        return bool(self._by_attempt)
+
     def of(self, artifact: Artifact) -> Mapping[StepId, Step]:
         """The steps that came with an artifact; of most there are none.
 

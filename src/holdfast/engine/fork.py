@@ -57,16 +57,16 @@ def free_name(store: Store, origin: State, wanted: str | None) -> str:
 
 def fork_run(world: World, origin: State, step: StepId, line: str) -> tuple[Hold, Engine]:
     """Begin a run that makes `step` and all below it again, and takes the rest from another run."""
-    plan = _plan(origin, step, line)
+    plan = _plan(origin, step)
     hold = Hold(world, origin.project, line)
     hold.take(join=False)
     try:
-        facts, rows = _beginning(world, origin, plan, step)
+        facts, rows = _beginning(world, origin, plan, step, line)
         start = facts[0]
         assert isinstance(start, RunStarted)  # every run begins so
         _check_untouched(world, plan, facts, origin)
         hold.announce(start.run)
-        recorded, fence = _open(world, plan, facts, rows)
+        recorded, fence = _open(world, facts, rows)
         state = empty_state(plan)
         for item in recorded:
             apply(state, item)
@@ -80,7 +80,7 @@ def fork_run(world: World, origin: State, step: StepId, line: str) -> tuple[Hold
         raise
 
 
-def _plan(origin: State, step: StepId, line: str) -> Plan:
+def _plan(origin: State, step: StepId) -> Plan:
     """The plan of the run, without what steps that are made again had added to it: they will add anew."""
     below = origin.graph.below([step])
     gone: set[StepId] = set()
@@ -96,11 +96,11 @@ def _plan(origin: State, step: StepId, line: str) -> Plan:
             hint=f"fork from '{adder}'",
         )
     steps = {name: one for name, one in origin.plan.steps.items() if name not in gone}
-    return replace(origin.plan, name=line, steps=steps)
+    return replace(origin.plan, steps=steps)
 
 
 def _beginning(
-    world: World, origin: State, plan: Plan, step: StepId
+    world: World, origin: State, plan: Plan, step: StepId, line: str
 ) -> tuple[list[Event], list[Artifact]]:
     """The first facts of the fork, and the rows of the index that follow from them."""
     store = world.store
@@ -108,7 +108,7 @@ def _beginning(
     digest, ref = store.put(plan_bytes(plan)), store.put(structure(plan))
     start = RunStarted(
         run=RunId(f"r-{world.new_id()}"),
-        line=plan.name,
+        line=line,
         project=origin.project,
         plan=digest,
         w_ref=ref,
@@ -184,11 +184,11 @@ def _is_whole(store: Store, row: Artifact) -> bool:
 
 
 def _open(
-    world: World, plan: Plan, facts: Sequence[Event], rows: Sequence[Artifact]
+    world: World, facts: Sequence[Event], rows: Sequence[Artifact]
 ) -> tuple[list[Recorded], int]:
     start = facts[0]
     assert isinstance(start, RunStarted)
-    journal = line_journal(plan.project, plan.name)
+    journal = line_journal(start.project, start.line)
     at, last = world.clock(), world.store.last(journal)
     said: list[tuple[int, Event]] = [
         (at, PlanVersioned(start.plan, start.w_ref, None)),
@@ -196,7 +196,7 @@ def _open(
     ]
     told = [(at, event) for event in facts]
     batch = Batch([Append(journal, last, said), Append(f"run:{start.run}", 0, told, 1)], rows)
-    fence = world.store.open_run(start.run, plan.project, plan.name, batch, world.owner.engine)
+    fence = world.store.open_run(start.run, start.project, start.line, batch, world.owner.engine)
     return [Recorded(seq, at, event) for seq, event in enumerate(facts, 1)], fence
 
 

@@ -33,7 +33,7 @@ from holdfast.model.event import (
     StepsAdded,
 )
 from holdfast.model.plan import Plan, Step, StepId, fragment_steps, plan_bytes
-from holdfast.ports import File, Store
+from holdfast.ports import File, Fragments, Store
 
 Steps = Mapping[StepId, Step]
 Request = AdditionRequested | SkipRequested
@@ -52,8 +52,8 @@ class Grower:
     """The growth of one run."""
 
     def __init__(self, world: World, state: State, heard: int) -> None:
-        self._world = world
-        self._state = state
+        self.world = world
+        self.state = state
         self._line = Line(world.store, state.project, state.line, world.clock, heard)
         self._plans: dict[Digest, Plan] = {}
         self.additions = Additions(world.store, state.project, state.line)
@@ -61,17 +61,17 @@ class Grower:
 
     def _plan(self, digest: Digest) -> Plan:
         """A plan of this run: what was just made is not stored yet."""
-        return self._plans.get(digest) or read_plan(self._world.store, digest)
+        return self._plans.get(digest) or read_plan(self.world.store, digest)
 
     # --- what is asked for -----------------------------------------------------------------------------
 
     def requests(self) -> Iterator[tuple[int, Request]]:
         """What people asked of this run and nobody answered yet, in order."""
-        return _asked(self._line.news(), self._state)
+        return _asked(self._line.news(), self.state)
 
     def requested(self, event: AdditionRequested) -> Steps:
         """The steps that a person wants to add; PlanError if they do not fit."""
-        steps = fragment_steps(self._world.store.get(event.fragment))
+        steps = fragment_steps(self.world.store.get(event.fragment))
         self.check(steps)
         return steps
 
@@ -88,41 +88,32 @@ class Grower:
                 f"'{file.path}' in HOLDFAST_ADD is no fragment",
                 "let its name end in .yaml or .json",
             )
-        fresh = {name: step for name, step in before.items() if name not in self._state.steps}
-        plan = with_steps(self._state.plan, fresh)
-        assert self._world.fragments is not None  # checked before anything is read
-        found = after(self._world.fragments.read(file.content, file.path, plan), step_id)
+        fresh = {name: step for name, step in before.items() if name not in self.state.steps}
+        plan = with_steps(self.state.plan, fresh)
+        assert self.world.fragments is not None  # checked before anything is read
+        found = after(self.world.fragments.read(file.content, file.path, plan), step_id)
         for name in found.keys() & before.keys():
             raise _refused(f"'{name}' stands in two fragments", "keep one of them")
         return found
 
     def again(self, step_id: StepId, steps: Steps) -> dict[StepId, Step]:
-        """The steps; PlanError if they do not fit. One that is there already must be the same."""
-        fresh = {}
-        for name, step in steps.items():
-            known = self._state.plan.steps.get(name)
-            if known is None:
-                fresh[name] = step
-            elif not is_same(known, step, step_id):
-                raise _refused(f"the plan has another step '{name}' already", "use another id")
-        if fresh:
-            self.check(fresh)
-        for name, step in fresh.items():
-            if step.effects == "external" and step.approve != "always":
-                raise _refused(
-                    f"'{name}' has external effects, and nobody was shown it",
-                    "say 'approve: always' for it",
-                )
+        """The steps, if all that are new can be added now; PlanError if not."""
+        fresh = fitting(self.state.plan, step_id, steps, self.world.fragments)
+        self._check_run(fresh)
         return dict(steps)
 
     def check(self, steps: Steps) -> None:
-        """See that these steps can be added now; PlanError if not."""
-        if self._world.fragments is None:
+        """See that these steps, all of them new, can be added now; PlanError if not."""
+        if self.world.fragments is None:
             raise _refused("steps cannot be added here")
-        self._world.fragments.check(self._state.plan, steps)
-        lost = lost_need(self._state, steps)
+        self.world.fragments.check(self.state.plan, steps)
+        self._check_run(steps)
+
+    def _check_run(self, steps: Steps) -> None:
+        """See that the run lets these steps start one day, and may show them what they ask for."""
+        lost = lost_need(self.state, steps)
         if lost is not None:
-            phase = self._state.steps[lost[1]].phase
+            phase = self.state.steps[lost[1]].phase
             what = "failed" if phase == "failed" else "was skipped"
             raise _refused(
                 f"'{lost[0]}' needs '{lost[1]}', which {what} in this run",
@@ -130,7 +121,7 @@ class Grower:
             )
         for name, step in steps.items():
             for secret in step.secrets:
-                if secret not in self._world.secrets:
+                if secret not in self.world.secrets:
                     raise _refused(
                         f"'{name}' asks for the secret '{secret}', which nobody allowed",
                         f"holdfast resume --secret {secret}",
@@ -146,11 +137,11 @@ class Grower:
         said: list[LineEvent] = []
         if event is not None:
             said.append(self._version(event, "added_by_step", started.step))
-        plan = self._state.plan_digest if event is None else event.plan
+        plan = self.state.plan_digest if event is None else event.plan
         added = tuple(sorted(steps))
         said.append(
             StepsAdded(
-                run=self._state.run,
+                run=self.state.run,
                 step=started.step,
                 attempt=started.attempt,
                 input_ref=started.input_ref,
@@ -176,20 +167,20 @@ class Grower:
     def _extend(
         self, steps: Steps, origin: StepId, request: int = 0
     ) -> tuple[PlanExtended | None, list[tuple[Digest, bytes]]]:
-        fresh = {name: step for name, step in steps.items() if name not in self._state.steps}
+        fresh = {name: step for name, step in steps.items() if name not in self.state.steps}
         if not fresh:
             return None, []
-        plan = with_steps(self._state.plan, fresh)
+        plan = with_steps(self.state.plan, fresh)
         blobs: list[tuple[Digest, bytes]] = []
         digest, ref = (self._put(blobs, part) for part in (plan_bytes(plan), structure(plan)))
         self._plans = {digest: plan}
-        parent = self._state.plan_digest
+        parent = self.state.plan_digest
         added = tuple(sorted(fresh))
         return PlanExtended(digest, ref, parent, added, origin, request), blobs
 
     def _put(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest:
         if len(content) > SMALL:
-            return self._world.store.put(content)
+            return self.world.store.put(content)
         blobs.append((digest_bytes(content), content))
         return blobs[-1][0]
 
@@ -201,8 +192,35 @@ class Grower:
         by: str = "",
         because: Digest | None = None,
     ) -> PlanVersioned:
-        run = self._state.run
+        run = self.state.run
         return PlanVersioned(event.plan, event.w_ref, event.parent, reason, run, step, by, because)
+
+
+def fitting(
+    plan: Plan, origin: StepId, steps: Steps, fragments: Fragments | None
+) -> dict[StepId, Step]:
+    """Those of the steps that `origin` adds which the plan does not have; PlanError if they do not fit.
+
+    One that is there already must be the same.
+    """
+    fresh = {}
+    for name, step in steps.items():
+        known = plan.steps.get(name)
+        if known is None:
+            fresh[name] = step
+        elif not is_same(known, step, origin):
+            raise _refused(f"the plan has another step '{name}' already", "use another id")
+    if fresh and fragments is None:
+        raise _refused("steps cannot be added here")
+    if fresh and fragments is not None:
+        fragments.check(plan, fresh)
+    for name, step in fresh.items():
+        if step.effects == "external" and step.approve != "always":
+            raise _refused(
+                f"'{name}' has external effects, and nobody was shown it",
+                "say 'approve: always' for it",
+            )
+    return fresh
 
 
 def words_of(error: PlanError) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -66,6 +66,10 @@ class Looker:
     def refresh(self) -> None:
         """Take note of what people wrote to the line meanwhile."""
         self._prober.refresh()
+
+    def ask_whether_fit(self, unfit: Callable[[Artifact], str]) -> None:
+        """Reuse nothing whose added steps do not fit; `unfit` says why they do not."""
+        self._prober.unfit = unfit
 
     def grow(self) -> None:
         """The plan has further steps."""

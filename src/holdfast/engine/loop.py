@@ -13,32 +13,32 @@ import contextlib
 import heapq
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from holdfast.core.approvals import Approval
-from holdfast.core.decide import fail, free, leave_out, settle, waive
+from holdfast.core.decide import fail, leave_out, settle
 from holdfast.core.fold import INTERRUPTED, apply, extend
 from holdfast.core.react import limit_reached, may_start, react
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
 from holdfast.engine.gate import Answer, Gatekeeper
-from holdfast.engine.grow import Extension, Grower, Steps, words_of
+from holdfast.engine.grow import Grower, Steps
+from holdfast.engine.growth import Growth
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
 from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.pending import Pending
 from holdfast.engine.probe import Probed
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions, versions_for
 from holdfast.engine.unchanged import leave_note, sources_of
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, ConflictError, EditError, PlanError, StoreError
-from holdfast.model.artifact import Artifact, Verdict
+from holdfast.errors import AttemptError, ConflictError, EditError, StoreError
 from holdfast.model.digest import Digest, Json, digest_bytes, digest_json
 from holdfast.model.event import (
-    AdditionRequested,
     AttemptAccepted,
     AttemptParked,
     AttemptStarted,
@@ -49,40 +49,19 @@ from holdfast.model.event import (
     OutputsPlaced,
     Reason,
     Recorded,
-    RequestRefused,
     Reused,
     RunEvent,
-    SkipRequested,
     StepHeld,
     StepsReleased,
     StepsReused,
 )
-from holdfast.model.plan import PRIORITIES, Step, StepId, fragment_bytes, fragment_steps
+from holdfast.model.plan import PRIORITIES, Step, StepId, fragment_bytes
 from holdfast.ports import Append, Batch, ClaimKey, Outcome
 
 MOST_AT_ONCE = 256
 MOST_REUSED = 1000
 QUICK_MS = 2  # a commit that takes no longer is not worth handing over, also while attempts run
 BREATH = 0.005  # seconds
-ADDING = "add"  # who refuses an attempt whose fragments do not fit
-
-
-@dataclass(slots=True)
-class Pending:
-    """What goes into the next commit, and what happens once it is stored."""
-
-    events: list[Recorded] = field(default_factory=list)
-    blobs: list[tuple[Digest, bytes]] = field(default_factory=list)
-    artifacts: list[Artifact] = field(default_factory=list)
-    held: list[tuple[ClaimKey, int]] = field(default_factory=list)
-    released: list[tuple[ClaimKey, int]] = field(default_factory=list)
-    launch: list[AttemptStarted] = field(default_factory=list)
-    applied: list[str] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
-    wrote: list[str] = field(default_factory=list)
-    reused: list[Reused] = field(default_factory=list)  # gathered for the last event
-    said: list[tuple[int, LineEvent]] = field(default_factory=list)  # to the line
-    withdrawn: list[Artifact] = field(default_factory=list)
 
 
 class Engine:
@@ -100,10 +79,10 @@ class Engine:
         self._bench = Bench(world, state, survey, self._outputs)
         self._looker = Looker(world, state, survey, self._outputs, self._bench)
         self._gates = Gatekeeper(world, state)
-        self._grower = Grower(world, state, hold.entered_at if state.seq <= 1 else state.heard)
-        self._carried: dict[StepId, Steps] = {}  # what came with content that is only guarded
-        self._unasked: list[Step] = []  # added steps whose tools have not been asked
         self._pending = Pending()
+        grower = Grower(world, state, hold.entered_at if state.seq <= 1 else state.heard)
+        self._growth = Growth(grower, self._append, lambda: self._pending, self._looker.grow)
+        self._looker.ask_whether_fit(self._growth.unfit)
         self._committed = state.seq
         self._committing = False
         self._took = 0
@@ -217,11 +196,12 @@ class Engine:
         while True:
             self._turns += 1
             if self._hold.has_requests:
-                self._hear()
+                self._hold.has_requests = False
+                self._growth.hear()
             if self._hold.has_news and self.state.counts["waiting"]:
                 self._heed()
-            if self._unasked:
-                steps, self._unasked = self._unasked, []
+            if self._growth.unasked:
+                steps = self._growth.take_unasked()
                 self._survey.know(await versions_for(steps, self._world.root))
             following = react(
                 self.state,
@@ -233,7 +213,7 @@ class Engine:
             self._seen, self._alarm = following.seen, following.wake
             self._to_look.extend(following.probe)
             if not self._to_look or self._stopping:
-                if following.end is not None and self._hear():
+                if following.end is not None and self._growth.hear():
                     continue
                 break
             self._looker.refresh()
@@ -282,7 +262,8 @@ class Engine:
             self._append(look.placed)
             self._pending.applied.append(look.key)
         if look.choice.action == "reuse":
-            return self._reuse(look)
+            self._reuse(look)
+            return None
         if look.choice.action == "skip":
             self._append(leave_out(self.state, step.id))
             return None
@@ -299,24 +280,17 @@ class Engine:
         for event in fail(self.state, step_id, reason):
             self._append(event)
 
-    def _reuse(self, look: Look) -> Look | None:
-        """Let the artifact stand, with what it added; if that no longer fits, the step runs again."""
+    def _reuse(self, look: Look) -> None:
+        """Let the artifact stand, with the steps that came with it."""
         artifact, probe = look.choice.artifact, look.probed.probe
         assert artifact is not None  # a reuse has one
-        more = self._grower.additions.of(artifact)
-        try:
-            steps = self._grower.again(probe.step, more) if more else None
-        except PlanError as error:
-            reason = Reason("additions_unfit", (error.problems[0].message,))
-            return look._replace(choice=look.choice._replace(action="run", reason=reason))
         ref, code = probe.refs.config_ref, look.choice.reason.code
         if code == "unchanged_content":
             row = replace(artifact, config_ref=ref, run=self.state.run, attempt=0)
             self._pending.artifacts.append(row)
         self._gather(Reused(probe.step, ref, artifact.digest, artifact.form, code))
-        if steps:
-            self._grow(self._grower.of_reuse(steps, artifact))
-        return None
+        if more := self._growth.comes_with(artifact):
+            self._growth.again(more, artifact)
 
     # --- starting -----------------------------------------------------------------------------------
 
@@ -359,6 +333,8 @@ class Engine:
             if taken is None:
                 return
             fence = taken
+        if step.secrets and step_id in self.state.added and not self._may_know(step):
+            return
         answer = self._may_begin(step, look)
         if not answer.granted:
             self._let_go(step_id)
@@ -375,7 +351,8 @@ class Engine:
             started = _under(started, step, answer)
         self._observed[step_id] = look.probed.seen
         if started.reguard is not None and step.uses != "human":
-            self._carry(step_id, look)
+            probe = look.probed.probe
+            self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
         self._append(started)
         if step.effects == "external" and started.reguard is None:
             self._append(EffectStarted(step_id, started.attempt, self._effect_key(started)))
@@ -384,6 +361,16 @@ class Engine:
         self._pending.launch.append(started)
         if step_id not in self._world.inline:
             self._outside += 1
+
+    def _may_know(self, step: Step) -> bool:
+        """Whether a person allowed an added step its secrets; those of the plan were asked for before."""
+        for name in step.secrets:
+            if name not in self._world.secrets:
+                self._let_go(step.id)
+                words = f"it asks for the secret '{name}', which nobody allowed"
+                self._fail(step.id, Reason("command_failed", (words,)))
+                return False
+        return True
 
     def _effect_key(self, started: AttemptStarted) -> Digest:
         """The key of an effect: the one that was never confirmed, else a new one."""
@@ -435,99 +422,15 @@ class Engine:
             if not answer.granted:  # a yes was taken back, or ended, before it was heard
                 self._append(StepHeld(step_id, Reason("awaiting_approval", answer.ids)))
                 return
-        started, more, unfit = here.running, dict[StepId, Step](), ""
+        started = here.running
         assert started is not None  # it made the candidate
-        if no is None and parked.fragment is not None:
-            try:
-                kept = fragment_steps(self._world.store.get(parked.fragment))
-                more = self._grower.again(step_id, kept)
-            except PlanError as error:
-                unfit = words_of(error)
+        more, unfit = self._growth.kept_with(parked) if no is None else ({}, "")
         result = self._bench.decided(step_id, no, self._world.clock(), unfit)
         self._take(result)
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
         if more and isinstance(result.ending, AttemptAccepted):
-            self._grow(self._grower.of_attempt(more, started, result.ending))
-
-    # --- growing ------------------------------------------------------------------------------------
-
-    def _hear(self) -> bool:
-        """Do what people asked of this run, or say why not; whether there was anything."""
-        self._hold.has_requests = False
-        heard = False
-        for seq, asked in self._grower.requests():
-            heard = True
-            if isinstance(asked, AdditionRequested):
-                self._add(seq, asked)
-            else:
-                self._skip(seq, asked)
-        return heard
-
-    def _add(self, seq: int, asked: AdditionRequested) -> None:
-        try:
-            steps = self._grower.requested(asked)
-        except PlanError as error:
-            self._refuse(seq, words_of(error))
-            return
-        self._grow(self._grower.of_request(steps, seq, asked))
-
-    def _skip(self, seq: int, asked: SkipRequested) -> None:
-        """Go on without a step."""
-        here = self.state.steps.get(asked.step)
-        phase = "no step of this run" if here is None else here.phase
-        if here is None or phase in {"done", "reused", "running"}:
-            self._refuse(seq, f"'{asked.step}' is {phase}")
-            return
-        events, content = waive(self.state, seq, asked)
-        for event in (*free(self.state, asked.step), *events):
-            self._append(event)
-        self._pending.blobs.append((digest_bytes(content), content))
-
-    def _refuse(self, seq: int, words: str) -> None:
-        content = words.encode("utf-8", "replace")
-        self._pending.blobs.append((digest_bytes(content), content))
-        self._append(RequestRefused(seq, digest_bytes(content)))
-        self._world.say(f"a request was refused: {words}")
-
-    def _grow(self, more: Extension) -> None:
-        """Go on with a plan that has further steps."""
-        self._pending.blobs += more.blobs
-        at = self._world.clock()
-        self._pending.said += [(at, event) for event in more.said]
-        if more.event is None:
-            return
-        self._append(more.event)
-        self._looker.grow()
-        steps = self.state.plan.steps
-        self._unasked += [steps[s] for s in more.event.added if steps[s].tool_versions]
-
-    def _carry(self, step_id: StepId, look: Look) -> None:
-        """Content that is only guarded brings what its own attempt added."""
-        probe = look.probed.probe
-        kept = look.choice.artifact or probe.found or probe.newest
-        more = self._grower.additions.of(kept) if kept is not None else {}
-        if more:
-            self._carried[step_id] = more
-
-    def _brought(self, started: AttemptStarted, outcome: Outcome) -> tuple[Outcome, Steps]:
-        """The steps that an attempt adds if it counts; if they do not fit, it is rejected for that."""
-        candidate, step_id = outcome.candidate, started.step
-        carried = self._carried.pop(step_id, {})
-        fragments = candidate.fragments if candidate is not None else ()
-        if outcome.ended not in {"accepted", "asked"} or not (carried or fragments):
-            return outcome, {}
-        try:
-            if fragments:
-                return outcome, self._grower.brought(step_id, fragments)
-            return outcome, self._grower.again(step_id, carried)
-        except PlanError as error:
-            words = words_of(error)
-            verdict = Verdict("reject", ADDING, words)
-            refused = outcome._replace(
-                ended="rejected", code="guard_rejected", verdict=verdict, feedback=words
-            )
-            return refused, {}
+            self._growth.of_attempt(more, started, result.ending)
 
     def _claim(self, step: Step, probed: Probed) -> int | None:
         """Take the step for this engine; None while another one has it, or has just finished it."""
@@ -706,7 +609,7 @@ class Engine:
         try:
             seen = self._observed.pop(started.step)
             approvals: tuple[str, ...] = ()
-            outcome, more = self._brought(started, outcome)
+            outcome, more = self._growth.brought(started, outcome)
             if outcome.ended == "asked":
                 outcome, approvals = self._asked(started, outcome)
             result = self._bench.finish(started, outcome, seen, self._world.clock(), approvals)
@@ -742,7 +645,7 @@ class Engine:
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
         if more and isinstance(result.ending, AttemptAccepted):
-            self._grow(self._grower.of_attempt(more, started, result.ending))
+            self._growth.of_attempt(more, started, result.ending)
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         if claim := self._claims.get(started.step):

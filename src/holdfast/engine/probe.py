@@ -71,6 +71,9 @@ class Prober:
         self._seen: Mapping[str, Json] = {}
         self._spelled = spell(self._seen)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
+        self.unfit: Callable[[Artifact], str] | None = (
+            None  # why what an artifact adds does not fit
+        )
 
     def probe(
         self,
@@ -88,7 +91,9 @@ class Prober:
         found = self._find(step, ref)
         if found is not None and not seen.unsure:  # under one config ref the others are the same
             refs = Refs(ref, found.input_ref, found.own_ref)
-            return Probed(Probe(step.id, refs, found=found, newest=found), own, seen.parts)
+            unfit = self.unfit(found) if self.unfit is not None else ""
+            probe = Probe(step.id, refs, found=found, newest=found, unfit=unfit)
+            return Probed(probe, own, seen.parts)
         refs = refs_of(step, own, upstream)
         same = None
         if options.cutoff or step.reuse == "content":
@@ -112,6 +117,7 @@ class Prober:
             previous=self.before(step.id, refs, previous),
             gone=base is not None and not base.reusable and not self._is_whole(base),
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
+            unfit=self.unfit(same) if same is not None and self.unfit is not None else "",
         )
         return Probed(probe, own, seen.parts)
 
