@@ -65,9 +65,20 @@ BREATH = 0.005  # seconds
 
 
 class Engine:
-    """Drives one run to its end, or to where it has to rest."""
+    """Drives one run to its end, or to where it has to rest.
 
-    def __init__(self, world: World, state: State, fence: int, hold: Hold, survey: Survey) -> None:
+    `heard` is how far the line's journal says nothing about this run that it did not answer.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        state: State,
+        fence: int,
+        hold: Hold,
+        survey: Survey,
+        heard: int | None = None,
+    ) -> None:
         self.state = state
         self._world = world
         self._fence = fence
@@ -80,7 +91,7 @@ class Engine:
         self._looker = Looker(world, state, survey, self._outputs, self._bench)
         self._gates = Gatekeeper(world, state)
         self._pending = Pending()
-        grower = Grower(world, state, hold.entered_at if state.seq <= 1 else state.heard)
+        grower = Grower(world, state, state.heard if heard is None else heard)
         self._growth = Growth(grower, self._append, lambda: self._pending, self._looker.grow)
         self._looker.ask_whether_fit(self._growth.unfit)
         self._committed = state.seq

@@ -65,7 +65,7 @@ def start_run(
         fresh = empty_state(plan, graph)
         apply(fresh, first)
         world.on_events([first])
-        return hold, Engine(world, fresh, fence, hold, survey)
+        return hold, Engine(world, fresh, fence, hold, survey, hold.entered_at)
     except BaseException:
         hold.release()
         raise
