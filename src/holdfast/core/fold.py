@@ -243,7 +243,9 @@ def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     step.duration_ms = _spend(step, at, event.duration_ms)
     step.running = step.parked = None
     state.running.pop(event.step, None)
-    if started.reguard is None or state.plan.steps[event.step].uses == "human":
+    if step.phase == "waiting":
+        step.reason = started.reason
+    if started.reguard is None or started.approvals:  # made, or given by a person who was asked
         _set(state, step, "done")
     else:  # nothing was made: an artifact that exists passed the guards
         step.reason = Reason("amended" if event.source == "human" else "reguarded")
@@ -295,6 +297,8 @@ def _effect_confirmed(state: State, event: EffectConfirmed, _: int) -> None:
 def _attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
     step = _move(state, event.step, "attempt_rejected")
     started = _require_attempt(step, event, "attempt_rejected")
+    if step.phase == "waiting":
+        step.reason = started.reason
     _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
     if started.reguard is None:  # a kept artifact under new guards costs no try
@@ -330,6 +334,7 @@ def _attempt_lost(state: State, event: AttemptLost, at: int) -> None:
 def _step_failed(state: State, event: StepFailed, _: int) -> None:
     step = _move(state, event.step, "step_failed")
     step.reason = event.reason
+    step.said = event.because or step.said
     state.ready.discard(event.step)
     _set(state, step, "failed")
     if state.plan.steps[event.step].priority == "critical":
@@ -408,7 +413,7 @@ def _steps_released(state: State, event: StepsReleased, _: int) -> None:
             raise BugError(f"'{step_id}' is released while its candidate waits for a decision")
     for step_id in event.steps:
         step = state.steps[step_id]
-        step.reason, step.last = None, Reason(event.code)
+        step.reason = None
         _set(state, step, "pending")
         _now_ready(state, step_id)
 

@@ -49,6 +49,7 @@ SENTENCES: Final[dict[str, str]] = {
     "accepted_by_person": "a person accepted this version",
     "reguarded": "only its guards changed, and the kept artifact passes them",
     # why a step does not run, or did not get through
+    "key_missing": "what it reads is not there: {names}",
     "dependency_failed": "a step it needs failed: {names}",
     "dependency_skipped": "a step it needs was skipped: {names}",
     "not_selected": "it was not selected",

@@ -143,7 +143,7 @@ def _halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tupl
 
 
 def structure(plan: Plan) -> bytes:
-    """The canonical encoding of what W_ref covers: ids, needs with their types, gates, retries, constraints."""
+    """The canonical encoding of what W_ref covers: ids, needs with types, gates, retries, constraints."""
     steps = []
     for step_id in sorted(plan.steps):
         step = plan.steps[step_id]

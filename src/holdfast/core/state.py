@@ -8,7 +8,14 @@ from typing import Literal, NamedTuple
 from holdfast.core.waves import Graph, graph_of
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptParked, AttemptStarted, EndStatus, Options, Reason, RestStatus
+from holdfast.model.event import (
+    AttemptParked,
+    AttemptStarted,
+    EndStatus,
+    Options,
+    Reason,
+    RestStatus,
+)
 from holdfast.model.plan import Plan, RunId, StepId
 
 Phase = Literal["pending", "running", "waiting", "done", "reused", "failed", "skipped"]
@@ -53,7 +60,7 @@ class StepState:
 
 @dataclass(slots=True)
 class WaveFailures:
-    """A wave in which steps failed: its steps, how many of them ran and failed, how many are known settled."""
+    """A wave in which steps failed: its steps, how many of them ran and failed, how many are settled."""
 
     steps: list[StepId]
     failed: int = 0

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
+from holdfast.core.produced import lacking
 from holdfast.core.refs import Upstream
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
@@ -100,6 +101,18 @@ class Looker:
         wanted = self._outputs.wanted(step, newest.digest, newest.form) if newest else ()
         drift = self._outputs.drift_of(step, there, wanted, lambda: self._known(step))
         return drift.paths if drift.state == "edited" else ()
+
+    def lacking(self, step: Step) -> tuple[str, ...]:
+        """The named outputs that the step reads and that the artifacts above it do not have."""
+        steps = self._state.steps
+
+        def read(need: StepId) -> bytes | None:
+            above = steps[need]
+            if above.digest is None or above.form == "tree":
+                return None
+            return self._world.store.get(above.digest)
+
+        return lacking(step, read)
 
     def is_held(self, step: Step) -> bool:
         """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from holdfast.core.approvals import Approval
-from holdfast.core.decide import fail, leave_out, settle
+from holdfast.core.decide import fail, leave_out, reset, settle
 from holdfast.core.fold import INTERRUPTED, apply, extend
 from holdfast.core.react import limit_reached, may_start, react
 from holdfast.core.state import State
@@ -182,12 +182,16 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
+    @property
+    def _is_running(self) -> bool:
+        return self.state.status == "running"
+
     # --- one turn ---------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
         while True:
             self._turns += 1
-            if self._hold.has_news and self.state.counts["waiting"]:
+            if self._hold.has_news and self.state.counts["waiting"] and self._is_running:
                 self._heed()
             following = react(
                 self.state,
@@ -255,13 +259,16 @@ class Engine:
         if drifted and self.state.options.on_drift == "fail":
             self._fail(step.id, look.choice.reason)
             return None
+        if step.reads_keys and (lacking := self._looker.lacking(step)):
+            self._fail(step.id, Reason("key_missing", lacking))
+            return None
         if self._looker.is_held(step):
             self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look
 
-    def _fail(self, step_id: StepId, reason: Reason) -> None:
-        for event in fail(self.state, step_id, reason):
+    def _fail(self, step_id: StepId, reason: Reason, said: Digest | None = None) -> None:
+        for event in fail(self.state, step_id, reason, said):
             self._append(event)
 
     def _reuse(self, look: Look) -> None:
@@ -317,7 +324,8 @@ class Engine:
         answer = self._may_begin(step, look)
         if not answer.granted:
             self._let_go(step_id)
-            self._append(StepHeld(step_id, Reason("awaiting_approval", answer.ids)))
+            self._append(StepHeld(step_id, answer.reason))
+            self._hold.has_news = True  # a policy may have said no
             return
         try:
             started, blobs, words = self._looker.start(step, look)
@@ -349,7 +357,7 @@ class Engine:
 
     def _may_begin(self, step: Step, look: Look) -> Answer:
         """Whether people let this attempt begin; what only guards something that exists needs nobody."""
-        if not (step.approve or step.uses == "human" or _has_gate(step)):
+        if not step.asks_first:
             return _FREE
         if look.choice.action == "reguard" or look.choice.reason.code == "output_modified":
             return _FREE
@@ -360,21 +368,29 @@ class Engine:
         """Do what people decided about the steps that wait for them."""
         self._hold.has_news = False
         self._gates.refresh()
-        for step_id, here in self.state.steps.items():
-            if here.phase != "waiting" or here.reason is None:
+        waiting = [s for s, here in self.state.steps.items() if here.phase == "waiting"]
+        for step_id in waiting:
+            here = self.state.steps[step_id]
+            asked = self._gates.decided_for(step_id, here)
+            if asked is None:
                 continue
-            asked = [self._gates.book.by_id.get(name) for name in here.reason.because]
-            known = [found for found in asked if found is not None]
-            now = self._world.clock()
-            if not known or any(found.stand(now) == "open" for found in known):
-                continue
-            no = next((found for found in known if found.stand(now) == "rejected"), None)
+            no = self._gates.rejection(asked)
             if here.parked is not None:
                 self._decide(step_id, no)
             elif no is not None:
-                self._fail(step_id, Reason("rejected_by_person", (_by(no),)))
+                self._refuse(step_id, no)
+            elif here.reason is not None and here.reason.code == "effect_unconfirmed":
+                if self._gates.use(asked[0], step_id, here.attempts + 1):
+                    for event in reset(self.state, [step_id], "retried"):
+                        self._append(event)
             else:
-                self._append(StepsReleased((step_id,), "approved"))
+                code = "answered" if self.state.plan.steps[step_id].uses == "human" else "approved"
+                self._append(StepsReleased((step_id,), code))
+
+    def _refuse(self, step_id: StepId, no: Approval) -> None:
+        """A person said no before anything was made: the step fails, and what he said is kept with it."""
+        assert no.decision is not None  # it was rejected
+        self._fail(step_id, Reason("rejected_by_person", (no.decision.by,)), no.decision.because)
 
     def _decide(self, step_id: StepId, no: Approval | None) -> None:
         """A candidate was kept for people, and they decided."""
@@ -386,7 +402,7 @@ class Engine:
             questions = self._gates.about(step, parked.guards, parked.digest, parked.form)
             answer = self._gates.ask(step, questions, parked.attempt)
             if not answer.granted:  # a yes was taken back, or ended, before it was heard
-                self._append(StepHeld(step_id, Reason("awaiting_approval", answer.ids)))
+                self._append(StepHeld(step_id, answer.reason))
                 return
         result = self._bench.decided(step_id, no, self._world.clock())
         self._take(result)
@@ -558,9 +574,7 @@ class Engine:
             self._error = error
         self._wake.set()
 
-    def _asked(
-        self, started: AttemptStarted, outcome: Outcome
-    ) -> tuple[Outcome, tuple[str, ...]]:
+    def _asked(self, started: AttemptStarted, outcome: Outcome) -> tuple[Outcome, tuple[str, ...]]:
         """Guards leave a candidate to people: accepted if they said yes to the same content before."""
         step = self.state.plan.steps[started.step]
         assert outcome.candidate is not None  # there is nothing to ask about otherwise
@@ -569,6 +583,7 @@ class Engine:
         answer = self._gates.ask(step, questions, started.attempt)
         if answer.granted:
             return outcome._replace(ended="accepted", verified=True), ()
+        self._hold.has_news = True  # as above
         return outcome, answer.ids
 
     def _ended(self, started: AttemptStarted, result: Result) -> None:
@@ -636,21 +651,20 @@ class Engine:
 _FREE = Answer(True, ())
 
 
-def _has_gate(step: Step) -> bool:
-    return any(need.type == "approval" for need in step.needs)
-
-
 def _under(started: AttemptStarted, step: Step, answer: Answer) -> AttemptStarted:
     """An attempt under approvals; what a person gave is only guarded."""
     started = replace(started, approvals=answer.ids)
     given = [found.decision for found in answer.approvals if found.request.gate == "answer"]
     if step.uses != "human" or not given or given[0] is None or given[0].content is None:
         return started
-    return replace(started, reguard=given[0].content, form=given[0].form, source="human")
-
-
-def _by(approval: Approval) -> str:
-    return approval.decision.by if approval.decision is not None else ""
+    return replace(
+        started,
+        reguard=given[0].content,
+        form=given[0].form,
+        source="human",
+        before=None,
+        edited=(),
+    )
 
 
 def _error_of(done: asyncio.Future[None]) -> BaseException | None:

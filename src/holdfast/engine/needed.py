@@ -19,8 +19,8 @@ from holdfast.model.event import (
 from holdfast.ports import Facts
 
 _MANIFESTS = ("before", "kept")
-_FORMED = ("digest", "reguard")  # a manifest if the event says so
-_PLAIN = ("plan", "w_ref", "own_ref", "log", "feedback", "because")
+_FORMED = ("digest", "reguard", "content")  # a manifest if the event says so
+_PLAIN = ("plan", "w_ref", "own_ref", "log", "feedback", "because", "subject", "rule")
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 

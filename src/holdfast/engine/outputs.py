@@ -21,6 +21,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     Event,
     OutputsPlaced,
@@ -331,7 +332,7 @@ def edit_of(run: RunId, event: Event) -> str:
     match event:
         case AttemptAccepted():
             return f"{run}.{event.step}.{event.attempt}"
-        case AttemptRejected() | AttemptFailed() | AttemptLost():
+        case AttemptParked() | AttemptRejected() | AttemptFailed() | AttemptLost():
             return f"{run}.{event.step}.{event.attempt}.back"
         case OutputsPlaced():
             return f"{run}.{event.step}.place"

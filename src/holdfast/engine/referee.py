@@ -44,12 +44,16 @@ class Reading:
     status: str = ""
     steps: dict[str, Stand] = field(default_factory=dict)
     begun: dict[str, _Body] = field(default_factory=dict)  # the attempts that go on
-    parked: dict[str, _Body] = field(default_factory=dict)  # those whose candidate people decide about
+    parked: dict[str, _Body] = field(
+        default_factory=dict
+    )  # those whose candidate people decide about
     effects: dict[str, str] = field(default_factory=dict)  # started and not confirmed
-    by_people: dict[str, bool] = field(default_factory=dict)  # steps that a person makes
     accepted: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     claimed: list[Claimed] = field(default_factory=list)
+    asking: dict[str, _Body] = field(default_factory=dict)  # steps that people may be asked about
+    begun_asking: list[_Body] = field(default_factory=list)  # their attempts
+    accepted_asking: list[_Body] = field(default_factory=list)
     engines: int = 0  # how many took the run, one after the other
     problems: list[str] = field(default_factory=list)
     seq: int = 0
@@ -80,7 +84,7 @@ def read(rows: Iterable[Raw], plan: Mapping[str, Json]) -> Reading:
     steps = cast("Mapping[str, Mapping[str, Any]]", plan["steps"])
     needs = {step: [need[0] for need in data.get("needs", ())] for step, data in steps.items()}
     reading = Reading(needs, steps=dict.fromkeys(steps, Stand()))
-    reading.by_people = {step: data.get("uses") == "human" for step, data in steps.items()}
+    reading.asking = {step: data for step, data in steps.items() if _asks(data)}
     for row in rows:
         reading.seq += 1
         rule = _RULES.get(row.kind)
@@ -89,6 +93,12 @@ def read(rows: Iterable[Raw], plan: Mapping[str, Json]) -> Reading:
         elif _may_follow(reading, row.kind):
             rule(reading, json.loads(row.body))
     return reading
+
+
+def _asks(step: _Body) -> bool:
+    """Whether a step has anything to do with people."""
+    approvals = any(need[1] == "approval" for need in step.get("needs", ()))
+    return approvals or "approve" in step or step.get("uses") == "human" or "guards" in step
 
 
 def _may_follow(reading: Reading, kind: str) -> bool:
@@ -128,6 +138,8 @@ def _attempt_started(reading: Reading, body: _Body) -> None:
         reading.wrong(f"attempt {number} of step '{step}' follows attempt {here.attempts}")
     reading.steps[step] = here._replace(attempts=number, config_ref=body["config_ref"])
     reading.begun[step] = body
+    if step in reading.asking:
+        reading.begun_asking.append(body)
     if fence := body.get("fence", 0):
         reading.claimed.append(Claimed(step, number, body["config_ref"], fence))
 
@@ -144,13 +156,14 @@ def _end(reading: Reading, body: _Body) -> _Body:
 def _attempt_accepted(reading: Reading, body: _Body) -> None:
     step = body["step"]
     begun = _end(reading, body)
-    made = begun.get("reguard") is None
-    made = made or reading.by_people.get(step, False)
+    made = begun.get("reguard") is None or bool(begun.get("approvals"))
     here = reading.put(step, "done" if made else "reused", "running", "waiting")
     if step in reading.accepted:
         reading.wrong(f"step '{step}' is accepted for the second time")
     reading.accepted.add(step)
     reading.steps[step] = here._replace(digest=body["digest"])
+    if step in reading.asking:
+        reading.accepted_asking.append(body)
 
 
 def _attempt_parked(reading: Reading, body: _Body) -> None:

@@ -14,6 +14,7 @@ from holdfast.ports import Executor, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.commit import Writer
+    from holdfast.engine.decisions import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class World:
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
     stays: bool = False  # keep going while only a person is waited for
+    policy: Policy | None = None  # decides in a person's place what its rules fit
     on_events: Callable[[list[Recorded]], None] = lambda _: None
     on_output: Callable[[StepId, str, bytes], None] | None = None
     say: Callable[[str], None] = lambda _: None

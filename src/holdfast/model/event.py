@@ -226,10 +226,11 @@ class OutputsPlaced:
 
 @dataclass(frozen=True, slots=True)
 class StepFailed:
-    """The step's budgets are spent, or it may not be tried again."""
+    """The step's budgets are spent, or it may not be tried again; `because` are a person's words."""
 
     step: StepId
     reason: Reason
+    because: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +444,8 @@ class ApprovalDecided:
     """A person decided, once. `until` is when a yes ends (ms since 1970; 0 is never).
 
     `names` are those under which the person could decide. `content` is what a person gave as the step's
-    artifact, if that was asked for. `terminal` says that it was typed at one.
+    artifact, if that was asked for. `terminal` says that it was typed at one. `run` is the run that a yes
+    of the scope `run` is for. `rule` is the rule of the person's own policy that decided in his place.
     """
 
     approval: str
@@ -457,6 +459,8 @@ class ApprovalDecided:
     content: Digest | None = None
     form: Form = "bytes"
     terminal: bool = False
+    run: RunId = RunId("")
+    rule: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +475,7 @@ class ApprovalUsed:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRevoked:
-    """A person took a yes back, or an open question; nothing starts under it any more."""
+    """A person took a yes back; nothing starts under it any more."""
 
     approval: str
     by: str

@@ -60,6 +60,11 @@ class Guard:
     fatal_on: tuple[int, ...] = ()
     items: tuple[Guard, ...] = ()
 
+    @property
+    def asks(self) -> bool:
+        """Whether it, or a guard inside it, asks a person."""
+        return self.kind == "human" or any(item.asks for item in self.items)
+
 
 @fixed
 class Step:
@@ -104,6 +109,29 @@ class Step:
     specification: str = ""
     agent: str = ""
     action: str = ""
+
+    @property
+    def asks_first(self) -> bool:
+        """Whether a person may have to say something before an attempt begins."""
+        if self.approve or self.uses == "human":
+            return True
+        for need in self.needs:  # noqa: SIM110 - asked of every step: half the time of any()
+            if need.type == "approval":
+                return True
+        return False
+
+    @property
+    def asks_after(self) -> bool:
+        """Whether a person may have to accept what an attempt made."""
+        return any(guard.asks for guard in self.guards)
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether it reads named outputs, which have to be there before it starts."""
+        for need in self.needs:  # noqa: SIM110 - as above
+            if need.key:
+                return True
+        return False
 
     @property
     def data_needs(self) -> tuple[StepId, ...]:
@@ -303,7 +331,9 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
         raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
     return Step(
         id=step_id,
-        needs=tuple(Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs),
+        needs=tuple(
+            Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs
+        ),
         inputs=tuple(Input(glob, optional) for glob, optional in inputs),
         guards=tuple(_guard_from(item) for item in guards),
         **given,  # type: ignore[arg-type]  # names were checked against the fields above
