@@ -113,11 +113,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a run: wall seconds, attempts, steps at once."""
+    """Bounds of a run: wall seconds, attempts, steps at once, and steps of one agent at once."""
 
     time: float | None = None
     attempts: int | None = None
     parallel: int | None = None
+    agents: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +304,9 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
         raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
     return Step(
         id=step_id,
-        needs=tuple(Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs),
+        needs=tuple(
+            Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs
+        ),
         inputs=tuple(Input(glob, optional) for glob, optional in inputs),
         guards=tuple(_guard_from(item) for item in guards),
         **given,  # type: ignore[arg-type]  # names were checked against the fields above
