@@ -11,9 +11,7 @@ from holdfast.model.agent import Rules
 from holdfast.model.digest import Json
 
 
-def merge(
-    similarity: float = 0.8, confidence: float = 0.8, **reviews: str
-) -> dict[str, Json]:
+def merge(similarity: float = 0.8, confidence: float = 0.8, **reviews: str) -> dict[str, Json]:
     """Merge the findings of all steps that this one needs.
 
     Each artifact is a JSON object with a list `findings`, or such a list. Findings that are more alike

@@ -81,7 +81,9 @@ class Gatekeeper:
             found.append(_question("answer", covered, _approvers(step)))
         return found
 
-    def about(self, step: Step, guards: Sequence[str], digest: Digest, form: Form) -> list[Question]:
+    def about(
+        self, step: Step, guards: Sequence[str], digest: Digest, form: Form
+    ) -> list[Question]:
         """What has to be answered before a candidate may be accepted."""
         return [
             _question(
