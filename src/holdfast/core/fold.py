@@ -31,6 +31,8 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    ConflictFound,
+    ConflictResolved,
     EffectConfirmed,
     EffectStarted,
     Event,
@@ -72,6 +74,7 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
 }
 INTERRUPTED: Final = "previous_interrupted"
 NOT_SELECTED: Final = "not_selected"
+IN_CONFLICT: Final = "conflict_open"
 _WITHOUT_SUCCESS: Final = frozenset({"failed", "skipped", "reused"})
 _SEVERAL: Final = 2  # one step that fails alone in its wave is a failure like any other
 
@@ -390,6 +393,7 @@ def _steps_reset(state: State, event: StepsReset, _: int) -> None:
     _require_once(event.steps, "steps_reset")
     for step_id in event.steps:
         _move(state, step_id, "steps_reset")
+    _close_conflicts(state, event.steps)
     for step_id in event.steps:
         step = state.steps[step_id]
         step.rejections = step.losses = step.reopened = 0
@@ -423,6 +427,7 @@ def _steps_reopened(state: State, event: StepsReopened, _: int) -> None:
     _require_once(event.steps, "steps_reopened")
     for step_id in event.steps:
         _move(state, step_id, "steps_reopened")
+    _close_conflicts(state, event.steps)
     for step_id in event.steps:
         step = state.steps[step_id]
         if step.phase in COMPLETE:
@@ -438,6 +443,39 @@ def _steps_reopened(state: State, event: StepsReopened, _: int) -> None:
     _now_ready(state, event.step)
 
 
+def _conflict_found(state: State, event: ConflictFound, _: int) -> None:
+    """Of the steps that take part, those whose candidate is kept wait for it from now on."""
+    if event.conflict in state.conflicts:
+        raise BugError(f"conflict '{event.conflict}' is found while it is open")
+    parts = [state.steps.get(step_id) for step_id in event.steps]
+    if None in parts:
+        raise BugError(f"conflict '{event.conflict}' names a step that is none of this plan")
+    state.conflicts[event.conflict] = event
+    for step in parts:
+        if step is not None and step.parked is not None:
+            known = step.reason.because if step.reason and step.reason.code == IN_CONFLICT else ()
+            step.reason = Reason(IN_CONFLICT, (*known, event.conflict))
+
+
+def _conflict_resolved(state: State, event: ConflictResolved, _: int) -> None:
+    if event.conflict not in state.conflicts:
+        raise BugError(f"conflict '{event.conflict}' is resolved and was not open")
+    for step_id in state.conflicts.pop(event.conflict).steps:
+        step = state.steps[step_id]
+        if step.reason is not None and step.reason.code == IN_CONFLICT:
+            left = tuple(name for name in step.reason.because if name != event.conflict)
+            step.reason = Reason(IN_CONFLICT, left)
+
+
+def _close_conflicts(state: State, steps: Sequence[StepId]) -> None:
+    """What is made again has no position any more."""
+    if state.conflicts:
+        again = set(steps)
+        state.conflicts = {
+            name: found for name, found in state.conflicts.items() if again.isdisjoint(found.steps)
+        }
+
+
 def _outputs_placed(state: State, event: OutputsPlaced, _: int) -> None:
     _move(state, event.step, "outputs_placed")
 
@@ -449,7 +487,8 @@ def _run_rested(state: State, event: RunRested, at: int) -> None:
 
 
 def _run_ended(state: State, event: RunEnded, at: int) -> None:
-    if state.running or (event.status == "completed" and not state.complete):
+    is_open = not state.complete or bool(state.conflicts)
+    if state.running or (event.status == "completed" and is_open):
         raise BugError(f"the run ends as {event.status} with steps open")
     state.status, state.ended_at = event.status, at
 
@@ -484,6 +523,8 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     StepsReset: _steps_reset,
     StepsReleased: _steps_released,
     StepsReopened: _steps_reopened,
+    ConflictFound: _conflict_found,
+    ConflictResolved: _conflict_resolved,
     RunRested: _run_rested,
     RunEnded: _run_ended,
 }

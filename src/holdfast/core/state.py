@@ -11,6 +11,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptParked,
     AttemptStarted,
+    ConflictFound,
     EndStatus,
     Options,
     Reason,
@@ -102,6 +103,7 @@ class State:
     counts: dict[Phase, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
     escalation: Reason | None = None  # why nothing more may start until a person looked
     failures: dict[int, WaveFailures] = field(default_factory=dict)  # waves in which steps failed
+    conflicts: dict[str, ConflictFound] = field(default_factory=dict)  # those nobody settled yet
 
     @property
     def complete(self) -> bool:
@@ -126,5 +128,5 @@ def empty_state(plan: Plan, graph: Graph | None = None) -> State:
     state.steps = {step_id: StepState() for step_id in graph.order}
     state.missing = {step_id: len(plan.steps[step_id].needs) for step_id in graph.order}
     state.counts["pending"] = len(graph.order)
-    state.alone = frozenset(s for s, step in plan.steps.items() if step.effects == "workspace")
+    state.alone = frozenset(s for s, step in plan.steps.items() if step.runs_alone)
     return state

@@ -17,11 +17,13 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.core.approvals import Approval
 from holdfast.core.decide import fail, leave_out, reset, settle
-from holdfast.core.fold import INTERRUPTED, apply, extend
+from holdfast.core.fold import IN_CONFLICT, INTERRUPTED, apply, extend
 from holdfast.core.react import limit_reached, may_start, react
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
+from holdfast.engine.conflicts import Told
+from holdfast.engine.copies import Copy
 from holdfast.engine.gate import Answer, Gatekeeper
 from holdfast.engine.hold import Hold
 from holdfast.engine.look import Look, Looker
@@ -30,13 +32,16 @@ from holdfast.engine.probe import Probed
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions
 from holdfast.engine.unchanged import leave_note, sources_of
+from holdfast.engine.worktrees import drop_worktree, make_worktree
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, StoreError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import (
     AttemptAccepted,
+    AttemptParked,
     AttemptStarted,
+    ConflictFound,
     EffectStarted,
     Event,
     Reason,
@@ -191,8 +196,10 @@ class Engine:
     async def _turn(self) -> None:
         while True:
             self._turns += 1
-            if self._hold.has_news and self.state.counts["waiting"] and self._is_running:
+            waits = self.state.counts["waiting"] or self.state.conflicts
+            if self._hold.has_news and waits and self._is_running:
                 self._heed()
+            self._tell(self._bench.conflicts.in_waves())
             following = react(
                 self.state,
                 seen=self._seen,
@@ -222,7 +229,7 @@ class Engine:
 
     def _look(self, step_id: StepId) -> None:
         """Find out what is to be done with a ready step: reuse it now, or queue it for a slot."""
-        if step_id not in self.state.ready:
+        if step_id not in self.state.ready or self._in_conflict(step_id):
             return
         step = self.state.plan.steps[step_id]
         look = self._decided(step)
@@ -367,6 +374,8 @@ class Engine:
     def _heed(self) -> None:
         """Do what people decided about the steps that wait for them."""
         self._hold.has_news = False
+        if self.state.conflicts:
+            self._settle_conflicts()
         self._gates.refresh()
         waiting = [s for s, here in self.state.steps.items() if here.phase == "waiting"]
         for step_id in waiting:
@@ -404,10 +413,88 @@ class Engine:
             if not answer.granted:  # a yes was taken back, or ended, before it was heard
                 self._append(StepHeld(step_id, answer.reason))
                 return
-        result = self._bench.decided(step_id, no, self._world.clock())
+        self._decided_about(self._bench.decided(step_id, no, self._world.clock()))
+
+    def _decided_about(self, result: Result) -> None:
+        """A kept candidate is accepted or refused, or goes on being kept because of a new conflict."""
         self._take(result)
-        for event in settle(self.state, result.ending):
-            self._append(event, result.at)
+        if not isinstance(result.ending, AttemptParked):
+            for event in settle(self.state, result.ending):
+                self._append(event, result.at)
+        self._follow(result)
+
+    # --- conflicts ----------------------------------------------------------------------------------
+
+    def _tell(self, told: Told) -> None:
+        """Record conflicts, or how they were settled."""
+        self._pending.blobs += told.blobs
+        for event in told.events:
+            self._append(event)
+            if isinstance(event, ConflictFound):
+                self._hold.has_news = True  # people may have decided the same before
+
+    def _follow(self, result: Result) -> None:
+        self._tell(Told(result.after))
+
+    def _settle_conflicts(self) -> None:
+        """Do what people decided about conflicts. Files wait until no other change of them is under way."""
+        conflicts = self._bench.conflicts
+        conflicts.refresh()
+        open_now = list(self.state.conflicts.values())
+        for found in open_now:
+            if found.kind == "agents" and conflicts.decision(found.conflict) is not None:
+                self._tell(conflicts.settled(found))
+        if self._pending.applied or self._committing:
+            self._hold.has_news = True
+            return
+        for step_id in dict.fromkeys(step for found in open_now for step in found.steps):
+            here = self.state.steps[step_id]
+            if here.parked is not None and here.reason and here.reason.code == IN_CONFLICT:
+                self._settle_files(step_id, here.reason.because)
+        self._release()
+
+    def _settle_files(self, step_id: StepId, names: tuple[str, ...]) -> None:
+        """A step's changes wait for these conflicts: taken over as soon as all are decided."""
+        conflicts = self._bench.conflicts
+        mine = [self.state.conflicts[name] for name in names]
+        if not all(conflicts.decision(found.conflict) for found in mine):
+            return
+        lost: list[str] = []
+        allowed: dict[str, Digest | None] = {}
+        for found in mine:
+            gone, there = conflicts.lost_and_won(step_id, found)
+            lost += gone
+            allowed |= there
+            self._tell(conflicts.settled(found))
+        try:
+            result = self._bench.resolved(step_id, lost, allowed, self._world.clock())
+        except EditError as error:
+            self._fail(step_id, Reason("command_failed", (error.message,)))
+            return
+        self._decided_about(result)
+
+    def _release(self) -> None:
+        """Let steps go on that waited only because agents disagreed."""
+        free = [
+            step_id
+            for step_id, here in self.state.steps.items()
+            if here.phase == "waiting"
+            and here.parked is None
+            and here.reason is not None
+            and here.reason.code == IN_CONFLICT
+            and not self._bench.conflicts.blocks(step_id)
+        ]
+        if free:
+            self._append(StepsReleased(tuple(free), "conflict_settled"))
+
+    def _in_conflict(self, step_id: StepId) -> bool:
+        """Whether a step has to wait because agents above it disagree."""
+        self._tell(self._bench.conflicts.among_needs(step_id))
+        names = self._bench.conflicts.blocks(step_id)
+        if names:
+            self._let_go(step_id)
+            self._append(StepHeld(step_id, Reason(IN_CONFLICT, names)))
+        return bool(names)
 
     def _claim(self, step: Step, probed: Probed) -> int | None:
         """Take the step for this engine; None while another one has it, or has just finished it."""
@@ -544,6 +631,8 @@ class Engine:
     async def _run(self, started: AttemptStarted) -> None:
         executor = self._world.executor
         try:
+            if self.state.plan.steps[started.step].workspace == "worktree":
+                self._bench.give(started.step, await self._worktree())
             job = self._bench.job(started)
             if started.reguard is None:
                 outcome = await executor.run(job)
@@ -574,6 +663,19 @@ class Engine:
             self._error = error
         self._wake.set()
 
+    async def _worktree(self) -> Copy:
+        """A worktree for an attempt; made beside the loop, and to its end whatever happens."""
+        world = self._world
+        making = asyncio.ensure_future(
+            asyncio.to_thread(make_worktree, world.root, world.home, self.state.run)
+        )
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with contextlib.suppress(AttemptError):
+                drop_worktree(world.root, world.home, (await making).top)
+            raise
+
     def _asked(self, started: AttemptStarted, outcome: Outcome) -> tuple[Outcome, tuple[str, ...]]:
         """Guards leave a candidate to people: accepted if they said yes to the same content before."""
         step = self.state.plan.steps[started.step]
@@ -594,6 +696,7 @@ class Engine:
             self._warn_unconfined()
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
+        self._follow(result)
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         if claim := self._claims.get(started.step):

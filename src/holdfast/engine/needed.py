@@ -20,7 +20,7 @@ from holdfast.ports import Facts
 
 _MANIFESTS = ("before", "kept")
 _FORMED = ("digest", "reguard", "content")  # a manifest if the event says so
-_PLAIN = ("plan", "w_ref", "own_ref", "log", "feedback", "because", "subject", "rule")
+_PLAIN = ("plan", "w_ref", "own_ref", "log", "feedback", "because", "subject", "rule", "record")
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 

@@ -119,7 +119,10 @@ class Outputs:
     def wanted(self, step: Step, digest: Digest, form: Form) -> tuple[Entry, ...]:
         """The files that an artifact of this step means."""
         if form == "tree":
-            return tree_entries(self._store.get(digest))
+            entries = tree_entries(self._store.get(digest))
+            if not step.changes_copy:
+                return entries
+            return tuple(e for e in entries if any(_is_at(e.path, p) for p in step.produces))
         return (Entry(step.produces[0], digest, form == "program"),)
 
     def known(self, project: str, line: str, step: Step) -> Iterator[Artifact]:

@@ -49,6 +49,7 @@ class Reading:
     )  # those whose candidate people decide about
     effects: dict[str, str] = field(default_factory=dict)  # started and not confirmed
     accepted: set[str] = field(default_factory=set)
+    conflicts: dict[str, Sequence[str]] = field(default_factory=dict)  # open ones, who takes part
     left_out: set[str] = field(default_factory=set)
     claimed: list[Claimed] = field(default_factory=list)
     asking: dict[str, _Body] = field(default_factory=dict)  # steps that people may be asked about
@@ -193,6 +194,7 @@ def _steps_released(reading: Reading, body: _Body) -> None:
 
 
 def _steps_reopened(reading: Reading, body: _Body) -> None:
+    _made_again(reading, body["steps"])
     for step in body["steps"]:
         here = reading.put(step, "pending", "pending", "done", "reused")
         reading.steps[step] = here._replace(digest="")
@@ -210,6 +212,24 @@ def _effect_confirmed(reading: Reading, body: _Body) -> None:
         reading.wrong(f"an effect of step '{body['step']}' is confirmed that was not started")
 
 
+def _conflict_found(reading: Reading, body: _Body) -> None:
+    name = body["conflict"]
+    if name in reading.conflicts or not set(body["steps"]) <= reading.steps.keys():
+        reading.wrong(f"conflict '{name}' is found, which cannot be")
+    reading.conflicts[name] = body["steps"]
+
+
+def _conflict_resolved(reading: Reading, body: _Body) -> None:
+    if reading.conflicts.pop(body["conflict"], None) is None:
+        reading.wrong(f"conflict '{body['conflict']}' is resolved and was not open")
+
+
+def _made_again(reading: Reading, steps: Iterable[str]) -> None:
+    for name, parts in list(reading.conflicts.items()):
+        if not set(steps).isdisjoint(parts):
+            del reading.conflicts[name]
+
+
 def _steps_skipped(reading: Reading, body: _Body) -> None:
     for step, code, _ in body["items"]:
         reading.put(step, "skipped", "pending")
@@ -218,6 +238,7 @@ def _steps_skipped(reading: Reading, body: _Body) -> None:
 
 
 def _steps_reset(reading: Reading, body: _Body) -> None:
+    _made_again(reading, body["steps"])
     for step in body["steps"]:
         reading.put(step, "pending", "failed", "skipped", "waiting")
         reading.parked.pop(step, None)
@@ -239,6 +260,8 @@ def _rest(reading: Reading, body: _Body) -> None:
 def _run_ended(reading: Reading, body: _Body) -> None:
     _rest(reading, body)
     if reading.status == "completed":
+        for name in reading.conflicts:
+            reading.wrong(f"the run is completed, and conflict '{name}' is open")
         for step, here in reading.steps.items():
             if here.phase not in {"done", "reused"} and step not in reading.left_out:
                 reading.wrong(f"the run is completed, and step '{step}' is {here.phase}")
@@ -263,6 +286,8 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "steps_reset": _steps_reset,
     "steps_released": _steps_released,
     "steps_reopened": _steps_reopened,
+    "conflict_found": _conflict_found,
+    "conflict_resolved": _conflict_resolved,
     "run_rested": _rest,
     "run_ended": _run_ended,
 }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.model.agent import Registry
 from holdfast.model.event import Recorded
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Executor, IgnoreRules, Lock, Owner, Store
@@ -48,6 +49,7 @@ class World:
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
+    registry: Callable[[], Registry] = Registry  # the agents of this project
     stays: bool = False  # keep going while only a person is waited for
     policy: Policy | None = None  # decides in a person's place what its rules fit
     on_events: Callable[[list[Recorded]], None] = lambda _: None

@@ -231,8 +231,8 @@ def _one_or_many(item: Json) -> Json:
 
 _RETRIES = Key(whole(0), words="How often to try again after the first time.")
 _WORKSPACE = Key(
-    word("shared", "scratch", reserved=("worktree",)),
-    words="Where the step runs: in the project, or in a fresh directory.",
+    word("shared", "scratch", "worktree"),
+    words="Where the step runs: in the project, in a fresh directory, or in a git worktree of it.",
 )
 _REUSE = Key(
     word("merkle", "content", "strict"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from holdfast.model.artifact import Form, Source
+from holdfast.model.conflict import ConflictKind
 from holdfast.model.digest import Digest
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import RunId, StepId
@@ -281,6 +282,32 @@ class StepsReopened:
 
 
 @dataclass(frozen=True, slots=True)
+class ConflictFound:
+    """Positions that cannot all stand. `record` is the whole of it; `steps` take part in it.
+
+    `paths` are the files it is about; of a set of changes that waits because of it, nothing is written.
+    """
+
+    conflict: str
+    kind: ConflictKind
+    record: Digest
+    steps: tuple[StepId, ...]
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictResolved:
+    """It is settled: by rules, or by a person. `record` has the winner and who disagreed.
+
+    `winner` is the step whose position stands; empty if it is what lies in the project.
+    """
+
+    conflict: str
+    record: Digest
+    winner: StepId
+
+
+@dataclass(frozen=True, slots=True)
 class RunRested:
     """Nothing more can be done now; the run can be continued."""
 
@@ -314,6 +341,8 @@ RunEvent = (
     | StepsReset
     | StepsReleased
     | StepsReopened
+    | ConflictFound
+    | ConflictResolved
     | RunRested
     | RunEnded
 )
@@ -482,6 +511,17 @@ class ApprovalRevoked:
     because: Digest | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ConflictDecided:
+    """A person settled a conflict: the position of this step stands, or what lies in the project (empty)."""
+
+    conflict: str
+    take: StepId
+    by: str
+    because: Digest | None = None
+    terminal: bool = False
+
+
 PinKind = Literal["run", "step", "content"]
 
 
@@ -567,6 +607,7 @@ LineEvent = (
     | ApprovalDecided
     | ApprovalUsed
     | ApprovalRevoked
+    | ConflictDecided
     | Pinned
     | Unpinned
     | RunCollected

@@ -22,8 +22,9 @@ PLAN_SCHEMA = "holdfast.plan/1"
 
 NeedType = Literal["data", "sequence", "approval"]
 Effects = Literal["none", "workspace", "external"]
-Workspace = Literal["", "shared", "scratch"]
+Workspace = Literal["", "shared", "scratch", "worktree"]
 Reuse = Literal["merkle", "content", "strict"]
+COPIES: frozenset[Workspace] = frozenset({"scratch", "worktree"})
 Approve = Literal["", "always", "on_change", "over_budget"]
 PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
@@ -138,14 +139,25 @@ class Step:
         """The steps whose artifacts this one reads."""
         return tuple([need.step for need in self.needs if need.type == "data"])
 
+    @property
+    def changes_copy(self) -> bool:
+        """Whether it changes project files in a copy of its own, from which the engine takes them over."""
+        return self.effects == "workspace" and self.workspace in COPIES
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether nothing may run beside it: it changes project files where they are."""
+        return self.effects == "workspace" and self.workspace not in COPIES
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a run: wall seconds, attempts, steps at once."""
+    """Bounds of a run: wall seconds, attempts, steps at once, and steps of one agent at once."""
 
     time: float | None = None
     attempts: int | None = None
     parallel: int | None = None
+    agents: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
