@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.model.artifact import Artifact, Form, Status, Verdict
+from holdfast.model.changeset import Change
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
 from holdfast.model.fixed import fixed
@@ -299,7 +300,8 @@ class Job:
     """Everything an attempt needs, and nothing it should not know.
 
     `folder` is where the step runs, `root` the project directory, `room` a private directory of the
-    attempt for input files, feedback and home; all of them exist.
+    attempt for input files, feedback and home; all of them exist. `take` turns what a generator made into
+    the candidate, if that is what the step changed in its copy of the project; AttemptError if it cannot.
     """
 
     step: Step
@@ -312,6 +314,7 @@ class Job:
     feedback: tuple[Feedback, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     on_output: Callable[[str, bytes], None] | None = None
+    take: Callable[[Candidate], Candidate] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +331,7 @@ class Candidate:
     """What a generator made: bytes, or files by path when the step says `produces`.
 
     `fragments` are files with steps that shall be added to the plan once it is accepted.
+    `changes` are what it changed in a copy of the project; `files` hold the content of those it wrote.
     """
 
     form: Form
@@ -336,6 +340,7 @@ class Candidate:
     log: bytes = b""
     confined: bool = True
     fragments: tuple[File, ...] = ()
+    changes: tuple[Change, ...] = ()
 
 
 class Generator(Protocol):

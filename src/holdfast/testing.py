@@ -145,6 +145,8 @@ class ScriptedExecutor:
         if isinstance(answer, str):
             answer = answer.encode()
         candidate = Candidate("bytes", answer) if isinstance(answer, bytes) else answer
+        if job.take is not None:
+            candidate = job.take(candidate)
         return self._judged(job, candidate)
 
     def _judged(self, job: Job, candidate: Candidate) -> Outcome:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from holdfast.core.state import State
+    from holdfast.engine.decisions import Person, Policy
     from holdfast.engine.hold import Hold
     from holdfast.engine.loop import Engine
     from holdfast.engine.repeat import Repeated
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.model.digest import Json
     from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules, Store
     from holdfast.process.slots import Slots
+    from holdfast.store.host import LineLock
 
 Function = Callable[..., object]
 STORE_NAME = ".holdfast"
@@ -271,6 +273,7 @@ class Wishes:
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
     stays: bool = False
+    policy: Policy | None = None
     on_events: Callable[[list[Recorded]], None] = lambda _: None
     on_output: Callable[[StepId, str, bytes], None] | None = None
     say: Callable[[str], None] = lambda _: None
@@ -325,6 +328,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         poll_seconds=wishes.poll_seconds,
         lease_seconds=wishes.lease_seconds,
         stays=wishes.stays,
+        policy=wishes.policy,
         on_events=wishes.on_events,
         on_output=wishes.on_output,
         say=wishes.say,
@@ -457,6 +461,40 @@ def secrets_missing(plan: Plan, allowed: Sequence[str]) -> list[tuple[Step, str]
     return [
         (step, name) for step in plan.steps.values() for name in step.secrets if name not in allowed
     ]
+
+
+def person(store: Store, location: str, *, terminal: bool) -> Person:
+    """Who decides here; UsageError in a process that comes from a step or an engine.
+
+    A step may not approve anything, wherever its processes went. One in a pid namespace of its own
+    cannot see the engine it comes from; so nobody who cannot see a living engine of the store decides.
+    """
+    from holdfast.config.settings import read_people
+    from holdfast.engine.decisions import Person
+    from holdfast.process.descent import comes_from, own_space, sees
+    from holdfast.store.host import is_hidden, line_lock, user_name
+
+    holders = store.held()
+    engines = {(held.owner.pid, held.owner.started) for _, _, held in holders}
+    origin = comes_from(engines)
+    if origin:
+        raise UsageError(f"this process comes from {origin}, and only a person decides approvals")
+    for project, line, held in holders:
+        space = is_hidden(held.owner, own_space())
+        if not space or sees(space):
+            continue
+        if held.sharing or _is_locked(line_lock(location, project, line)):
+            raise UsageError(
+                f"the engine of line '{line}' (process {held.owner.pid}) cannot be seen from here, "
+                "as from inside a step",
+                hint="decide where the engine was started",
+            )
+    return Person(user_name(), terminal, read_people())
+
+
+def _is_locked(lock: LineLock) -> bool:
+    with lock:
+        return not lock.try_lock()
 
 
 def empty_store() -> Store:

@@ -16,10 +16,12 @@ from holdfast.cli.people import latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
 from holdfast.cli.preview import look_ahead
 from holdfast.cli.say import out, out_json
+from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.views import person_row
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Kept, Outputs
+from holdfast.engine.questions import approvers
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form
@@ -94,7 +96,11 @@ def _amend(
     if file is not None:
         check_unedited(where, store, loaded, step, digest, form)
     (outcome,) = judge(where, plan, [step], candidate, on_disk=file is None)
-    if outcome.ended != "accepted":
+    if outcome.ended == "asked":  # whoever puts a version of his own there answers for it
+        person = wire.person(store, where.location, terminal=view().asks)
+        for name in outcome.asks:
+            person.names_for(approvers(step.guards, name))
+    elif outcome.ended != "accepted":
         guard = outcome.verdict.guard if outcome.verdict else outcome.code
         raise RefusedError(
             f"guard '{guard}' refuses this version of '{step.id}': {outcome.feedback}"
@@ -111,7 +117,7 @@ def _amend(
             own_ref=newest.own_ref,
             digest=digest,
             form=form,
-            verified=outcome.verified,
+            verified=outcome.verified or outcome.ended == "asked",
             by=getpass.getuser(),
             because=reason,
             replaces=newest.digest,

@@ -1,39 +1,76 @@
-"""approve, reject, revoke, approvals: people decide what steps wait for."""
+"""approve, reject, revoke, answer: people decide what steps wait for."""
 
 from __future__ import annotations
 
-import getpass
 import os
-import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import click
 
 from holdfast import wire
 from holdfast.cli.again import out_next
+from holdfast.cli.approvals import approval_json, decisions_at, list_approvals, out_card
+from holdfast.cli.ask import ask, stdin_bytes
+from holdfast.cli.card import card
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
-from holdfast.cli.say import out, out_json
+from holdfast.cli.say import named, out, out_json, talk
+from holdfast.cli.view import view
 from holdfast.core.approvals import Approval
 from holdfast.engine.decisions import Decisions, Given, Person, Wanted
+from holdfast.engine.outputs import Outputs
+from holdfast.engine.probe import read_state
 from holdfast.errors import UsageError
 from holdfast.formats.shapes import seconds_of
-from holdfast.model.digest import Json
+from holdfast.model.artifact import Form
+from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Scope
+from holdfast.model.plan import Step
 from holdfast.ports import Store
+
+STILL_WAITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where somebody decides: the store, the approvals of the line, and who it is."""
+
+    where: Place
+    store: Store
+    decisions: Decisions
+    person: Person
+
+
+@contextmanager
+def desk(where: Place) -> Iterator[Desk]:
+    """Open the store for somebody who decides; UsageError inside a step."""
+    if not where.exists():
+        raise UsageError("there is no run yet", hint="holdfast run")
+    store = where.open()
+    try:
+        person = wire.person(store, where.location, terminal=view().asks)
+        yield Desk(where, store, decisions_at(where, store), person)
+    finally:
+        store.close()
 
 
 @click.command(
-    epilog="\b\nExample:\n  holdfast approve deploy\n  holdfast approve a-1f3c --scope run --until 2h --yes"
+    epilog="\b\nExample:\n  holdfast approve deploy\n"
+    "  holdfast approve a-1f3c --scope run --until 2h --yes\n  holdfast approve --list"
 )
 @click.argument("which", nargs=-1, metavar="[STEP|ID]...")
 @click.option(
-    "--scope", type=click.Choice(["once", "run", "content"]), help="How far the yes goes."
+    "--scope",
+    type=click.Choice(["once", "run", "content"]),
+    help="How far the yes goes: one attempt, this run, or always for the same content.",
 )
 @click.option("--until", metavar="TIME", help="How long it stands, like 90s, 2h, 7d.")
 @click.option("--because", default="", metavar="TEXT", help="Why; kept with the decision.")
-@click.option("--yes", is_flag=True, help="Do not ask again.")
-@click.option("--all", "every", is_flag=True, help="Everything that waits.")
+@click.option("--yes", is_flag=True, help="Do not ask again; recorded if there is no terminal.")
+@click.option("--all", "every", is_flag=True, help="Everything that waits for a yes.")
+@click.option("--list", "listed", is_flag=True, help="Only show what waits, as 'approvals' does.")
 @file_option
 @place_options
 @json_option
@@ -48,12 +85,22 @@ def approve(
     *,
     yes: bool,
     every: bool,
+    listed: bool,
     as_json: bool,
 ) -> int:
     """Say yes to what a step waits for. What it covers is shown first; the default answer is no."""
     where = place(plan, store, plan_id)
+    if listed:
+        return list_approvals(where, every=False, as_json=as_json)
     given = Given(scope, _moment(until), because)
-    return _each(where, which, every, given, yes=yes, as_json=as_json)
+    with desk(where) as at:
+        made = []
+        for wanted in _chosen(at, which, every=every, verb="approve"):
+            at.person.names_for(wanted.approval.request.names)
+            if yes or _agrees(at, wanted):
+                made.append(at.decisions.decide(wanted, at.person, given, yes=True))
+        _told(at, made, as_json=as_json)
+    return 0 if made else STILL_WAITS
 
 
 def _moment(until: str | None) -> int:
@@ -66,30 +113,15 @@ def _moment(until: str | None) -> int:
     return wire.now_ms() + int(seconds * 1000)
 
 
-def _each(
-    where: Place,
-    which: Sequence[str],
-    every: bool,
-    given: Given,
-    *,
-    yes: bool,
-    as_json: bool,
-    answer: bool = True,
-) -> int:
-    _refuse_steps()
-    person = _person()
-    with_store = where.open()
-    try:
-        decisions = _decisions(where, with_store)
-        made = []
-        for wanted in _chosen(decisions, which, every):
-            if answer and not yes:
-                _ask(decisions, wanted, person)
-            made.append(decisions.decide(wanted.approval, person, given, yes=answer))
-        _told(decisions, made, as_json=as_json)
-    finally:
-        with_store.close()
-    return 0
+def _agrees(at: Desk, wanted: Wanted) -> bool:
+    """Show what a yes would cover, and ask; the default is no."""
+    out_card(card(at.decisions, at.store, wanted, at.where.root))
+    if not view().asks:
+        raise UsageError("this needs a yes, and nobody is there to ask", hint="say --yes")
+    if ask(f"approve '{wanted.step}'?", default=False):
+        return True
+    talk(f"'{wanted.step}' still waits; to say no for good: holdfast reject {named(wanted.step)}")
+    return False
 
 
 @click.command(epilog="\b\nExample:\n  holdfast reject deploy --because 'the release is frozen'")
@@ -108,13 +140,20 @@ def reject(
     as_json: bool,
 ) -> int:
     """Say no to what a step waits for, and why."""
-    where = place(plan, store, plan_id)
-    given = Given(because=because)
-    return _each(where, which, False, given, yes=True, as_json=as_json, answer=False)
+    if not because.strip():
+        raise UsageError("a rejection needs a reason", hint="--because 'the release is frozen'")
+    with desk(place(plan, store, plan_id)) as at:
+        chosen = _chosen(at, which, every=False, verb="reject")
+        for wanted in chosen:
+            at.person.names_for(wanted.approval.request.names)
+        given = Given(because=because)
+        made = [at.decisions.decide(wanted, at.person, given, yes=False) for wanted in chosen]
+        _told(at, made, as_json=as_json)
+    return 0
 
 
 @click.command(epilog="\b\nExample:\n  holdfast revoke a-1f3c --because 'approved by mistake'")
-@click.argument("approval")
+@click.argument("approval", metavar="ID")
 @click.option("--because", default="", metavar="TEXT", help="Why; kept with the decision.")
 @file_option
 @place_options
@@ -128,169 +167,172 @@ def revoke(
     *,
     as_json: bool,
 ) -> int:
-    """Take an approval back: nothing starts under it any more."""
-    _refuse_steps()
-    where = place(plan, store, plan_id)
-    with_store = where.open()
-    try:
-        decisions = _decisions(where, with_store)
-        found = [a for a in decisions.book if a.id.startswith(approval)]
-        if len(found) != 1:
+    """Take an approval back: nothing starts under it any more. What has begun goes on."""
+    with desk(place(plan, store, plan_id)) as at:
+        found = [a for a in at.decisions.book if a.id.startswith(approval)]
+        if not found:
             raise UsageError(f"there is no approval '{approval}'", hint="holdfast approvals --all")
-        _told(decisions, [decisions.revoke(found[0], _person(), because)], as_json=as_json)
-    finally:
-        with_store.close()
+        if len(found) > 1:
+            names = ", ".join(a.id for a in found[:3])
+            raise UsageError(f"'{approval}' fits {len(found)} approvals: {names} …")
+        _told(at, [at.decisions.revoke(found[0], at.person, because)], as_json=as_json)
     return 0
 
 
-@click.command(epilog="\b\nExample:\n  holdfast approvals\n  holdfast approvals --all --json")
-@click.option("--all", "every", is_flag=True, help="Also what is decided.")
+@click.command(
+    epilog="\b\nExample:\n  holdfast answer review notes.md\n  echo yes | holdfast answer check -\n"
+    "  holdfast answer logo            # take what lies at its output paths"
+)
+@click.argument("step")
+@click.argument("file", required=False)
+@click.option("--because", default="", metavar="TEXT", help="A note; kept with the answer.")
 @file_option
 @place_options
 @json_option
-def approvals(
-    plan: str | None, store: str | None, plan_id: str | None, *, every: bool, as_json: bool
+def answer(
+    step: str,
+    file: str | None,
+    because: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    as_json: bool,
 ) -> int:
-    """Show what waits for a person, with everything that an approval would cover."""
-    where = place(plan, store, plan_id)
-    if not where.exists():
-        raise UsageError("there is no run yet", hint="holdfast run")
-    with_store = where.open(readonly=True)
-    try:
-        decisions = _decisions(where, with_store)
-        wanted = decisions.wanted()
-        if as_json:
-            shown = [item.approval for item in wanted]
-            if every:
-                shown = list(decisions.book)
-            items: list[Json] = [approval_json(decisions, found) for found in shown]
-            out_json({"schema": "holdfast.approvals/1", "approvals": items})
-            return 0
-        for item in wanted:
-            for line in card(decisions, item):
-                out(line)
-        if every:
-            for found in decisions.book:
-                out(f"{found.id}  {found.stand(wire.now_ms()):<9} {found.request.step}")
+    """Give the content of a step that only a person can do. Its guards look at it next.
+
+    FILE is the content, '-' reads stdin; without FILE what lies at the step's output paths counts.
+    """
+    with desk(place(plan, store, plan_id)) as at:
+        wanted = [w for w in _fitting(at, step) if w.approval.request.gate == "answer"]
         if not wanted:
-            out("nothing waits for a person")
-        else:
-            first = wanted[0].approval.id
-            out_next(f"holdfast approve {first}    holdfast reject {first} --because '…'")
-    finally:
-        with_store.close()
+            raise UsageError(f"'{step}' does not wait for content", hint="holdfast approvals")
+        state = read_state(at.store, wanted[0].run)
+        assert state is not None  # it was read to find the question
+        at.person.names_for(wanted[0].approval.request.names)
+        digest, form = content_of(at.store, at.where.root, state.plan.steps[wanted[0].step], file)
+        given = Given(because=because, content=digest, form=form)
+        made = [at.decisions.decide(wanted[0], at.person, given, yes=True)]
+        _told(at, made, as_json=as_json)
     return 0
 
 
-def card(decisions: Decisions, wanted: Wanted) -> list[str]:
-    """What would happen, what it covers and what it blocks, for a person who decides."""
-    found, document = wanted.approval, decisions.document(wanted.approval)
-    request = found.request
-    names = f" from {' or '.join(request.names)}" if request.names else ""
-    lines = [f"{found.id}  {request.step} waits for an approval{names}  ({wanted.run[:8]})"]
-    run, shell = document.get("run"), document.get("shell")
-    if isinstance(run, list) and run:
-        lines.append(f"  runs      {shlex.join(str(word) for word in run)}")
-    elif shell:
-        lines.append(f"  runs      sh: {ascii(shell)[1:-1]}")
-    for key in ("effects", "env", "secrets", "workspace", "artifact", "produces"):
-        value = document.get(key)
-        if value and value != "none":
-            text = ", ".join(str(v) for v in value) if isinstance(value, list) else str(value)
-            lines.append(f"  {key:<9} {text}")
-    files = document.get("files")
-    if isinstance(files, Mapping) and files:
-        lines.append(f"  files     {', '.join(sorted(files)[:5])}")
-    if wanted.blocks:
-        lines.append(f"  blocks    {', '.join(wanted.blocks[:5])}")
-    lines.append(f"  digest    {request.subject}")
-    return lines
+def content_of(store: Store, root: str, step: Step, file: str | None) -> tuple[Digest, Form]:
+    """Store what a person gives for a step: a file, stdin, or what lies at its output paths."""
+    if file is None:
+        return _lying_there(store, root, step)
+    if len(step.produces) > 1:
+        raise UsageError(
+            f"'{step.id}' makes several files; FILE can only be one",
+            hint=f"put them in place, then holdfast answer {named(step.id)}",
+        )
+    if file == "-":
+        return store.put(stdin_bytes()), "bytes"
+    try:
+        with open(file, "rb") as opened:
+            content = opened.read()
+            program = bool(os.fstat(opened.fileno()).st_mode & 0o100)
+    except OSError as error:
+        raise UsageError(f"cannot read '{file}': {error.strerror}") from error
+    return store.put(content), "program" if program and step.produces else "bytes"
 
 
-def approval_json(decisions: Decisions, found: Approval) -> dict[str, Json]:
-    """An approval for programs."""
-    request, decision = found.request, found.decision
-    return {
-        "approval": found.id,
-        "gate": request.gate,
-        "step": request.step,
-        "run": request.run,
-        "from": list(request.names),
-        "subject": request.subject,
-        "state": found.stand(wire.now_ms()),
-        "at": found.at,
-        "covers": dict(decisions.document(found)),
-        "decision": None
-        if decision is None
-        else {
-            "yes": decision.yes,
-            "by": decision.by,
-            "names": list(decision.names),
-            "scope": decision.scope,
-            "until": decision.until or None,
-            "terminal": decision.terminal,
-            "at": found.decided_at,
-        },
-    }
+def _lying_there(store: Store, root: str, step: Step) -> tuple[Digest, Form]:
+    if not step.produces:
+        raise UsageError(
+            f"'{step.id}' writes no files; name a FILE with its content", hint="'-' reads stdin"
+        )
+    kept = Outputs(root, "", store).keep(step)
+    there = [entry.path for entry in kept.entries]
+    missing = [p for p in step.produces if not any(e == p or e.startswith(f"{p}/") for e in there)]
+    if missing:
+        raise UsageError(
+            f"nothing lies at {', '.join(missing)}",
+            hint=f"put it there, or name a file: holdfast answer {named(step.id)} FILE",
+        )
+    for _, content in kept.blobs:
+        store.put(content)
+    if there == list(step.produces[:1]):
+        entry = kept.entries[0]
+        return entry.digest, "program" if entry.executable else "bytes"
+    return kept.digest, "tree"
 
 
-def _decisions(where: Place, store: Store) -> Decisions:
-    line = where.line()
-    rows = store.runs(line)
-    if not rows:
-        raise UsageError("there is no run yet", hint="holdfast run")
-    return Decisions(store, rows[-1].project, rows[-1].line, wire.now_ms)
+# --- which ----------------------------------------------------------------------------------------
 
 
-def _chosen(decisions: Decisions, which: Sequence[str], every: bool) -> list[Wanted]:
-    wanted = decisions.wanted()
+def _chosen(at: Desk, which: Sequence[str], *, every: bool, verb: str) -> list[Wanted]:
+    """The questions that are meant; each once, although several runs may wait for it."""
+    if every and which:
+        raise UsageError("--all and names contradict each other")
+    open_ones = at.decisions.wanted()
     if every:
-        return wanted
-    if not which:
-        if len(wanted) == 1:
-            return wanted
-        hint = "holdfast approvals"
-        raise UsageError("say which: several wait" if wanted else "nothing waits", hint=hint)
-    found: list[Wanted] = []
-    for name in which:
-        fits = [w for w in wanted if w.step == name or w.approval.id.startswith(name)]
-        if not fits:
-            known = [a for a in decisions.book if a.id.startswith(name)]
-            if known:
-                stand = known[0].stand(wire.now_ms())
-                raise UsageError(f"'{known[0].id}' is {stand}", hint="holdfast approvals")
-            raise UsageError(f"nothing called '{name}' waits", hint="holdfast approvals")
-        found += fits
-    return found
+        found = [w for w in open_ones if w.approval.request.gate != "answer"]
+        left = [w.step for w in open_ones if w.approval.request.gate == "answer"]
+        if left:
+            talk(f"left as they are, because they wait for content: {', '.join(left)}")
+    elif not which:
+        found = open_ones
+        if len(found) > 1:
+            names = ", ".join(w.step for w in found[:5])
+            raise UsageError(
+                f"{len(found)} questions are open: {names}", hint="say which, or --all"
+            )
+    else:
+        found = [wanted for name in which for wanted in _fitting(at, name)]
+    if not found:
+        raise UsageError("nothing waits for a person", hint="holdfast status")
+    if verb == "approve":
+        _refuse_answers(found)
+    return list({wanted.approval.id: wanted for wanted in found}.values())
 
 
-def _ask(decisions: Decisions, wanted: Wanted, person: Person) -> None:
-    for line in card(decisions, wanted):
-        out(line)
-    if not person.terminal:
-        raise UsageError("there is no terminal to ask at", hint="--yes")
-    if not click.confirm("approve this?", default=False):
-        raise UsageError("not approved; nothing was changed")
+def _refuse_answers(found: Sequence[Wanted]) -> None:
+    for wanted in found:
+        if wanted.approval.request.gate == "answer":
+            raise UsageError(
+                f"'{wanted.step}' waits for its content, not for a yes",
+                hint=f"holdfast answer {named(wanted.step)} FILE",
+            )
 
 
-def _told(decisions: Decisions, made: Sequence[Approval], *, as_json: bool) -> None:
+def _fitting(at: Desk, name: str) -> list[Wanted]:
+    """The open questions of a step, or the one with this id."""
+    wanted = at.decisions.wanted()
+    fits = [w for w in wanted if name in {w.step, w.approval.id}]
+    fits = fits or [w for w in wanted if name.startswith("a-") and w.approval.id.startswith(name)]
+    if len({w.approval.id for w in fits}) > 1 and not any(w.step == name for w in fits):
+        raise UsageError(f"'{name}' fits {len(fits)} approvals", hint="holdfast approvals")
+    if fits:
+        return fits
+    known = [a for a in at.decisions.book if name.startswith("a-") and a.id.startswith(name)]
+    if known:
+        stand = known[0].stand(wire.now_ms())
+        words = "waited for by no step any more" if stand == "open" else f"{stand} already"
+        raise UsageError(f"'{known[0].id}' is {words}", hint="holdfast approvals --all")
+    raise UsageError(f"nothing called '{name}' waits for a person", hint="holdfast approvals")
+
+
+# --- what came of it ------------------------------------------------------------------------------
+
+
+def _told(at: Desk, made: Sequence[Approval], *, as_json: bool) -> None:
     if as_json:
-        items: list[Json] = [approval_json(decisions, found) for found in made]
+        items: list[Json] = [approval_json(at.decisions, found) for found in made]
         out_json({"schema": "holdfast.approvals/1", "approvals": items})
         return
     for found in made:
-        out(f"{found.id}: {found.request.step} {found.stand(wire.now_ms())}")
-    out_next("holdfast resume")
+        stand = found.stand(wire.now_ms())
+        word = "answered" if found.request.gate == "answer" and stand == "approved" else stand
+        out(f"{found.request.step}: {word} ({found.id})")
+    if not made:
+        return
+    if any(wire.drives(at.store, held[0], held[1], made[0].request.run) for held in _lines(at)):
+        out("the engine that waits goes on by itself")
+    else:
+        out_next("holdfast resume")
+    sys.stdout.flush()
 
 
-def _person() -> Person:
-    from holdfast.config.settings import read_people
-
-    terminal = sys.stdin.isatty() and sys.stderr.isatty()
-    return Person(getpass.getuser(), terminal, read_people())
-
-
-def _refuse_steps() -> None:
-    """A step may not approve anything, nor may what it started."""
-    if "HOLDFAST_STEP" in os.environ:
-        raise UsageError("a step cannot decide about approvals; a person must")
+def _lines(at: Desk) -> list[tuple[str, str]]:
+    return [(project, line) for project, line, _ in at.store.held()]

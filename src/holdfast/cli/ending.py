@@ -8,12 +8,14 @@ from contextlib import suppress
 from holdfast import wire
 from holdfast.cli.again import again, folded
 from holdfast.cli.failure import failure_lines, failure_next
+from holdfast.cli.gates import commands, waiting_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json
+from holdfast.engine.decisions import asked_in
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line
@@ -38,7 +40,7 @@ def conclude(
     """Print what a run came to; its exit code."""
     now = wire.now_ms()
     if as_json:
-        out_json(run_json(state, file=file, now=now))
+        out_json(run_json(state, file=file, now=now, asked=asked_in(store, state)))
     else:
         usual = usual_times(store, state) if state.counts["reused"] else {}
         saved = sum(usual.get(s, 0) for s, step in state.steps.items() if step.phase == "reused")
@@ -155,9 +157,8 @@ def _waiting(state: State) -> list[str]:
     waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
     lines = []
     for step_id in waiting[:MOST_STEPS]:
-        reason = state.steps[step_id].reason
-        why = f": {sentence(reason)}" if reason is not None else ""
-        lines.append(f"{SIGNS['waiting']} {step_id}{why}")
+        why = waiting_words(state.plan.steps[step_id], state.steps[step_id])
+        lines.append(f"{SIGNS['waiting']} {step_id}: {why}")
     if len(waiting) > MOST_STEPS:
         lines.append(f"{SIGNS['waiting']} {len(waiting) - MOST_STEPS} more wait")
     return lines
@@ -167,11 +168,15 @@ def next_commands(state: State, *, driven: bool = True) -> str:
     """The commands that fit where a run stands."""
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
-    if state.status == "failed" and (commands := failure_next(state)):
-        return "    ".join(commands)
+    if state.status == "failed" and (mends := failure_next(state)):
+        return "    ".join(mends)
     if state.status == "waiting":
         first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
-        return f"holdfast why {named(first)} --run @    holdfast retry {named(first)}"
+        reason = state.steps[first].reason
+        offers = commands(state.plan.steps[first], reason)
+        if reason is not None and reason.code == "effect_unconfirmed":
+            offers = [f"holdfast why {named(first)} --run @", f"holdfast retry {named(first)}"]
+        return "    ".join(offers)
     if state.status == "blocked" and (cut := _cut_off(state)):
         return f"holdfast run -s +{named(cut[0])}    holdfast run"
     if state.status in {"paused", "limit", "blocked", "failed", "escalated"}:

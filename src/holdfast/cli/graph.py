@@ -17,7 +17,7 @@ from holdfast.core.views import shown_phase
 from holdfast.core.waves import Graph, graph_of
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.digest import Json
-from holdfast.model.plan import Plan, StepId, plan_digest
+from holdfast.model.plan import Need, Plan, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 
 FORMATS = ("text", "mermaid", "dot", "svg", "json")
@@ -137,14 +137,25 @@ def graph_json(
                 "state": seen.states.get(step_id),
                 "added": seen.added.get(step_id),
                 "description": plan.steps[step_id].description,
-                "needs": [
-                    {"step": need.step, "type": need.type} for need in plan.steps[step_id].needs
-                ],
+                "needs": [_need_json(need) for need in plan.steps[step_id].needs],
             }
             for step_id in steps
         },
         "left_out": len(plan.steps) - len(steps),
     }
+
+
+def _need_json(need: Need) -> dict[str, Json]:
+    """An edge; `key` and `from` only where there is one."""
+    more: dict[str, Json] = {"key": need.key} if need.key else {}
+    more |= {"from": need.approver} if need.approver else {}
+    return {"step": need.step, "type": need.type, **more}
+
+
+def _need_words(need: Need) -> str:
+    if need.type == "approval":
+        return f"{need.step} (approval{f' from {need.approver}' if need.approver else ''})"
+    return f"{need.step}.{need.key}" if need.key else need.step
 
 
 def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen) -> None:
@@ -165,7 +176,7 @@ def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen)
             out(f"wave {wave + 1}")
         state = seen.states.get(step_id, "")
         sign = SIGNS.get(state, " ") if seen.run else ""
-        needs = ", ".join(need.step for need in plan.steps[step_id].needs)
+        needs = ", ".join(_need_words(need) for need in plan.steps[step_id].needs)
         tail = f"needs {needs}" if needs else ""
         if words_of := seen.added.get(step_id):
             tail = f"{tail} ({words_of})".lstrip()

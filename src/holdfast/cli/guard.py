@@ -74,7 +74,7 @@ def guard(
     guards = guards_of(found)
     steps = [only(found, item) for item in guards]
     outcomes = judge(where, loaded.plan, steps, judged.candidate, on_disk=judged.on_disk)
-    passed = all(outcome.ended == "accepted" for outcome in outcomes)
+    passed = all(outcome.ended in {"accepted", "asked"} for outcome in outcomes)
     if as_json:
         out_json(_as_json(found, judged, guards, outcomes, passed=passed))
     else:
@@ -146,8 +146,8 @@ def _lies_there(where: Place, store: Store, step: Step, candidate: Candidate) ->
     ]
 
 
-_WORDS = {"accepted": "accept", "rejected": "reject", "fatal": "fatal"}
-_SIGNS = {"accept": "✓", "reject": "✗", "fatal": "✗", "broken": "!"}
+_WORDS = {"accepted": "accept", "asked": "ask", "rejected": "reject", "fatal": "fatal"}
+_SIGNS = {"accept": "✓", "ask": "⏸", "reject": "✗", "fatal": "✗", "broken": "!"}
 
 
 def _word(outcome: Outcome) -> str:
@@ -199,6 +199,7 @@ def _print(
     for item, outcome in zip(guards, outcomes, strict=True):
         word = _word(outcome)
         said = {"accept": "accepts", "reject": "rejects", "fatal": "refuses it for good"}
+        said["ask"] = "asks a person"
         out(f"{_SIGNS[word]} {_name(item)} {said.get(word, 'broke: no verdict')}")
         lines = outcome.feedback.strip().splitlines() if word != "accept" else []
         for line in lines[-MOST_LINES:]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
+from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.say import short, shown
 from holdfast.cli.view import View, view
@@ -19,7 +20,7 @@ from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.model.event import Reason
-from holdfast.model.plan import StepId, plan_digest
+from holdfast.model.plan import Step, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms
 
@@ -184,7 +185,7 @@ def _removed(ahead: Ahead) -> list[Row]:
 
 def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
     """Why, and what happens to the files of the step."""
-    words = _cause(outlook)
+    words = _cause(outlook, ahead.plan.steps[step_id])
     if counted := ahead.counted.get(step_id):
         words = words.replace(sentence(outlook.reason), counted)
     if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
@@ -197,17 +198,18 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
         words += f"; what lies at {_paths(outlook.put_back)} is stored, then first put back"
     if outlook.written:
         words += f"; writes {_paths(outlook.written)} from the store"
-    if (
-        outlook.decision in {"run", "maybe"}
-        and ahead.foreseen.plan.steps[step_id].effects == "external"
-    ):
+    step = ahead.foreseen.plan.steps[step_id]
+    if outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
+        words += " · then a person decides"
+    waits = outlook.decision == "wait" and outlook.reason.code == "awaiting_approval"
+    if (outlook.decision in {"run", "maybe"} or waits) and step.effects == "external":
         words += " · external effect"
     if origin := ahead.foreseen.added.get(step_id):
         words += f" · added by {origin}"
     return words
 
 
-def _cause(outlook: Outlook) -> str:
+def _cause(outlook: Outlook, step: Step) -> str:
     match outlook.decision:
         case "run":
             return _running(outlook)
@@ -216,7 +218,7 @@ def _cause(outlook: Outlook) -> str:
                 return "its guards changed: the kept artifact is guarded again"
             return f"only if {' or '.join(outlook.reason.because)} changes"
         case "wait":
-            return _waiting(outlook)
+            return _waiting(outlook, step)
         case "reuse":
             return _standing(outlook)
 
@@ -232,8 +234,10 @@ def _running(outlook: Outlook) -> str:
     return f"{failed}; since then {sentence(outlook.also or outlook.reason)}"
 
 
-def _waiting(outlook: Outlook) -> str:
+def _waiting(outlook: Outlook, step: Step) -> str:
     reason = outlook.reason
+    if reason.code in ASKED and not reason.because:
+        return gate_words(step)
     if reason.code == "awaiting_person" and reason.because:
         return f"after {' and '.join(reason.because)}, which waits for a person"
     if reason.code == "not_selected":

@@ -37,8 +37,15 @@ class Place:
     plan_id: str | None
     params: Mapping[str, Json] = field(default_factory=dict)
 
-    def load(self, before: Mapping[str, Json] | None = None) -> Loaded:
-        """Read the plan; an error if this place has none. Params not given stand as they were `before`."""
+    def load(
+        self,
+        before: Mapping[str, Json] | None = None,
+        held: Callable[[str], bool] | None = None,
+    ) -> Loaded:
+        """Read the plan; an error if this place has none. Params not given stand as they were `before`.
+
+        With `held`, names of approvers that nobody holds are warned of.
+        """
         if self.file is None:
             raise UsageError(
                 f"there is no {' or '.join(PLAN_NAMES)} here",
@@ -48,7 +55,9 @@ class Place:
 
         params = {**(before or {}), **self.params}
         find, check = wire.project_files, wire.guard_flaw
-        return load_plan(self.file, name=self.plan_id, params=params, find=find, check=check)
+        return load_plan(
+            self.file, name=self.plan_id, params=params, find=find, check=check, held=held
+        )
 
     def line(self) -> str | None:
         """The line that is meant: by --plan-id, else by the plan file if there is one.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from holdfast.cli.again import again
+from holdfast.cli.gates import ASKED, commands, held_words
 from holdfast.cli.say import SIGNS, named, seconds
 from holdfast.core.fold import INTERRUPTED
 from holdfast.core.reasons import sentence
@@ -15,6 +16,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     AttemptStarted,
     GapClosed,
@@ -24,6 +26,7 @@ from holdfast.model.event import (
     Recorded,
     StepFailed,
     StepHeld,
+    StepsReleased,
     StepsReset,
     StepsReused,
     StepsSkipped,
@@ -80,7 +83,12 @@ class Teller:
                     *choices(event.reason),
                 ]
             case StepHeld():
-                return [f"{SIGNS['waiting']} {event.step}: {sentence(event.reason)}"]
+                return [f"{SIGNS['waiting']} {event.step}: {self._held(event)}"]
+            case AttemptParked():
+                return [self._parked(event)]
+            case StepsReleased():
+                word = sentence(Reason(event.code))
+                return [f"{SIGNS['pending']} {step}: {word}" for step in event.steps]
             case StepsReused():
                 return self._reused(event)
             case StepsSkipped():
@@ -104,8 +112,22 @@ class Teller:
             case _:
                 return []
 
+    def _held(self, event: StepHeld) -> str:
+        """What it waits for, and the command for whoever decides elsewhere."""
+        step = self._state.plan.steps.get(event.step) if self._state else None
+        if step is None or event.reason.code not in ASKED:
+            return sentence(event.reason)
+        return again(f"{held_words(step, event.reason)}; {commands(step, event.reason)[0]}")
+
+    def _parked(self, event: AttemptParked) -> str:
+        took = seconds(event.duration_ms)
+        command = again(f"holdfast approve {named(event.step)}")
+        return f"{SIGNS['waiting']} {event.step}: made in {took}, needs an approval; {command}"
+
     def _begins(self, event: AttemptStarted) -> str:
         self._started[event.step] = event
+        if event.reguard is not None and event.approvals:
+            return f"{SIGNS['running']} {event.step}: guarding what a person gave"
         if event.reguard is not None:
             whose = "a person's version" if event.source == "human" else "the kept artifact"
             return f"{SIGNS['running']} {event.step}: {sentence(event.reason)}; guarding {whose}"
@@ -129,6 +151,8 @@ class Teller:
         notes = [seconds(event.duration_ms)]
         if event.attempt > 1:
             notes.append(f"on attempt {event.attempt}")
+        if began is not None and began.reguard is not None and began.approvals:
+            return f"{SIGNS['done']} {event.step}: a person gave it"
         if began is not None and began.reguard is not None:
             kept = "a person's version stands" if event.source == "human" else "kept"
             return f"{SIGNS['reused']} {event.step}: {kept}, its guards accept it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.cli.ending import last_sign
+from holdfast.cli.gates import waiting_words
 from holdfast.cli.progress import MOST_NAMES
 from holdfast.cli.say import SIGNS, seconds, short
 from holdfast.core.fold import INTERRUPTED
@@ -39,9 +40,8 @@ def resume_lines(state: State) -> list[str]:
     if counts["failed"] > MOST_NAMES:
         lines.append(f"  {counts['failed'] - MOST_NAMES} more failed and are tried again")
     for step_id in _steps(state, "waiting")[:MOST_NAMES]:
-        reason = state.steps[step_id].reason
-        why = f": {sentence(reason)}" if reason is not None else ""
-        lines.append(f"{SIGNS['waiting']} {step_id}: still waits{why}")
+        why = waiting_words(state.plan.steps[step_id], state.steps[step_id])
+        lines.append(f"{SIGNS['waiting']} {step_id}: waited: {why}")
     lines += _still_to_do(state)
     return [one_line(line) for line in lines]
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import click
 
 from holdfast import wire
 from holdfast.cli.again import again
 from holdfast.cli.ask import consent_to
+from holdfast.cli.asking import How, ask_people, how_to, policy_of
 from holdfast.cli.detach import detach as detached
+from holdfast.cli.drive import Drive, once
 from holdfast.cli.earlier import leave_earlier
 from holdfast.cli.ending import conclude
-from holdfast.cli.follow import Follower, following
+from holdfast.cli.gates import needs_consent
 from holdfast.cli.grown import forced_steps
 from holdfast.cli.notify import notify
 from holdfast.cli.place import (
@@ -26,7 +29,6 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
-from holdfast.cli.reminders import Reminders
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
 from holdfast.cli.say import out, out_json, short, talk
@@ -34,9 +36,9 @@ from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
-from holdfast.core.fold import apply, fold
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json
+from holdfast.engine.decisions import asked_in
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
@@ -59,6 +61,8 @@ class Manner:
     parallel: int
     yes: bool
     secrets: tuple[str, ...]
+    how: How
+    waits: bool
 
 
 def run_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -74,6 +78,15 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
             help="Steps at once (default: processors).",
         ),
         click.option("--yes", is_flag=True, help="Do not ask before steps with external effects."),
+        click.option(
+            "--approve",
+            type=click.Choice(["ask", "wait", "policy"]),
+            help="How approvals are decided: ask here (default on a terminal), end and wait (default "
+            "elsewhere), or by the rules of your own configuration.",
+        ),
+        click.option(
+            "--wait", is_flag=True, help="Stay until what it waits for was decided elsewhere."
+        ),
         click.option(
             "--secret",
             "secrets",
@@ -333,52 +346,27 @@ def drive(
     settings = read_settings(where.root)
     store = where.open(create=True)
     try:
-        with following(store, quiet=manner.quiet) as tell:
-            reminders = Reminders(tell.say)
-            wishes = wire.Wishes(
-                parallel=manner.parallel or settings.parallel or 0,
-                beat_seconds=float(str(given["beat"])),
-                poll_seconds=float(str(given["poll"])),
-                lease_seconds=float(str(given["lease"])),
-                on_events=tell.events,
-                on_output=tell.output,
-                say=tell.say,
-                remind=reminders,
-                secrets=manner.secrets,
-            )
-            world = wire.world_for(plan, where.root, where.location, store, wishes)
-            repeated = None if repeat is None else repeat(world)
-            if repeated is None:
-                state = wire.drive(lambda: _begun(begin(world), tell), signals=True, world=world)
-            else:
-                state = _told(repeated, tell)
-        reminders.again()
+        wishes = wire.Wishes(
+            parallel=manner.parallel or settings.parallel or 0,
+            beat_seconds=float(str(given["beat"])),
+            poll_seconds=float(str(given["poll"])),
+            lease_seconds=float(str(given["lease"])),
+            stays=manner.waits,
+            policy=policy_of(store, where.location) if manner.how == "policy" else None,
+            secrets=manner.secrets,
+        )
+        driven = Drive(where, plan, store, wishes, quiet=manner.quiet)
+        state = once(driven, begin, repeat)
+        while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):
+            run = state.run
+            state = once(driven, lambda world: resume_run(world, run, only=()))  # noqa: B023
         code = conclude(store, state, where.file, as_json=manner.as_json)
+        asked = asked_in(store, state)
     finally:
         store.close()
     if settings.notify:
-        notify(settings.notify, run_json(state, file=where.file, now=wire.now_ms()))
+        notify(settings.notify, run_json(state, file=where.file, now=wire.now_ms(), asked=asked))
     return code
-
-
-def _told(repeated: Repeated, tell: Follower) -> State:
-    """Tell of a run that was over as soon as it began."""
-    first, *rest = repeated.events
-    state = fold(repeated.plan, [first])
-    tell.began(state)
-    tell.events([first])
-    for recorded in rest:
-        apply(state, recorded)
-    tell.events(rest)
-    return state
-
-
-def _begun(begun: tuple[Hold, Engine], tell: Follower) -> tuple[Hold, Engine]:
-    state = begun[1].state
-    tell.began(state)
-    if state.ended:
-        tell.say(f"{short(state.run)} was begun under this key and is {state.status} already")
-    return begun
 
 
 def _manner(given: dict[str, object]) -> Manner:
@@ -388,6 +376,12 @@ def _manner(given: dict[str, object]) -> Manner:
         quiet=bool(given["quiet"]),
         parallel=int(str(given["jobs"] or 0)),
         yes=bool(given["yes"]),
+        how=how_to(
+            cast("str | None", given["approve"]),
+            waits=bool(given["wait"]),
+            as_json=bool(given["as_json"]),
+        ),
+        waits=bool(given["wait"]),
         secrets=tuple(str(name) for name in secrets) if isinstance(secrets, tuple) else (),
     )
 
@@ -407,8 +401,7 @@ def still_outside(state: State) -> list[str]:
     return [
         step_id
         for step_id in state.graph.order
-        if state.plan.steps[step_id].effects == "external"
-        and state.steps[step_id].phase not in COMPLETE
+        if needs_consent(state.plan.steps[step_id]) and state.steps[step_id].phase not in COMPLETE
     ]
 
 

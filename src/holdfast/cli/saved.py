@@ -12,11 +12,12 @@ from typing import cast
 from holdfast.cli.again import again
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, preview_json
 from holdfast.cli.ask import ask, consent_to
+from holdfast.cli.gates import ASKED, needs_consent
 from holdfast.cli.outlook import compared, print_lines, table
 from holdfast.cli.place import Place
 from holdfast.cli.say import out_json
 from holdfast.cli.view import view
-from holdfast.core.preview import options_from
+from holdfast.core.preview import Outlook, options_from
 from holdfast.errors import StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
@@ -196,17 +197,22 @@ def consent(where: Place, loaded: Loaded, options: Options, *, parallel: int) ->
 
     Without somebody to answer, a run needs --yes or a saved preview.
     """
-    outside = [s for s, step in loaded.plan.steps.items() if step.effects == "external"]
+    outside = [s for s, step in loaded.plan.steps.items() if needs_consent(step)]
     if not outside:
         return
     ahead = gather(where, loaded, options, parallel=parallel)
-    touched = [step for step in outside if ahead.outlooks[step].decision in {"run", "maybe"}]
+    touched = [step for step in outside if _may_run(ahead.outlooks[step])]
     if touched and view().asks:
         print_lines(table(ahead, view()), err=True)
     consent_to([*touched], yes=not touched)
     if not touched:
         return
     _still(where, loaded, options, ahead)
+
+
+def _may_run(outlook: Outlook) -> bool:
+    """Whether a run may come to it, perhaps after a person decided something above it."""
+    return outlook.decision in {"run", "maybe"} or outlook.reason.code in ASKED
 
 
 def _still(where: Place, loaded: Loaded, options: Options, shown: Ahead) -> None:

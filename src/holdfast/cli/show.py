@@ -26,6 +26,7 @@ from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
 from holdfast.core.views import run_json
+from holdfast.engine.decisions import asked_in
 from holdfast.engine.probe import read_state
 from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, Entry, tree_entries
@@ -73,7 +74,7 @@ def status(
 def _print_run(store: Store, state: State, file: str | None, *, every: bool, as_json: bool) -> None:
     now = wire.now_ms()
     if as_json:
-        out_json(run_json(state, file=file, now=now))
+        out_json(run_json(state, file=file, now=now, asked=asked_in(store, state)))
         return
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
@@ -311,7 +312,8 @@ def trace(
                 out(cut(line, width) if width else line, raw=True)
         if view().mode == "jsonl":
             state = load_state(with_store, run)
-            out_json(run_json(state, file=where.file, now=wire.now_ms()))
+            asked = asked_in(with_store, state)
+            out_json(run_json(state, file=where.file, now=wire.now_ms(), asked=asked))
     finally:
         with_store.close()
     return 0

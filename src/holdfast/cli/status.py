@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from holdfast.cli.again import again
 from holdfast.cli.ending import headline, next_commands
 from holdfast.cli.failure import refusal
+from holdfast.cli.gates import waiting_words
 from holdfast.cli.grown import added_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, seconds, short
@@ -52,6 +53,8 @@ def _step(state: State, step_id: StepId, now: int, words: str, *, voice: bool) -
     """One step; `now` is 0 if nobody drives it any more."""
     step = state.steps[step_id]
     notes = [sentence(step.reason)] if step.reason else []
+    if step.phase == "waiting":
+        notes = [waiting_words(state.plan.steps[step_id], step)]
     if words and step.phase != "failed":  # a person's decision
         notes.append(first_line(words))
     if origin := added_words(state, step_id):

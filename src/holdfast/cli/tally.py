@@ -10,6 +10,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     AttemptStarted,
     GapClosed,
@@ -18,6 +19,7 @@ from holdfast.model.event import (
     Recorded,
     StepFailed,
     StepHeld,
+    StepsReleased,
     StepsReset,
     StepsReused,
     StepsSkipped,
@@ -61,16 +63,19 @@ class Tally:
         match event:
             case AttemptStarted():
                 self.running[event.step] = Running(
-                    event.attempt, recorded.at, event.reguard is not None
+                    event.attempt, recorded.at, event.reguard is not None and not event.approvals
                 )
                 self._set(event.step, "running")
             case AttemptAccepted():
                 before = self.running.pop(event.step, None)
+                self.waiting.pop(event.step, None)
                 self._set(event.step, "reused" if before and before.guards_only else "done")
             case AttemptRejected() | AttemptFailed() | AttemptLost():
                 self.running.pop(event.step, None)
+                self.waiting.pop(event.step, None)
                 self._set(event.step, "pending")
             case StepFailed():
+                self.waiting.pop(event.step, None)
                 self._set(event.step, "failed")
             case StepHeld():
                 self.waiting[event.step] = event.reason
@@ -79,7 +84,11 @@ class Tally:
                 phase: Phase = "skipped" if isinstance(event, StepsSkipped) else "reused"
                 for item in event.items:
                     self._set(item.step, phase)
-            case StepsReset():
+            case AttemptParked():
+                self.running.pop(event.step, None)
+                self.waiting[event.step] = Reason("awaiting_approval", event.approvals)
+                self._set(event.step, "waiting")
+            case StepsReset() | StepsReleased():
                 for step in event.steps:
                     self.waiting.pop(step, None)
                     self._set(step, "pending")

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast import wire
+from holdfast.cli.gates import ASKED, commands, waiting_words
 from holdfast.cli.place import Place, find_run, known_step
-from holdfast.cli.say import seconds, short
+from holdfast.cli.say import named, seconds, short
 from holdfast.cli.show import load_state
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
 from holdfast.core.react import limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
+from holdfast.engine.decisions import asked_in
 from holdfast.model.event import Reason
 from holdfast.model.plan import StepId
 from holdfast.ports import Store
@@ -59,8 +61,10 @@ def _told(store: Store, state: State, step_id: StepId) -> Told:
     if here.phase == "pending":
         head, reason = _pending(state, step_id, now, rows, driven=driven)
     elif here.phase == "waiting" and reason is not None:
-        head = f"{step_id} waits in {short(state.run)}: {sentence(reason)}."
+        words = waiting_words(state.plan.steps[step_id], here)
+        head = f"{step_id} waits in {short(state.run)}: {words}."
         rows += _held(reason)
+        rows += _asked(store, state, step_id)
     else:
         words = _state_words(state, step_id, now)
         head = f"{step_id} does not wait in {short(state.run)}: it is {words}."
@@ -127,7 +131,9 @@ def _state_words(state: State, step_id: StepId, now: int) -> str:
     step = state.steps[step_id]
     if step.phase == "running":
         return f"running for {seconds(max(0, now - step.started_at))}"
-    if step.phase in {"failed", "skipped", "waiting"} and step.reason is not None:
+    if step.phase == "waiting":
+        return f"waiting, {waiting_words(state.plan.steps[step_id], step)}"
+    if step.phase in {"failed", "skipped"} and step.reason is not None:
         return f"{step.phase}, {sentence(step.reason)}"
     if step.phase == "pending":
         return "pending" if state.missing[step_id] else "ready to start"
@@ -149,6 +155,15 @@ def _limits(state: State, now: int) -> Rows:
     return rows
 
 
+def _asked(store: Store, state: State, step_id: StepId) -> Rows:
+    """The questions that a step waits for."""
+    rows = Rows()
+    for question in asked_in(store, state).get(step_id, ()):
+        whose = f" from {' or '.join(question.names)}" if question.names else ""
+        rows.append(("asked", f"{question.approval}{whose}, about {question.subject[:12]}"))
+    return rows
+
+
 def _held(reason: Reason) -> Rows:
     if reason.code != "effect_unconfirmed":
         return []
@@ -160,7 +175,11 @@ def _held(reason: Reason) -> Rows:
 
 def _next(state: State, step_id: StepId, *, driven: bool) -> Iterator[str]:
     phase = state.steps[step_id].phase
-    if phase == "waiting":
+    reason = state.steps[step_id].reason
+    if phase == "waiting" and reason is not None and reason.code in ASKED:
+        yield from commands(state.plan.steps[step_id], reason)
+        yield f"holdfast reject {named(step_id)} --because '…'"
+    elif phase == "waiting":
         yield f"holdfast retry {step_id}    (does it again)"
         yield f"holdfast amend {step_id} FILE    (puts its result in place)"
     elif phase == "pending" and not driven:

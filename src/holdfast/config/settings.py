@@ -13,11 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.errors import UsageError, outside_fault
+from holdfast.model.policy import Rule
 
 PROJECT_FILE = "holdfast.toml"
-_PERSONAL = {"run", "notify", "people"}
+_PERSONAL = {"run", "notify", "people", "approvals"}
 _OF_PROJECT = {"run"}
-_LATER = {"providers", "approvals", "tiers", "aliases", "budgets", "templates"}
+_LATER = {"providers", "tiers", "aliases", "budgets", "templates"}
+_RULE = ("line", "step", "gate", "effects", "from")  # what a rule may be about
+_WORDS = {
+    "gate": ("step", "edge", "budget", "guard"),
+    "effects": ("none", "workspace", "external"),
+    "decide": ("approve", "reject"),
+    "scope": ("once", "run", "content"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,41 @@ def read_people(env: Mapping[str, str] = os.environ) -> dict[str, tuple[str, ...
             raise UsageError(f"'people.{name}' in '{place}' must be a user or a list of users")
         people[name] = tuple(listed)
     return people
+
+
+def read_rules(env: Mapping[str, str] = os.environ) -> tuple[Rule, ...]:
+    """The rules by which `--approve policy` decides, in the order of the person's own file."""
+    place = personal_file(env)
+    given = _table(place).get("approvals", [])
+    if not isinstance(given, list):
+        raise UsageError(f"'approvals' in '{place}' must be a list of tables: [[approvals]]")
+    return tuple(_rule(item, number, place) for number, item in enumerate(given, 1))
+
+
+def _rule(item: object, number: int, place: str) -> Rule:
+    what = f"rule {number} of 'approvals' in '{place}'"
+    if not isinstance(item, Mapping):
+        raise UsageError(f"{what} must be a table")
+    known = (*_RULE, "decide", "scope", "because")
+    for key, value in item.items():
+        if key not in known:
+            raise UsageError(f"{what} has the unknown key '{key}'", hint=", ".join(known))
+        if not isinstance(value, str) or not value:
+            raise UsageError(f"'{key}' of {what} must be text")
+        if key in _WORDS and value not in _WORDS[key]:
+            raise UsageError(f"'{key}' of {what} is '{value}'", hint=", ".join(_WORDS[key]))
+    if not any(key in item for key in _RULE):
+        raise UsageError(f"{what} would decide everything", hint=f"name {', '.join(_RULE)}")
+    return Rule(
+        line=item.get("line", ""),
+        step=item.get("step", ""),
+        gate=item.get("gate", ""),
+        effects=item.get("effects", ""),
+        name=item.get("from", ""),
+        yes=item.get("decide", "approve") == "approve",
+        scope=item.get("scope"),
+        because=item.get("because", ""),
+    )
 
 
 def personal_file(env: Mapping[str, str]) -> str:

@@ -4,11 +4,15 @@ An approval is bound to a subject: the digest of everything that decides what wo
 subject is another question, so a change of anything that is covered asks again by itself. One question
 is decided once. A yes stands for what its scope says:
 
-| scope     | stands for                                        |
-|-----------|---------------------------------------------------|
-| `once`    | one attempt                                       |
-| `run`     | every attempt of the run that asked               |
-| `content` | every attempt with the same subject, in any run   |
+| scope     | stands for                                                   |
+|-----------|--------------------------------------------------------------|
+| `once`    | one attempt                                                  |
+| `run`     | every attempt with the same subject in the run that waited   |
+| `content` | every attempt with the same subject, in any run              |
+
+A step that is to be approved always, a budget, an answer and the repetition of an effect are never
+decided for content: a yes of an earlier day may not let something happen today that a person wanted
+to be asked about each time.
 """
 
 from __future__ import annotations
@@ -73,7 +77,7 @@ class Approval:
         if self.decision is None or self.stand(now) not in {"approved", "used"}:
             return False
         if self.decision.scope == "run":
-            return self.request.run == use.run
+            return self.decision.run == use.run
         return self.decision.scope == "content" or not self.uses or self.uses == [use]
 
 
@@ -92,17 +96,10 @@ class Book:
                     found = Approval(request, recorded.at)
                     self.by_id[request.approval] = found
                     self.by_subject.setdefault(request.subject, []).append(found)
-            case ApprovalDecided() as decision:
-                found = self.by_id[decision.approval]
-                if found.decision is None and found.revoked is None:
-                    found.decision, found.decided_at = decision, recorded.at
-            case ApprovalUsed() as used:
-                use = Use(used.run, used.step, used.attempt)
-                if use not in self.by_id[used.approval].uses:
-                    self.by_id[used.approval].uses.append(use)
-            case ApprovalRevoked() as revoked:
-                found = self.by_id[revoked.approval]
-                found.revoked = found.revoked or revoked
+            case ApprovalDecided() | ApprovalUsed() | ApprovalRevoked() as said:
+                known = self.by_id.get(said.approval)
+                if known is not None:
+                    _tell(known, said, recorded.at)
             case _:
                 return False
         return True
@@ -126,6 +123,28 @@ class Book:
         return iter(self.by_id.values())
 
 
+def _tell(found: Approval, said: ApprovalDecided | ApprovalUsed | ApprovalRevoked, at: int) -> None:
+    match said:
+        case ApprovalDecided():
+            if found.decision is None and found.revoked is None:
+                found.decision, found.decided_at = said, at
+        case ApprovalUsed():
+            use = Use(said.run, said.step, said.attempt)
+            if use not in found.uses:
+                found.uses.append(use)
+        case ApprovalRevoked():
+            found.revoked = found.revoked or said
+
+
 def usual_scope(gate: Gate, approve: str) -> Scope:
     """The scope of a yes that names none: a step that asks only on a change means the content."""
-    return "content" if approve == "on_change" or gate in {"guard", "answer"} else "once"
+    return "content" if approve == "on_change" or gate == "guard" else "once"
+
+
+def allowed_scopes(gate: Gate, approve: str) -> tuple[Scope, ...]:
+    """The scopes that a yes may have."""
+    if gate in {"answer", "effect"}:
+        return ("once",)
+    if gate == "budget" or (gate == "step" and approve == "always"):
+        return ("once", "run")
+    return ("once", "run", "content")

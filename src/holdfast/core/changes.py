@@ -174,6 +174,7 @@ _EXT: Mapping[str, str] = {
     "tools": "tools_changed",
     "env": "environment_changed",
     "workspace": "environment_changed",
+    "effects": "contract_changed",
     "contract": "contract_changed",
     "outputs": "contract_changed",
     "produces": "contract_changed",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.core.fold import INTERRUPTED, NOT_SELECTED
 from holdfast.core.state import COMPLETE, State
 from holdfast.model.artifact import tree_bytes
-from holdfast.model.digest import digest_bytes, digest_json
+from holdfast.model.digest import Digest, digest_bytes, digest_json
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -82,9 +82,14 @@ def _limit(step: Step, code: str) -> tuple[str, ...]:
     return (f"{step.timeout:g} s",) if late else ()
 
 
-def fail(state: State, step_id: StepId, reason: Reason) -> list[RunEvent]:
-    """A step failed: everything below it is skipped, each with the step it waited for; the rest goes on."""
-    failed = StepFailed(step_id, reason)
+def fail(
+    state: State, step_id: StepId, reason: Reason, said: Digest | None = None
+) -> list[RunEvent]:
+    """A step failed: everything below it is skipped, each with the step it waited for; the rest goes on.
+
+    `said` are the words of a person who rejected it.
+    """
+    failed = StepFailed(step_id, reason, because=said)
     items: list[Skipped] = []
     reached = {step_id}
     queue = [step_id]

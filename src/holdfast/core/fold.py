@@ -35,6 +35,8 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    ConflictFound,
+    ConflictResolved,
     EffectConfirmed,
     EffectStarted,
     Event,
@@ -85,6 +87,7 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
 INTERRUPTED: Final = "previous_interrupted"
 NOT_SELECTED: Final = "not_selected"
 WAIVED: Final = "skipped_by_person"
+IN_CONFLICT: Final = "conflict_open"
 _WITHOUT_SUCCESS: Final = frozenset({"failed", "skipped", "reused"})
 _SEVERAL: Final = 2  # one step that fails alone in its wave is a failure like any other
 
@@ -262,7 +265,9 @@ def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     step.duration_ms = _spend(step, at, event.duration_ms)
     step.running = step.parked = None
     state.running.pop(event.step, None)
-    if started.reguard is None or state.plan.steps[event.step].uses == "human":
+    if step.phase == "waiting":
+        step.reason = started.reason
+    if started.reguard is None or started.approvals:  # made, or given by a person who was asked
         _set(state, step, "done")
     else:  # nothing was made: an artifact that exists passed the guards
         step.reason = Reason("amended" if event.source == "human" else "reguarded")
@@ -314,6 +319,8 @@ def _effect_confirmed(state: State, event: EffectConfirmed, _: int) -> None:
 def _attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
     step = _move(state, event.step, "attempt_rejected")
     started = _require_attempt(step, event, "attempt_rejected")
+    if step.phase == "waiting":
+        step.reason = started.reason
     _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
     if started.reguard is None:  # a kept artifact under new guards costs no try
@@ -349,6 +356,7 @@ def _attempt_lost(state: State, event: AttemptLost, at: int) -> None:
 def _step_failed(state: State, event: StepFailed, _: int) -> None:
     step = _move(state, event.step, "step_failed")
     step.reason = event.reason
+    step.said = event.because or step.said
     state.ready.discard(event.step)
     _set(state, step, "failed")
     if state.plan.steps[event.step].priority == "critical":
@@ -404,6 +412,7 @@ def _steps_reset(state: State, event: StepsReset, _: int) -> None:
     _require_once(event.steps, "steps_reset")
     for step_id in event.steps:
         _move(state, step_id, "steps_reset")
+    _close_conflicts(state, event.steps)
     for step_id in event.steps:
         step = state.steps[step_id]
         step.rejections = step.losses = step.reopened = 0
@@ -427,7 +436,7 @@ def _steps_released(state: State, event: StepsReleased, _: int) -> None:
             raise BugError(f"'{step_id}' is released while its candidate waits for a decision")
     for step_id in event.steps:
         step = state.steps[step_id]
-        step.reason, step.last = None, Reason(event.code)
+        step.reason = None
         _set(state, step, "pending")
         _now_ready(state, step_id)
 
@@ -437,6 +446,7 @@ def _open_again(state: State, steps: Sequence[StepId], kind: str, reason: Reason
     _require_once(steps, kind)
     for step_id in steps:
         _move(state, step_id, kind)
+    _close_conflicts(state, steps)
     for step_id in steps:
         step = state.steps[step_id]
         if step.phase in COMPLETE:
@@ -492,6 +502,39 @@ def _gap_closed(state: State, event: GapClosed, _: int) -> None:
             _now_ready(state, step_id)
 
 
+def _conflict_found(state: State, event: ConflictFound, _: int) -> None:
+    """Of the steps that take part, those whose candidate is kept wait for it from now on."""
+    if event.conflict in state.conflicts:
+        raise BugError(f"conflict '{event.conflict}' is found while it is open")
+    parts = [state.steps.get(step_id) for step_id in event.steps]
+    if None in parts:
+        raise BugError(f"conflict '{event.conflict}' names a step that is none of this plan")
+    state.conflicts[event.conflict] = event
+    for step in parts:
+        if step is not None and step.parked is not None:
+            known = step.reason.because if step.reason and step.reason.code == IN_CONFLICT else ()
+            step.reason = Reason(IN_CONFLICT, (*known, event.conflict))
+
+
+def _conflict_resolved(state: State, event: ConflictResolved, _: int) -> None:
+    if event.conflict not in state.conflicts:
+        raise BugError(f"conflict '{event.conflict}' is resolved and was not open")
+    for step_id in state.conflicts.pop(event.conflict).steps:
+        step = state.steps[step_id]
+        if step.reason is not None and step.reason.code == IN_CONFLICT:
+            left = tuple(name for name in step.reason.because if name != event.conflict)
+            step.reason = Reason(IN_CONFLICT, left)
+
+
+def _close_conflicts(state: State, steps: Sequence[StepId]) -> None:
+    """What is made again has no position any more."""
+    if state.conflicts:
+        again = set(steps)
+        state.conflicts = {
+            name: found for name, found in state.conflicts.items() if again.isdisjoint(found.steps)
+        }
+
+
 def _outputs_placed(state: State, event: OutputsPlaced, _: int) -> None:
     _move(state, event.step, "outputs_placed")
 
@@ -503,7 +546,8 @@ def _run_rested(state: State, event: RunRested, at: int) -> None:
 
 
 def _run_ended(state: State, event: RunEnded, at: int) -> None:
-    if state.running or (event.status == "completed" and not state.complete):
+    is_open = not state.complete or bool(state.conflicts)
+    if state.running or (event.status == "completed" and is_open):
         raise BugError(f"the run ends as {event.status} with steps open")
     state.status, state.ended_at = event.status, at
 
@@ -543,6 +587,8 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     RequestRefused: _request_refused,
     StepWaived: _step_waived,
     GapClosed: _gap_closed,
+    ConflictFound: _conflict_found,
+    ConflictResolved: _conflict_resolved,
     RunRested: _run_rested,
     RunEnded: _run_ended,
 }

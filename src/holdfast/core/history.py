@@ -133,8 +133,8 @@ def _start(
     held = []
     while ready and len(busy) < max(1, parallel):
         entry = heapq.heappop(ready)
-        alone = graph.steps[entry[2]].effects == "workspace"
-        if busy and (alone or any(graph.steps[b[2]].effects == "workspace" for b in busy)):
+        alone = graph.steps[entry[2]].runs_alone
+        if busy and (alone or any(graph.steps[b[2]].runs_alone for b in busy)):
             held.append(entry)
             if not alone:  # whoever runs alone lets nobody in
                 break

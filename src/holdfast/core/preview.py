@@ -27,7 +27,7 @@ from holdfast.model.plan import Plan, Step, StepId, limits_json, plan_digest
 Decision = Literal["run", "reuse", "maybe", "wait"]
 Means = Literal["make", "guard", "adopt", ""]
 LEFT_OUT = frozenset({"not_selected", "dependency_skipped"})
-STUCK = frozenset({"command_failed", "output_modified", "dependency_failed"})
+STUCK = frozenset({"command_failed", "output_modified", "key_missing", "dependency_failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,15 @@ class Sight(Protocol):
     def held(self, step: Step) -> bool:
         """Whether a person must look before the step may be tried."""
 
+    def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
+        """The code of what it waits for if people must be asked before an attempt; empty if not.
+
+        Whoever was asked about this very situation before, and said yes, is not asked again.
+        """
+
+    def lacking(self, step: Step, known: Mapping[StepId, Upstream]) -> tuple[str, ...]:
+        """The named outputs that it reads and that what it needs does not have."""
+
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         """Whether any artifact was accepted under this config ref, be it reusable, withdrawn or not."""
 
@@ -147,6 +156,9 @@ class _Foresight:
             outlook = Outlook("wait", Reason("command_failed", (error.message,)))
         if outlook.decision == "run" and self._sight.held(step):
             outlook = replace(outlook, decision="wait", reason=Reason("effect_unconfirmed"))
+        elif outlook.decision == "run" and outlook.means == "make" and step.asks_first:
+            code = self._sight.asks(step, outlook.probe, self._known)
+            outlook = replace(outlook, decision="wait", reason=Reason(code)) if code else outlook
         self.outlooks[step.id] = outlook
         if outlook.decision == "reuse" and outlook.artifact and outlook.probe:
             ref = outlook.probe.refs.config_ref
@@ -198,6 +210,10 @@ class _Foresight:
         choice = choose(step, probe, self._options, now=self._now, selected=selected)
         if choice.action == "skip":
             return Outlook("wait", choice.reason, probe)
+        if step.reads_keys and choice.action != "reuse":
+            lacking = self._sight.lacking(step, self._known)
+            if lacking:
+                return Outlook("wait", Reason("key_missing", lacking), probe)
         fresh = self._is_new(step, probe)
         if choice.artifact is None:
             return self._made(

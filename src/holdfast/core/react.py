@@ -40,7 +40,7 @@ def react(
     for place in range(seen, len(log)):
         if log[place] in state.ready:
             fresh[log[place]] = None
-    stays = staying and state.counts["waiting"]
+    stays = staying and (state.counts["waiting"] or state.conflicts)
     end = None if state.ready or state.running or stays else conclude(state)
     return Next(tuple(fresh), len(log), end, _deadline(state))
 
@@ -68,13 +68,15 @@ def limit_reached(state: State, now: int) -> Reason | None:
 def conclude(state: State) -> RunEnded | RunRested:
     """The end of a run in which nothing is ready and nothing is running."""
     counts = state.counts
-    if state.complete:
+    if state.complete and not state.conflicts:
         return RunEnded("completed")
     if state.escalation is not None:
         return RunRested("escalated", state.escalation)
     if counts["waiting"]:
         held = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
         return RunRested("waiting", Reason("awaiting_person", (held,)))
+    if state.complete:
+        return RunRested("waiting", Reason("conflict_open", tuple(state.conflicts)[:5]))
     if counts["failed"]:
         failed = tuple(s for s in state.graph.order if state.steps[s].phase == "failed")
         return RunRested("failed", Reason("dependency_failed", failed[:5]))

@@ -8,9 +8,9 @@ four parts in the middle are the step's own; their encoding is kept as a blob un
 a change can later be shown with its content. `ext` is versioned and sparse: a part that is not there
 leaves no trace, so a new part never changes the refs of steps that do not use it.
 
-What is deliberately absent: description, retries, timeouts, priority, effects, fresh_for, values of
-secrets, the history of feedback. W_ref covers structure only and is used for the integrity of a
-snapshot, never for reuse.
+What is deliberately absent: description, retries, timeouts, priority, effects (unless the result is the
+set of changes that a step makes in a copy), fresh_for, values of secrets, the history of feedback. W_ref
+covers structure only and is used for the integrity of a snapshot, never for reuse.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ def encode_with(step: Step, observed: Spelled) -> bytes:
     for name, value in zip(_OWN, _own_values(step), strict=True):
         if value:
             ext.append(f'"{name}":{spelled(value)}')
+    if step.changes_copy:
+        ext.append('"effects":"workspace"')
     if step.schema is not None:
         ext.append(f'"schema":{spelled(step.schema)}')
     ext.sort()  # by name: each ends with a quotation mark, which comes before all that names have

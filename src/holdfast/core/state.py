@@ -13,6 +13,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptParked,
     AttemptStarted,
+    ConflictFound,
     EndStatus,
     Options,
     Reason,
@@ -133,6 +134,7 @@ class State:
     counts: dict[Phase, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
     escalation: Reason | None = None  # why nothing more may start until a person looked
     failures: dict[int, WaveFailures] = field(default_factory=dict)  # waves in which steps failed
+    conflicts: dict[str, ConflictFound] = field(default_factory=dict)  # those nobody settled yet
     added: dict[StepId, Origin] = field(default_factory=dict)  # steps it did not begin with
     gaps: dict[StepId, Gap] = field(default_factory=dict)  # steps it goes on without
     heard: int = 0  # the last request of the line's journal that was answered
@@ -161,5 +163,5 @@ def empty_state(plan: Plan, graph: Graph | None = None, plans: Plans = no_plans)
     state.steps = {step_id: StepState() for step_id in graph.order}
     state.missing = {step_id: len(plan.steps[step_id].needs) for step_id in graph.order}
     state.counts["pending"] = len(graph.order)
-    state.alone = frozenset(s for s, step in plan.steps.items() if step.effects == "workspace")
+    state.alone = frozenset(s for s, step in plan.steps.items() if step.runs_alone)
     return state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.reasons import sentence
@@ -10,6 +10,7 @@ from holdfast.core.state import Phase, State
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.model.event import (
+    ApprovalRequested,
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
@@ -43,15 +44,21 @@ def plan_head(state: State, file: str | None) -> dict[str, Json]:
     return {"line": state.line, "ref": state.w_ref, "file": file}
 
 
-def run_json(state: State, *, file: str | None, now: int) -> dict[str, Json]:
-    """The object that `run`, `resume`, `retry` and `status` print."""
+def run_json(
+    state: State,
+    *,
+    file: str | None,
+    now: int,
+    asked: Mapping[StepId, Sequence[ApprovalRequested]] | None = None,
+) -> dict[str, Json]:
+    """The object that `run`, `resume`, `retry` and `status` print; `asked` is what people were asked."""
     return {
         "schema": RUN_SCHEMA,
         "run": state.run,
         "status": state.status,
         "plan": plan_head(state, file),
         "steps": {step_id: _step_json(state, step_id) for step_id in state.steps},
-        "waiting": _waiting(state),
+        "waiting": _waiting(state, asked or {}),
         "gaps": [
             {"step": step_id, "by": gap.by, "because": gap.because, "at": gap.at}
             for step_id, gap in state.gaps.items()
@@ -89,12 +96,27 @@ def _step_json(state: State, step_id: StepId) -> dict[str, Json]:
     }
 
 
-def _waiting(state: State) -> list[Json]:
-    return [
-        {"approval": None, "step": step_id, "from": None, "subject": None}
-        for step_id, step in state.steps.items()
-        if step.phase == "waiting"
-    ]
+def _waiting(
+    state: State, asked: Mapping[StepId, Sequence[ApprovalRequested]]
+) -> list[dict[str, Json]]:
+    """One entry for each question; a step that waits for something else has one without."""
+    found: list[dict[str, Json]] = []
+    for step_id, step in state.steps.items():
+        if step.phase != "waiting":
+            continue
+        questions = asked.get(step_id, ())
+        found += [
+            {
+                "approval": question.approval,
+                "step": step_id,
+                "from": " or ".join(question.names) or None,
+                "subject": question.subject,
+            }
+            for question in questions
+        ]
+        if not questions:
+            found.append({"approval": None, "step": step_id, "from": None, "subject": None})
+    return found
 
 
 def totals(state: State, now: int) -> dict[str, Json]:

@@ -12,17 +12,23 @@ from holdfast.core.approvals import Approval
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
 from holdfast.core.values import filled, has_expressions
-from holdfast.engine.furnish import furnish, lay_out, write_file
+from holdfast.engine.conflicts import Conflicts
+from holdfast.engine.copies import Copy
+from holdfast.engine.furnish import lay_out
 from holdfast.engine.kept import words_of_kept
+from holdfast.engine.laying import Layer
 from holdfast.engine.outputs import SMALL, Kept, Outputs
 from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.recent import Recent
 from holdfast.engine.rooms import Rooms
 from holdfast.engine.survey import NoInputError, Survey
+from holdfast.engine.taking import Allowed, Clash, Taken, Taker, Wish, without
 from holdfast.engine.tee import Tee, tee_path
+from holdfast.engine.worktrees import drop_worktree, drop_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, IntegrityError, Where
 from holdfast.model.artifact import Artifact, Entry, Form, Status, tree_bytes, tree_entries
+from holdfast.model.changeset import changes_in, changeset_bytes
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import (
     AttemptAccepted,
@@ -31,11 +37,13 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    RunEvent,
 )
-from holdfast.model.plan import Step, StepId
+from holdfast.model.plan import COPIES, Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
 
 SHORTEST_SECRET = 4
+MOST_LOG = 1 << 20
 
 
 @dataclass(slots=True)
@@ -51,6 +59,7 @@ class Result:
     )  # journals of placed files, to forget afterwards
     words: list[str] = field(default_factory=list)  # to be said afterwards
     wrote: list[str] = field(default_factory=list)  # what a shared step wrote, not yet safe
+    after: list[RunEvent] = field(default_factory=list)  # what follows from it at once
 
 
 class Bench:
@@ -64,12 +73,20 @@ class Bench:
         self._recent = Recent()
         self._tees: dict[StepId, Tee] = {}
         self._rooms = Rooms(os.path.join(world.scratch, state.run))
+        self.taker = Taker(world, state, outputs)
+        self.conflicts = Conflicts(world, state, outputs)
+        self._layer = Layer(world, state, outputs, self.taker)
+        self._copies: dict[StepId, Copy] = {}
 
     # --- before ---------------------------------------------------------------------------------
 
-    def in_scratch(self, step: Step) -> bool:
+    def in_copy(self, step: Step) -> bool:
         """Whether the step works in a directory of its own instead of the project directory."""
-        return step.workspace == "scratch" or (self._state.options.joined and not step.workspace)
+        return step.workspace in COPIES or (self._state.options.joined and not step.workspace)
+
+    def give(self, step_id: StepId, worktree: Copy) -> None:
+        """Let the next attempt at a step work in this worktree."""
+        self._copies[step_id] = worktree
 
     def keep_before(self, step: Step) -> Kept | None:
         """Store what lies at the output paths before an attempt may touch them."""
@@ -110,12 +127,8 @@ class Bench:
         world, step = self._world, self._state.plan.steps[started.step]
         room = self._rooms.take((step.id, started.attempt))
         folder = world.root
-        if self.in_scratch(step):
-            folder = os.path.join(room, "work")
-            os.makedirs(folder)
-            self._furnish(step, folder)
-            if started.reguard is not None:
-                lay_out(folder, step, self.candidate(started))
+        if self.in_copy(step):
+            folder = self._laid(started, step, room)
         names = (*step.env, *step.secrets)
         given = self._given(step)
         return Job(
@@ -129,7 +142,51 @@ class Bench:
             feedback=self._feedback(step.id),
             env={name: world.env[name] for name in names if name in world.env},
             on_output=self._listener(started),
+            take=self._taking(step) if step.changes_copy else None,
         )
+
+    def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:
+        """Fill the directory that an attempt has for itself; gives the place of the project in it."""
+        seen = self._survey.observe(step).parts
+        kept = self.candidate(started) if started.reguard is not None else None
+        worktree = self._copies.get(step.id)
+        if worktree is not None:
+            self._layer.worktree(step, worktree, seen)
+            if kept is not None:
+                self._layer.candidate(worktree, kept)
+            worktree.settle()
+            return worktree.folder
+        folder = os.path.join(room, "work")
+        os.makedirs(folder)
+        self._layer.scratch(step, folder, seen)
+        if kept is not None:
+            lay_out(folder, step, kept)
+        if step.changes_copy:
+            self._copies[step.id] = copy = Copy(folder)
+            copy.survey()
+        return folder
+
+    def _taking(self, step: Step) -> Callable[[Candidate], Candidate]:
+        """How the candidate of a step is made of what it changed in its copy."""
+        copy, world = self._copies[step.id], self._world
+
+        def take(made: Candidate) -> Candidate:
+            try:
+                found = copy.changed(world.root, step.produces, world.ignores)
+                self.taker.check_outputs(step, found.changes)
+            except EditError as error:
+                raise AttemptError(str(error), reason="guard_rejected", log=made.log) from error
+            files, log = made.files, made.log
+            if not step.produces:
+                log = made.content[-MOST_LOG:] + log
+            elif made.form != "tree":
+                files = (File(step.produces[0], made.content, made.form == "program"),)
+            whole = (*files, *found.files)
+            return replace(
+                made, form="tree", content=b"", files=whole, log=log, changes=found.changes
+            )
+
+        return take
 
     def _listener(self, started: AttemptStarted) -> Callable[[str, bytes], None] | None:
         """Lets people look on. Not if the attempt knows secrets: they are struck out of the whole log."""
@@ -145,16 +202,6 @@ class Bench:
                 world.on_output(step_id, stream, data)
 
         return listen
-
-    def _furnish(self, step: Step, folder: str) -> None:
-        """Declared inputs, files named by the command, and the files of needed steps at their paths."""
-        furnish(folder, self._world.root, self._survey.observe(step).parts)
-        for need in step.data_needs:
-            above, done = self._state.plan.steps[need], self._state.steps[need]
-            if above.produces and done.digest is not None:
-                for entry in self._outputs.wanted(above, done.digest, done.form):
-                    content = self._world.store.get(entry.digest)
-                    write_file(folder, entry.path, content, executable=entry.executable)
 
     def _given(self, step: Step) -> dict[StepId, Given]:
         given = {}
@@ -214,8 +261,8 @@ class Bench:
         content = get(digest)
         if form != "tree":
             return Candidate(form, content)
-        files = (File(e.path, get(e.digest), e.executable) for e in tree_entries(content))
-        return Candidate("tree", files=tuple(files))
+        files = tuple(File(e.path, get(e.digest), e.executable) for e in tree_entries(content))
+        return Candidate("tree", files=files, changes=changes_in(content))
 
     def clear(self, started: AttemptStarted, ending: Ending) -> None:
         """Remove what is in the attempt's directories."""
@@ -223,6 +270,9 @@ class Bench:
             tee.close()
         outside = started.step not in self._world.inline
         again = outside and isinstance(ending, AttemptAccepted) and ending.confined
+        copy = self._copies.pop(started.step, None)
+        if copy is not None and self._state.plan.steps[started.step].workspace == "worktree":
+            drop_worktree(self._world.root, self._world.home, copy.top)
         self._rooms.leave((started.step, started.attempt), again=again)
 
     def close(self) -> None:
@@ -232,6 +282,7 @@ class Bench:
     def leave(self) -> None:
         """The run rests: what a disk refused to remove before goes with the directory of the run."""
         shutil.rmtree(os.path.join(self._world.scratch, self._state.run), ignore_errors=True)
+        drop_worktrees(self._world.root, self._world.home, self._state.run)
 
     # --- after ----------------------------------------------------------------------------------
 
@@ -290,8 +341,12 @@ class Bench:
         result = Result(
             event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)]
         )
-        if step.produces:
-            if started.reguard is None and not self.in_scratch(step):
+        if step.changes_copy:
+            self._take_over(
+                started, Wish(step, entries, candidate.changes, candidate.files), result
+            )
+        elif step.produces:
+            if started.reguard is None and not self.in_copy(step):
                 result.wrote += [entry.path for entry in entries]
             self._place(started, step, entries, candidate, result)
         return result
@@ -374,9 +429,75 @@ class Bench:
         )
         row = self.row(started, parked.digest, parked.form, "accepted", now, accepted)
         result = Result(accepted, now, artifacts=[row])
-        if step.produces:
+        if step.changes_copy:
+            self._take_over(
+                started, Wish(step, entries, candidate.changes, candidate.files), result
+            )
+        elif step.produces:
             self._place(started, step, entries, candidate, result)
         return result
+
+    def resolved(self, step_id: StepId, lost: Sequence[str], allowed: Allowed, now: int) -> Result:
+        """People settled the conflicts of a kept candidate: it is taken over without what it lost."""
+        step, here = self._state.plan.steps[step_id], self._state.steps[step_id]
+        started, parked = here.running, here.parked
+        assert started is not None  # it was kept by an attempt
+        assert parked is not None
+        whole = self._kept(parked.digest, parked.form)
+        files = tuple(file for file in whole.files if file.path not in lost)
+        candidate = replace(whole, files=files, changes=without(whole.changes, lost))
+        digest, blobs, entries = self._content(step, candidate)
+        accepted = AttemptAccepted(
+            step_id,
+            parked.attempt,
+            digest,
+            parked.form,
+            started.source,
+            verified=not lost and bool(step.guards or step.outputs or step.schema is not None),
+            reusable=parked.reusable,
+            log=parked.log,
+            duration_ms=parked.duration_ms,
+            confined=parked.confined,
+        )
+        row = self.row(started, digest, parked.form, "accepted", now, accepted)
+        result = Result(accepted, now, blobs, [row])
+        wish = Wish(step, entries, candidate.changes, candidate.files)
+        self._take_over(started, wish, result, allowed)
+        return result
+
+    def _take_over(
+        self, started: AttemptStarted, wish: Wish, result: Result, allowed: Allowed | None = None
+    ) -> None:
+        """Write what a step changed into the project; if somebody else wrote there, keep it for a person."""
+        ending, key = result.ending, f"{self._state.run}.{wish.step.id}.{started.attempt}"
+        assert isinstance(ending, AttemptAccepted)  # only accepted content is taken over
+        if started.reguard is not None:
+            taken: Taken | Sequence[Clash] = self.taker.stand(wish, key)
+        else:
+            taken = self.taker.take(wish, key, allowed)
+        if isinstance(taken, Taken):
+            if taken.paths:
+                result.blobs += taken.kept.blobs
+                result.applied.append(key)
+            if allowed:
+                result.ending = replace(ending, kept=taken.kept.digest)
+            return
+        told = self.conflicts.about_files(wish.step.id, ending.digest, taken)
+        result.blobs += told.blobs
+        result.artifacts.clear()
+        result.after += told.events
+        result.ending = AttemptParked(
+            ending.step,
+            ending.attempt,
+            ending.digest,
+            (),
+            (),
+            ending.form,
+            ending.log,
+            ending.duration_ms,
+            ending.confined,
+            ending.reusable,
+        )
 
     def _place(
         self,
@@ -438,7 +559,13 @@ class Bench:
             Entry(f.path, self._put(blobs, f.content), f.executable, len(f.content))
             for f in candidate.files
         )
-        return self._put(blobs, tree_bytes(entries)), blobs, entries
+        if not step.changes_copy:
+            return self._put(blobs, tree_bytes(entries)), blobs, entries
+        changed = {change.path for change in candidate.changes}
+        made = tuple(entry for entry in entries if entry.path not in changed)
+        digest = self._put(blobs, changeset_bytes(made, candidate.changes))
+        self.taker.note(digest, candidate.changes)
+        return digest, blobs, made
 
     def _put(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest:
         if len(content) > SMALL:
@@ -535,7 +662,7 @@ class Bench:
         unwatched: bool = False,
     ) -> PutBack | None:
         """Restore the output paths of a shared attempt; gives what was there instead."""
-        if started.before is None or started.reguard is not None or self.in_scratch(step):
+        if started.before is None or started.reguard is not None or self.in_copy(step):
             return None
         entries = tree_entries(self._world.store.get(started.before))
         key = f"{self._state.run}.{step.id}.{started.attempt}.back"
@@ -599,3 +726,4 @@ def leftovers(world: World, state: State) -> None:
     """End the processes of a dead engine's run and remove its private directories."""
     world.sweep(f"{state.run}/")
     shutil.rmtree(os.path.join(world.scratch, state.run), ignore_errors=True)
+    drop_worktrees(world.root, world.home, state.run)

@@ -14,6 +14,7 @@ from holdfast.core.views import artifacts_of, person_row
 from holdfast.engine.needed import absent_in, files_of, lacking
 from holdfast.engine.probe import read_state
 from holdfast.engine.referee import Reading, Stand, read
+from holdfast.engine.vouched import unvouched
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
@@ -73,6 +74,7 @@ def audit(store: Store, gone: Callable[[Owner], bool] = lambda _: False) -> Audi
         bits |= CORRUPT
     if not problems:
         problems += [*_unopened(store, rows), *_fences(store, rows, readings)]
+        problems += unvouched(store, rows, readings)
         index = [replace(row, number=0) for row in store.artifacts()]
         if not follows(store, index, rebuilt_index(store)):
             problems.append(

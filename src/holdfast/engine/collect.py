@@ -34,6 +34,7 @@ from holdfast.model.event import (
     RunRested,
     StepHeld,
     StepsAdded,
+    StepsReleased,
     StepsReset,
     StepsReused,
     Unpinned,
@@ -183,7 +184,7 @@ def _take(told: Told, recorded: Recorded) -> None:
             told.reuses += [(i.step, i.config_ref, i.digest, i.code) for i in event.items]
         case StepHeld() if event.reason.code == "effect_unconfirmed":
             told.held.add(event.step)
-        case StepsReset():
+        case StepsReset() | StepsReleased():
             told.held.difference_update(event.steps)
         case _:
             pass

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-from holdfast.core.approvals import Approval, Book, usual_scope
-from holdfast.engine.lines import Line
+from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
+from holdfast.core.state import State
+from holdfast.engine.lines import Line, line_journal
 from holdfast.engine.probe import read_state
+from holdfast.engine.questions import repeats
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Form
-from holdfast.model.digest import Digest, Json
-from holdfast.model.event import ApprovalDecided, ApprovalRevoked, LineEvent, Scope
+from holdfast.model.digest import Digest, Json, canonical
+from holdfast.model.event import (
+    ApprovalDecided,
+    ApprovalRequested,
+    ApprovalRevoked,
+    LineEvent,
+    RunEnded,
+    Scope,
+)
 from holdfast.model.plan import RunId, StepId
+from holdfast.model.policy import Rule, ruling
 from holdfast.ports import Store
 
 
@@ -37,8 +47,8 @@ class Person:
             return held or tuple(asked)
         holders = ", ".join(sorted({user for name in asked for user in people.get(name, ())}))
         raise UsageError(
-            f"this needs the approval of {' or '.join(asked)}, and '{self.user}' is not that",
-            hint=f"ask {holders}",
+            f"this needs '{' or '.join(asked)}', and '{self.user}' does not hold that name",
+            hint=f"it is held by {holders}",
         )
 
 
@@ -61,6 +71,81 @@ class Given(NamedTuple):
     form: Form = "bytes"
 
 
+class Begun(NamedTuple):
+    """What is known of an effect that was begun and never confirmed."""
+
+    run: RunId
+    attempt: int
+    key: Digest | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A person's own rules, and the person in whose name they decide."""
+
+    rules: tuple[Rule, ...]
+    person: Person
+
+    def decision(
+        self, store: Store, line: str, approval: Approval, run: RunId
+    ) -> ApprovalDecided | None:
+        """What the first rule that fits says about an open question; None leaves it to people."""
+        document = document_of(store, approval)
+        rule = ruling(self.rules, line, approval.request, document)
+        if rule is None:
+            return None
+        given = Given(rule.scope, because=rule.because)
+        kept = store.put(canonical(rule.json()))
+        try:
+            return decision(store, approval, self.person, given, yes=rule.yes, run=run, rule=kept)
+        except UsageError:  # somebody else's to say, or for longer than may be said
+            return None
+
+
+def document_of(store: Store, approval: Approval) -> Mapping[str, Json]:
+    """Everything that an approval covers."""
+    return cast("Mapping[str, Json]", json.loads(store.get(approval.request.subject)))
+
+
+def decision(
+    store: Store,
+    approval: Approval,
+    person: Person,
+    given: Given,
+    *,
+    yes: bool,
+    run: RunId,
+    rule: Digest | None = None,
+) -> ApprovalDecided:
+    """The fact that a person decides; UsageError if this one may not, or not so."""
+    request = approval.request
+    names = person.names_for(request.names)
+    approve = str(document_of(store, approval).get("approve", ""))
+    scope = given.scope or usual_scope(request.gate, approve)
+    allowed = allowed_scopes(request.gate, approve)
+    if yes and scope not in allowed:
+        raise UsageError(
+            f"'{request.step}' is to be asked about each time, so a yes cannot be for '{scope}'",
+            hint=f"--scope {' or '.join(allowed)}",
+        )
+    return ApprovalDecided(
+        approval=approval.id,
+        subject=request.subject,
+        yes=yes,
+        by=person.user,
+        scope=scope if yes else "once",
+        until=given.until if yes else 0,
+        names=names,
+        because=store.put(given.because.encode()) if given.because else None,
+        content=given.content,
+        form=given.form,
+        terminal=person.terminal,
+        run=run if yes and scope == "run" else RunId(""),
+        rule=rule,
+    )
+
+
 class Decisions:
     """The approvals of one line, as somebody who decides sees them."""
 
@@ -78,77 +163,161 @@ class Decisions:
         for recorded in self._line.news():
             self.book.take(recorded)
 
-    def wanted(self) -> list[Wanted]:
-        """What steps of unfinished runs wait for, in the order it was asked."""
-        found = []
+    def wanted(self, run: RunId | None = None) -> list[Wanted]:
+        """What steps of unfinished runs wait for and nobody decided, in the order of the plan."""
+        now = self._clock()
+        return [
+            wanted
+            for state in self._unfinished(run)
+            for wanted in self._of(state)
+            if wanted.approval.stand(now) == "open"
+        ]
+
+    def abandoned(self) -> list[Approval]:
+        """Questions that nobody answered and no step waits for any more."""
+        waiting = {wanted.approval.id for wanted in self.wanted()}
+        return [
+            found for found in self.book if found.stand(0) == "open" and found.id not in waiting
+        ]
+
+    def _unfinished(self, run: RunId | None) -> Iterator[State]:
         for row in self._store.runs(self._name):
-            state = read_state(self._store, row.run) if row.project == self._project else None
-            if state is None or state.ended:
+            if row.project != self._project or (run is not None and row.run != run):
                 continue
-            for step_id in state.graph.order:
-                here = state.steps[step_id]
-                if here.phase != "waiting" or here.reason is None:
-                    continue
+            journal = f"run:{row.run}"
+            last = self._store.read(journal, max(0, self._store.last(journal) - 1))
+            if any(isinstance(recorded.event, RunEnded) for recorded in last):
+                continue
+            state = read_state(self._store, row.run)
+            if state is not None and not state.ended:
+                yield state
+
+    def _of(self, state: State) -> Iterator[Wanted]:
+        if not state.counts["waiting"]:
+            return
+        for step_id in state.graph.order:
+            if state.steps[step_id].phase == "waiting":
                 below = state.graph.below([step_id]) - {step_id}
                 blocks = tuple(sorted(below, key=state.graph.rank.__getitem__))
-                found += [
-                    Wanted(row.run, step_id, self.book.by_id[name], blocks)
-                    for name in here.reason.because
-                    if name in self.book.by_id
-                ]
-        return found
+                for approval in self._asked(state, step_id):
+                    yield Wanted(state.run, step_id, approval, blocks)
+
+    def _asked(self, state: State, step_id: StepId) -> list[Approval]:
+        here = state.steps[step_id]
+        if here.reason is None:
+            return []
+        if here.reason.code == "effect_unconfirmed":
+            return [self._about_effect(state, step_id)]
+        found = (self.book.by_id.get(name) for name in here.reason.because)
+        return [approval for approval in found if approval is not None]
+
+    def _about_effect(self, state: State, step_id: StepId) -> Approval:
+        """Whether to repeat an effect; nobody wrote the question down before somebody answers it."""
+        here = state.steps[step_id]
+        question = repeats(step_id, state.run, here.attempts, here.effect)
+        asked = self.book.by_subject.get(question.subject)
+        if asked:
+            return asked[-1]
+        name = self.book.next_id(question.subject)
+        request = ApprovalRequested(name, "effect", step_id, state.run, question.subject)
+        return Approval(request, here.started_at or state.since)
+
+    def begun(self, wanted: Wanted) -> Begun:
+        """What is known of the effect that a step is held for, perhaps from an earlier run."""
+        run: RunId | None = wanted.run
+        while run is not None and (state := read_state(self._store, run)) is not None:
+            here = state.steps.get(wanted.step)
+            if here is not None and here.attempts:
+                return Begun(run, here.attempts, here.effect, here.started_at)
+            run = state.previous
+        return Begun(wanted.run, 0, None, wanted.approval.at)
 
     def document(self, approval: Approval) -> Mapping[str, Json]:
-        """Everything that an approval covers."""
-        return cast("Mapping[str, Json]", json.loads(self._store.get(approval.request.subject)))
-
-    def decide(self, approval: Approval, person: Person, given: Given, *, yes: bool) -> Approval:
-        """Decide a question; UsageError if somebody was faster, or if this person may not."""
+        """Everything that an approval covers; of an effect, which one it is."""
         request = approval.request
-        names = person.names_for(request.names)
-        because = self._store.put(given.because.encode()) if given.because else None
-        scope = given.scope or usual_scope(request.gate, self._approve_of(approval))
+        if request.gate == "effect" and request.approval not in self.book.by_id:
+            return {"gate": "effect", "step": request.step, "run": request.run}
+        return document_of(self._store, approval)
+
+    def words(self, digest: Digest | None) -> str:
+        """What a person said, as it was kept."""
+        return "" if digest is None else self._store.get(digest).decode("utf-8", "replace")
+
+    def decide(self, wanted: Wanted, person: Person, given: Given, *, yes: bool) -> Approval:
+        """Decide a question; UsageError if somebody was faster, or if this person may not."""
+        approval = self._written(wanted)
+        said = decision(self._store, approval, person, given, yes=yes, run=wanted.run)
 
         def say() -> LineEvent:
             self._check_open(approval)
-            return ApprovalDecided(
-                approval=approval.id,
-                subject=request.subject,
-                yes=yes,
-                by=person.user,
-                scope=scope,
-                until=given.until,
-                names=names,
-                because=because,
-                content=given.content,
-                form=given.form,
-                terminal=person.terminal,
-            )
+            return said
 
         self._line.tell(say, self.refresh)
         return approval
 
+    def _written(self, wanted: Wanted) -> Approval:
+        """The question as the line has it."""
+        request = wanted.approval.request
+        if request.approval in self.book.by_id:
+            return wanted.approval
+        state = read_state(self._store, wanted.run)
+        assert state is not None  # it was read to find the question
+        here = state.steps[wanted.step]
+        self._store.put(repeats(wanted.step, wanted.run, here.attempts, here.effect).document)
+        self._line.tell(
+            lambda: None if request.approval in self.book.by_id else request, self.refresh
+        )
+        return self.book.by_id[request.approval]
+
     def revoke(self, approval: Approval, person: Person, because: str) -> Approval:
-        """Take a yes, or an open question, back."""
+        """Take a yes back; UsageError if there is none to take back."""
         words = self._store.put(because.encode()) if because else None
+        person.names_for(approval.request.names)
 
         def say() -> LineEvent:
-            if approval.revoked is not None:
-                raise UsageError(f"approval '{approval.id}' is revoked already")
+            stand = approval.stand(self._clock())
+            if stand == "open":
+                raise UsageError(
+                    f"'{approval.id}' is not decided yet", hint=f"holdfast reject {approval.id}"
+                )
+            if stand == "used":
+                use = approval.uses[0]
+                raise UsageError(
+                    f"'{approval.id}' was used by attempt {use.attempt} of '{use.step}': "
+                    "there is nothing left to take back"
+                )
+            if stand != "approved":
+                raise UsageError(f"'{approval.id}' is {stand}: there is no yes to take back")
             return ApprovalRevoked(approval.id, person.user, words)
 
         self._line.tell(say, self.refresh)
         return approval
-
-    def _approve_of(self, approval: Approval) -> str:
-        return str(self.document(approval).get("approve", ""))
 
     def _check_open(self, approval: Approval) -> None:
         stand = approval.stand(self._clock())
         if stand == "open":
             return
         by = approval.decision.by if approval.decision is not None else ""
+        word = {"used": "approved", "expired": "approved"}.get(stand, stand)
         raise UsageError(
-            f"'{approval.id}' was {stand if stand != 'used' else 'approved'} already"
-            + (f" by '{by}'" if by else "")
+            f"'{approval.id}' was {word} already" + (f" by '{by}'" if by else ""),
+            hint="holdfast approvals --all",
         )
+
+
+def asked_in(store: Store, state: State) -> dict[StepId, list[ApprovalRequested]]:
+    """What each waiting step of a run asked people, as far as the line has it."""
+    if not state.counts["waiting"]:
+        return {}
+    book = Book()
+    for recorded in store.read(line_journal(state.project, state.line)):
+        book.take(recorded)
+    return {
+        step_id: [
+            book.by_id[name].request
+            for name in (here.reason.because if here.reason else ())
+            if name in book.by_id
+        ]
+        for step_id, here in state.steps.items()
+        if here.phase == "waiting"
+    }

@@ -8,18 +8,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
+from holdfast.core.approvals import Book, Use
 from holdfast.core.changes import Change, Probe, differences
 from holdfast.core.growth import with_steps
 from holdfast.core.history import Timing, durations, timing
 from holdfast.core.overwritten import without_overwritten
 from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
-from holdfast.core.refs import Refs, Upstream, encode_own
+from holdfast.core.produced import lacking
+from holdfast.core.refs import Refs, Upstream, encode_own, w_ref
 from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
 from holdfast.engine.grow import fitting
+from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import Prober
+from holdfast.engine.probe import Probed, Prober
+from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
 from holdfast.errors import EditError, IntegrityError, PlanError
 from holdfast.model.artifact import Artifact, tree_entries
@@ -78,12 +82,13 @@ def foresee(
     previous = rows[-1].run if rows else None
     additions = Additions(store, plan.project, line)
     added: dict[StepId, StepId] = {}
+    now = clock()
     while True:
         graph = graph_of(plan)
-        sight = _Sight(plan, line, root, store, survey, options, previous)
+        sight = _Sight(plan, line, root, store, survey, options, previous, now)
         if fragments is not None:
             sight.ask_whether_fit(partial(_unfit, additions, plan, fragments))
-        seen = preview(graph, options, sight, now=clock())
+        seen = preview(graph, options, sight, now=now)
         more = _brought(additions, plan, seen) if fragments is not None else {}
         if not more:
             break
@@ -141,6 +146,7 @@ class _Sight:
         survey: Survey,
         options: Options,
         previous: RunId | None,
+        now: int,
     ) -> None:
         self._plan = plan
         self._line = line
@@ -151,6 +157,9 @@ class _Sight:
         self._prober = Prober(store, survey, plan, plan.project, line)
         self._outputs = Outputs(root, "", store, plan.steps)
         self._newest = store.newest_of_all(plan.project, line)
+        self._now = now
+        self._book: Book | None = None
+        self._w_ref = Digest("")
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
 
@@ -263,6 +272,32 @@ class _Sight:
         asked = step.id in self._options.force_steps
         return not asked and self._prober.is_held(step, self._previous)
 
+    def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
+        """What it waits for before an attempt; nothing if people said yes to this very situation."""
+        code = "awaiting_person" if step.uses == "human" else "awaiting_approval"
+        if probe is None or not probe.refs.input_ref:
+            return "" if step.approve == "over_budget" and not _asks_besides(step) else code
+        if self._book is None:
+            self._book, self._w_ref = Book(), w_ref(self._plan)
+            for recorded in self._store.read(line_journal(self._plan.project, self._line)):
+                self._book.take(recorded)
+        probed = Probed(probe, b"", self._survey.observe(step).parts)
+        asked = before(step, self._w_ref, probed, lambda need: _content(known, need), 0)
+        use = Use(RunId(""), step.id, 1)
+        granted = all(self._book.granted(item.subject, use, self._now) for item in asked)
+        return "" if granted else code
+
+    def lacking(self, step: Step, known: Mapping[StepId, Upstream]) -> tuple[str, ...]:
+        """The named outputs that it reads and that what it needs does not have."""
+
+        def read(need: StepId) -> bytes | None:
+            try:
+                return self._store.get(known[need].digest)
+            except IntegrityError:
+                return None
+
+        return lacking(step, read)
+
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         """Whether any artifact of the line was accepted under this config ref."""
         return any(row.config_ref == ref for row in self._once_accepted(step.id, self._line))
@@ -314,6 +349,15 @@ class _Sight:
             starts = (r.event for r in events if isinstance(r.event, AttemptStarted))
             self._tried = {event.step: event.own_ref for event in starts}
         return self._tried
+
+
+def _content(known: Mapping[StepId, Upstream], need: StepId) -> Digest | None:
+    return known[need].digest if need in known else None
+
+
+def _asks_besides(step: Step) -> bool:
+    """Whether people are asked before the first attempt already."""
+    return step.uses == "human" or any(need.type == "approval" for need in step.needs)
 
 
 def _first(changes: tuple[Change, ...]) -> Reason | None:

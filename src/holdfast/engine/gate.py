@@ -7,33 +7,19 @@ an engine that died in between leaves nothing that the next one could misread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.core.approvals import Approval, Book, Use
-from holdfast.core.state import State
+from holdfast.core.state import State, StepState
 from holdfast.engine.lines import Line
 from holdfast.engine.probe import Probed
+from holdfast.engine.questions import Question, about, before, repeats
 from holdfast.engine.world import World
 from holdfast.model.artifact import Form
-from holdfast.model.digest import Digest, Json, canonical, digest_bytes
-from holdfast.model.event import ApprovalRequested, ApprovalUsed, Gate, LineEvent
-from holdfast.model.plan import Step
-
-SUBJECT_SCHEMA = "holdfast.approval/1"
-
-
-class Question(NamedTuple):
-    """What a person is asked: the document of everything that is covered, and who may answer."""
-
-    gate: Gate
-    document: bytes
-    names: tuple[str, ...] = ()
-
-    @property
-    def subject(self) -> Digest:
-        """What an approval of it is bound to."""
-        return digest_bytes(self.document)
+from holdfast.model.digest import Digest
+from holdfast.model.event import ApprovalRequested, ApprovalUsed, LineEvent, Reason
+from holdfast.model.plan import Step, StepId
 
 
 class Answer(NamedTuple):
@@ -44,7 +30,14 @@ class Answer(NamedTuple):
 
     @property
     def ids(self) -> tuple[str, ...]:
+        """The approvals by their ids."""
         return tuple(approval.id for approval in self.approvals)
+
+    @property
+    def reason(self) -> Reason:
+        """Why a step that did not get a yes waits."""
+        answers = any(approval.request.gate == "answer" for approval in self.approvals)
+        return Reason("awaiting_person" if answers else "awaiting_approval", self.ids)
 
 
 class Gatekeeper:
@@ -65,40 +58,15 @@ class Gatekeeper:
 
     def before(self, step: Step, probed: Probed) -> list[Question]:
         """What has to be answered before an attempt at this step may begin."""
-        found: list[Question] = []
-        covered = self._covered(step, probed)
-        if step.approve in {"always", "on_change"} or self._is_over_budget(step):
-            gate: Gate = "budget" if step.approve == "over_budget" else "step"
-            found.append(_question(gate, covered))
-        for need in step.needs:
-            if need.type == "approval":
-                above = self._state.steps[need.step]
-                about: dict[str, Json] = {"from": need.approver, "after": need.step}
-                about["artifact"] = above.digest
-                names = (need.approver,) if need.approver else ()
-                found.append(_question("edge", {**covered, **about}, names))
-        if step.uses == "human":
-            found.append(_question("answer", covered, _approvers(step)))
-        return found
+        state = self._state
+        made = state.steps[step.id].attempts
+        return before(step, state.w_ref, probed, lambda need: state.steps[need].digest, made)
 
     def about(
         self, step: Step, guards: Sequence[str], digest: Digest, form: Form
     ) -> list[Question]:
         """What has to be answered before a candidate may be accepted."""
-        return [
-            _question(
-                "guard",
-                {
-                    "step": step.id,
-                    "plan": self._state.w_ref,
-                    "guard": guard,
-                    "artifact": digest,
-                    "form": form,
-                },
-                _names_of(step, guard),
-            )
-            for guard in guards
-        ]
+        return about(step, self._state.w_ref, guards, digest, form)
 
     def ask(self, step: Step, questions: Sequence[Question], attempt: int) -> Answer:
         """Whether an attempt may go on; what was never asked is asked now."""
@@ -109,14 +77,57 @@ class Gatekeeper:
             found = tuple(approval for approval in granted if approval is not None)
             for approval in found:
                 self._mark(approval, use)
-            if all(self._granted(question, use) for question in questions):
+            if all(use in approval.uses for approval in found):
                 return Answer(True, found)
         waits = [
             self._asked(step, question)
             for question in questions
             if self._granted(question, use) is None
         ]
+        ruled = [self._ruled(approval) for approval in waits]
+        if waits and all(ruled):
+            return self.ask(step, questions, attempt)
         return Answer(False, tuple(waits))
+
+    def decided_for(self, step_id: StepId, here: StepState) -> list[Approval] | None:
+        """The approvals that a step waits for, if none of them is open any more; else None."""
+        assert here.reason is not None  # a step that waits has one
+        if here.reason.code == "effect_unconfirmed":
+            question = repeats(step_id, self._state.run, here.attempts, here.effect)
+            asked = self.book.by_subject.get(question.subject, [])[-1:]
+        else:
+            known = (self.book.by_id.get(name) for name in here.reason.because)
+            asked = [found for found in known if found is not None]
+        now = self._world.clock()
+        for found in asked:
+            self._ruled(found)
+        if not asked or any(found.stand(now) == "open" for found in asked):
+            return None
+        return asked
+
+    def use(self, approval: Approval, step_id: StepId, attempt: int) -> bool:
+        """Mark an approval as used by an attempt; false if it does not cover it."""
+        use = Use(self._state.run, step_id, attempt)
+        self._mark(approval, use)
+        return use in approval.uses
+
+    def rejection(self, asked: Sequence[Approval]) -> Approval | None:
+        """The first no among these."""
+        now = self._world.clock()
+        return next((found for found in asked if found.stand(now) == "rejected"), None)
+
+    def _ruled(self, approval: Approval) -> bool:
+        """Let the person's own policy decide an open question; whether it is a yes now."""
+        policy, now = self._world.policy, self._world.clock()
+        if policy is not None and approval.stand(now) == "open":
+            state = self._state
+            said = policy.decision(self._world.store, state.line, approval, state.run)
+            if said is not None:
+                self._line.tell(
+                    lambda: said if approval.stand(self._world.clock()) == "open" else None,
+                    self.refresh,
+                )
+        return approval.stand(now) == "approved"
 
     def _granted(self, question: Question, use: Use) -> Approval | None:
         return self.book.granted(question.subject, use, self._world.clock())
@@ -129,7 +140,7 @@ class Gatekeeper:
                 return None
             return ApprovalUsed(approval.id, *use)
 
-        self._tell(say)
+        self._line.tell(say, self.refresh)
 
     def _asked(self, step: Step, question: Question) -> Approval:
         subject = self._world.store.put(question.document)
@@ -141,63 +152,5 @@ class Gatekeeper:
             run = self._state.run
             return ApprovalRequested(approval, question.gate, step.id, run, subject, question.names)
 
-        self._tell(say)
-        found = self.book.open(subject)
-        assert found is not None or self.book.by_subject[subject]  # it was asked, perhaps answered
-        return found or self.book.by_subject[subject][-1]
-
-    def _tell(self, say: Callable[[], LineEvent | None]) -> None:
         self._line.tell(say, self.refresh)
-
-    def _is_over_budget(self, step: Step) -> bool:
-        most = step.budget.get("attempts")
-        if step.approve != "over_budget" or not isinstance(most, int):
-            return False
-        made = self._state.steps[step.id].attempts
-        return made > 0 and made % most == 0
-
-    def _covered(self, step: Step, probed: Probed) -> dict[str, Json]:
-        """Everything that decides what an attempt would do."""
-        state, seen = self._state, probed.seen
-        needs: dict[str, Json] = {need: state.steps[need].digest for need in step.data_needs}
-        return {
-            "step": step.id,
-            "plan": state.w_ref,
-            "input_ref": probed.probe.refs.input_ref,
-            "uses": step.uses,
-            "run": list(step.run),
-            "shell": step.shell,
-            "with": step.values,
-            "env": list(step.env),
-            "secrets": list(step.secrets),
-            "effects": step.effects,
-            "workspace": step.workspace,
-            "approve": step.approve,
-            "produces": list(step.produces),
-            "files": {**_digests(seen.get("inputs")), **_digests(seen.get("files"))},
-            "needs": needs,
-            "attempts": state.steps[step.id].attempts if step.approve == "over_budget" else 0,
-        }
-
-
-def _question(gate: Gate, covered: dict[str, Json], names: tuple[str, ...] = ()) -> Question:
-    return Question(gate, canonical({"schema": SUBJECT_SCHEMA, "gate": gate, **covered}), names)
-
-
-def _digests(part: Json) -> dict[str, Json]:
-    return dict(part) if isinstance(part, dict) else {}
-
-
-def _approvers(step: Step) -> tuple[str, ...]:
-    return (step.agent,) if step.agent else ()
-
-
-def _names_of(step: Step, name: str) -> tuple[str, ...]:
-    """Who may answer for a `human` guard."""
-    for guard in step.guards:
-        for item in (guard, *guard.items):
-            if item.kind == "human" and (item.name or "human") == name:
-                config = item.config
-                asked = config.get("from") if isinstance(config, dict) else None
-                return (asked,) if isinstance(asked, str) and asked else ()
-    return ()
+        return self.book.open(subject) or self.book.by_subject[subject][-1]

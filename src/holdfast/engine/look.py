@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
+from holdfast.core.produced import lacking
 from holdfast.core.refs import Upstream
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
@@ -21,6 +22,7 @@ from holdfast.engine.survey import Survey
 from holdfast.engine.world import World
 from holdfast.errors import BugError, EditError
 from holdfast.model.artifact import Artifact, Entry, Form
+from holdfast.model.changeset import changes_in, changeset_bytes
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptStarted, OutputsPlaced, Reason
 from holdfast.model.plan import Step, StepId
@@ -84,6 +86,10 @@ class Looker:
     def look(self, step: Step) -> Look:
         """Decide about a step whose needs are complete; EditError if that cannot be done."""
         probed, choice = self._choose(step)
+        if step.changes_copy and choice.action == "reuse" and choice.artifact is not None:
+            stands = self._standing(step, Look(probed, choice), choice.artifact)
+            if stands is not None:
+                return stands
         if choice.action == "skip" or not step.produces:
             return Look(probed, choice)
         if choice.artifact is None:
@@ -104,12 +110,50 @@ class Looker:
             return Look(probed, choice)
         return self._restored(step, choice.artifact, Look(probed, choice))
 
+    def _standing(self, step: Step, look: Look, artifact: Artifact) -> Look | None:
+        """Let changes that stand be in the project; None if a person changed one of the step's outputs.
+
+        Where a person went on from them, or took them back by hand in part, that stays.
+        """
+        changes = self._bench.taker.changes(artifact.digest)
+        above = self._bench.taker.outdated(step, changes)
+        if above is not None:
+            again = Choice("run", Reason("upstream_changed", (above,)))
+            left_out = Choice("skip", Reason("not_selected"))
+            return look._replace(choice=again if self._state.may_run(step.id) else left_out)
+        files = self._bench.taker.restored(step, changes)
+        if step.produces:
+            drift = self._drift(step, artifact)
+            if drift.state == "edited":
+                return None
+            if drift.state == "stale" and not self._is_overwritten(step, drift.paths):
+                wanted = self._outputs.wanted(step, artifact.digest, artifact.form)
+                files += self._outputs.changes(step.produces, wanted)
+        if not files:
+            return look
+        key = f"{self._state.run}.{step.id}.place"
+        paths = self._bench.taker.put_in_place(files, key)
+        placed = OutputsPlaced(step.id, artifact.digest, artifact.form, paths)
+        return look._replace(placed=placed, key=key)
+
     def _edited(self, step: Step, probed: Probed, there: Sequence[Entry]) -> tuple[str, ...]:
         """The outputs that a person wrote, among those that lie there and that an attempt would replace."""
         newest = probed.probe.newest
         wanted = self._outputs.wanted(step, newest.digest, newest.form) if newest else ()
         drift = self._outputs.drift_of(step, there, wanted, lambda: self._known(step))
         return drift.paths if drift.state == "edited" else ()
+
+    def lacking(self, step: Step) -> tuple[str, ...]:
+        """The named outputs that the step reads and that the artifacts above it do not have."""
+        steps = self._state.steps
+
+        def read(need: StepId) -> bytes | None:
+            above = steps[need]
+            if above.digest is None or above.form == "tree":
+                return None
+            return self._world.store.get(above.digest)
+
+        return lacking(step, read)
 
     def is_held(self, step: Step) -> bool:
         """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect."""
@@ -260,11 +304,20 @@ class Looker:
         """A person changed the output: that version is guarded and, if it passes, stands."""
         kept = self._outputs.keep(step)
         digest, form = kept.digest, _FORM_OF_SEVERAL
-        if len(step.produces) == 1 and [e.path for e in kept.entries] == [*step.produces]:
+        if step.changes_copy:
+            digest = self._with_changes(step, kept.entries)
+        elif len(step.produces) == 1 and [e.path for e in kept.entries] == [*step.produces]:
             entry = kept.entries[0]
             digest, form = entry.digest, "program" if entry.executable else "bytes"
         changed = replace(started, reguard=digest, form=form, source="human", before=None)
         return Start(changed, [*blobs, *kept.blobs])
+
+    def _with_changes(self, step: Step, entries: Sequence[Entry]) -> Digest:
+        """A person's version of the outputs, with what the step changed beside them."""
+        store = self._world.store
+        newest = store.newest(self._state.project, self._state.line, step.id)
+        changes = changes_in(store.get(newest.digest)) if newest is not None else ()
+        return store.put(changeset_bytes(entries, changes))
 
 
 _FORM_OF_SEVERAL: Form = "tree"

@@ -17,12 +17,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from holdfast.core.approvals import Approval
-from holdfast.core.decide import fail, leave_out, settle
-from holdfast.core.fold import INTERRUPTED, apply, extend
+from holdfast.core.decide import fail, leave_out, reset, settle
+from holdfast.core.fold import IN_CONFLICT, INTERRUPTED, apply, extend
 from holdfast.core.react import limit_reached, may_start, react
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
+from holdfast.engine.conflicts import Told
+from holdfast.engine.copies import Copy
 from holdfast.engine.gate import Answer, Gatekeeper
 from holdfast.engine.grow import Grower, Steps
 from holdfast.engine.growth import Growth
@@ -35,6 +37,7 @@ from holdfast.engine.probe import Probed
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions, versions_for
 from holdfast.engine.unchanged import leave_note, sources_of
+from holdfast.engine.worktrees import drop_worktree, make_worktree
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, ConflictError, EditError, StoreError
 from holdfast.model.digest import Digest, Json, digest_bytes, digest_json
@@ -42,6 +45,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptParked,
     AttemptStarted,
+    ConflictFound,
     EffectStarted,
     Event,
     GapClosed,
@@ -201,16 +205,22 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
+    @property
+    def _is_running(self) -> bool:
+        return self.state.status == "running"
+
     # --- one turn ---------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
         while True:
             self._turns += 1
-            if self._hold.has_requests:
+            if self._hold.has_requests and self._is_running:
                 self._hold.has_requests = False
                 self._growth.hear()
-            if self._hold.has_news and self.state.counts["waiting"]:
+            waits = self.state.counts["waiting"] or self.state.conflicts
+            if self._hold.has_news and waits and self._is_running:
                 self._heed()
+            self._tell(self._bench.conflicts.in_waves())
             if self._growth.unasked:
                 steps = self._growth.take_unasked()
                 self._survey.know(await versions_for(steps, self._world.root))
@@ -245,7 +255,7 @@ class Engine:
 
     def _look(self, step_id: StepId) -> None:
         """Find out what is to be done with a ready step: reuse it now, or queue it for a slot."""
-        if step_id not in self.state.ready:
+        if step_id not in self.state.ready or self._in_conflict(step_id):
             return
         step = self.state.plan.steps[step_id]
         look = self._decided(step)
@@ -282,13 +292,16 @@ class Engine:
         if drifted and self.state.options.on_drift == "fail":
             self._fail(step.id, look.choice.reason)
             return None
+        if step.reads_keys and (lacking := self._looker.lacking(step)):
+            self._fail(step.id, Reason("key_missing", lacking))
+            return None
         if self._looker.is_held(step):
             self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look
 
-    def _fail(self, step_id: StepId, reason: Reason) -> None:
-        for event in fail(self.state, step_id, reason):
+    def _fail(self, step_id: StepId, reason: Reason, said: Digest | None = None) -> None:
+        for event in fail(self.state, step_id, reason, said):
             self._append(event)
 
     def _reuse(self, look: Look) -> None:
@@ -349,7 +362,8 @@ class Engine:
         answer = self._may_begin(step, look)
         if not answer.granted:
             self._let_go(step_id)
-            self._append(StepHeld(step_id, Reason("awaiting_approval", answer.ids)))
+            self._append(StepHeld(step_id, answer.reason))
+            self._hold.has_news = True  # a policy may have said no
             return
         try:
             started, blobs, words = self._looker.start(step, look)
@@ -394,7 +408,7 @@ class Engine:
 
     def _may_begin(self, step: Step, look: Look) -> Answer:
         """Whether people let this attempt begin; what only guards something that exists needs nobody."""
-        if not (step.approve or step.uses == "human" or _has_gate(step)):
+        if not step.asks_first:
             return _FREE
         if look.choice.action == "reguard" or look.choice.reason.code == "output_modified":
             return _FREE
@@ -404,22 +418,32 @@ class Engine:
     def _heed(self) -> None:
         """Do what people decided about the steps that wait for them."""
         self._hold.has_news = False
+        if self.state.conflicts:
+            self._settle_conflicts()
         self._gates.refresh()
-        for step_id, here in self.state.steps.items():
-            if here.phase != "waiting" or here.reason is None:
+        waiting = [s for s, here in self.state.steps.items() if here.phase == "waiting"]
+        for step_id in waiting:
+            here = self.state.steps[step_id]
+            asked = self._gates.decided_for(step_id, here)
+            if asked is None:
                 continue
-            asked = [self._gates.book.by_id.get(name) for name in here.reason.because]
-            known = [found for found in asked if found is not None]
-            now = self._world.clock()
-            if not known or any(found.stand(now) == "open" for found in known):
-                continue
-            no = next((found for found in known if found.stand(now) == "rejected"), None)
+            no = self._gates.rejection(asked)
             if here.parked is not None:
                 self._decide(step_id, no)
             elif no is not None:
-                self._fail(step_id, Reason("rejected_by_person", (_by(no),)))
+                self._refuse(step_id, no)
+            elif here.reason is not None and here.reason.code == "effect_unconfirmed":
+                if self._gates.use(asked[0], step_id, here.attempts + 1):
+                    for event in reset(self.state, [step_id], "retried"):
+                        self._append(event)
             else:
-                self._append(StepsReleased((step_id,), "approved"))
+                code = "answered" if self.state.plan.steps[step_id].uses == "human" else "approved"
+                self._append(StepsReleased((step_id,), code))
+
+    def _refuse(self, step_id: StepId, no: Approval) -> None:
+        """A person said no before anything was made: the step fails, and what he said is kept with it."""
+        assert no.decision is not None  # it was rejected
+        self._fail(step_id, Reason("rejected_by_person", (no.decision.by,)), no.decision.because)
 
     def _decide(self, step_id: StepId, no: Approval | None) -> None:
         """A candidate was kept for people, and they decided."""
@@ -431,17 +455,96 @@ class Engine:
             questions = self._gates.about(step, parked.guards, parked.digest, parked.form)
             answer = self._gates.ask(step, questions, parked.attempt)
             if not answer.granted:  # a yes was taken back, or ended, before it was heard
-                self._append(StepHeld(step_id, Reason("awaiting_approval", answer.ids)))
+                self._append(StepHeld(step_id, answer.reason))
                 return
         started = here.running
         assert started is not None  # it made the candidate
         more, unfit = self._growth.kept_with(parked) if no is None else ({}, "")
         result = self._bench.decided(step_id, no, self._world.clock(), unfit)
-        self._take(result)
-        for event in settle(self.state, result.ending):
-            self._append(event, result.at)
+        self._decided_about(result)
         if more and isinstance(result.ending, AttemptAccepted):
             self._growth.of_attempt(more, started, result.ending)
+
+    def _decided_about(self, result: Result) -> None:
+        """A kept candidate is accepted or refused, or goes on being kept because of a new conflict."""
+        self._take(result)
+        if not isinstance(result.ending, AttemptParked):
+            for event in settle(self.state, result.ending):
+                self._append(event, result.at)
+        self._follow(result)
+
+    # --- conflicts ----------------------------------------------------------------------------------
+
+    def _tell(self, told: Told) -> None:
+        """Record conflicts, or how they were settled."""
+        self._pending.blobs += told.blobs
+        for event in told.events:
+            self._append(event)
+            if isinstance(event, ConflictFound):
+                self._hold.has_news = True  # people may have decided the same before
+
+    def _follow(self, result: Result) -> None:
+        self._tell(Told(result.after))
+
+    def _settle_conflicts(self) -> None:
+        """Do what people decided about conflicts. Files wait until no other change of them is under way."""
+        conflicts = self._bench.conflicts
+        conflicts.refresh()
+        open_now = list(self.state.conflicts.values())
+        for found in open_now:
+            if found.kind == "agents" and conflicts.decision(found.conflict) is not None:
+                self._tell(conflicts.settled(found))
+        if self._pending.applied or self._committing:
+            self._hold.has_news = True
+            return
+        for step_id in dict.fromkeys(step for found in open_now for step in found.steps):
+            here = self.state.steps[step_id]
+            if here.parked is not None and here.reason and here.reason.code == IN_CONFLICT:
+                self._settle_files(step_id, here.reason.because)
+        self._release()
+
+    def _settle_files(self, step_id: StepId, names: tuple[str, ...]) -> None:
+        """A step's changes wait for these conflicts: taken over as soon as all are decided."""
+        conflicts = self._bench.conflicts
+        mine = [self.state.conflicts[name] for name in names]
+        if not all(conflicts.decision(found.conflict) for found in mine):
+            return
+        lost: list[str] = []
+        allowed: dict[str, Digest | None] = {}
+        for found in mine:
+            gone, there = conflicts.lost_and_won(step_id, found)
+            lost += gone
+            allowed |= there
+            self._tell(conflicts.settled(found))
+        try:
+            result = self._bench.resolved(step_id, lost, allowed, self._world.clock())
+        except EditError as error:
+            self._fail(step_id, Reason("command_failed", (error.message,)))
+            return
+        self._decided_about(result)
+
+    def _release(self) -> None:
+        """Let steps go on that waited only because agents disagreed."""
+        free = [
+            step_id
+            for step_id, here in self.state.steps.items()
+            if here.phase == "waiting"
+            and here.parked is None
+            and here.reason is not None
+            and here.reason.code == IN_CONFLICT
+            and not self._bench.conflicts.blocks(step_id)
+        ]
+        if free:
+            self._append(StepsReleased(tuple(free), "conflict_settled"))
+
+    def _in_conflict(self, step_id: StepId) -> bool:
+        """Whether a step has to wait because agents above it disagree."""
+        self._tell(self._bench.conflicts.among_needs(step_id))
+        names = self._bench.conflicts.blocks(step_id)
+        if names:
+            self._let_go(step_id)
+            self._append(StepHeld(step_id, Reason(IN_CONFLICT, names)))
+        return bool(names)
 
     def _claim(self, step: Step, probed: Probed) -> int | None:
         """Take the step for this engine; None while another one has it, or has just finished it."""
@@ -599,6 +702,8 @@ class Engine:
     async def _run(self, started: AttemptStarted) -> None:
         executor = self._world.executor
         try:
+            if self.state.plan.steps[started.step].workspace == "worktree":
+                self._bench.give(started.step, await self._worktree())
             job = self._bench.job(started)
             if started.reguard is None:
                 outcome = await executor.run(job)
@@ -630,6 +735,19 @@ class Engine:
             self._error = error
         self._wake.set()
 
+    async def _worktree(self) -> Copy:
+        """A worktree for an attempt; made beside the loop, and to its end whatever happens."""
+        world = self._world
+        making = asyncio.ensure_future(
+            asyncio.to_thread(make_worktree, world.root, world.home, self.state.run)
+        )
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with contextlib.suppress(AttemptError):
+                drop_worktree(world.root, world.home, (await making).top)
+            raise
+
     def _asked(self, started: AttemptStarted, outcome: Outcome) -> tuple[Outcome, tuple[str, ...]]:
         """Guards leave a candidate to people: accepted if they said yes to the same content before."""
         step = self.state.plan.steps[started.step]
@@ -639,6 +757,7 @@ class Engine:
         answer = self._gates.ask(step, questions, started.attempt)
         if answer.granted:
             return outcome._replace(ended="accepted", verified=True), ()
+        self._hold.has_news = True  # as above
         return outcome, answer.ids
 
     def _ended(
@@ -657,6 +776,7 @@ class Engine:
             self._append(event, result.at)
         if more and isinstance(result.ending, AttemptAccepted):
             self._growth.of_attempt(more, started, result.ending)
+        self._follow(result)
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         if claim := self._claims.get(started.step):
@@ -714,21 +834,20 @@ class Engine:
 _FREE = Answer(True, ())
 
 
-def _has_gate(step: Step) -> bool:
-    return any(need.type == "approval" for need in step.needs)
-
-
 def _under(started: AttemptStarted, step: Step, answer: Answer) -> AttemptStarted:
     """An attempt under approvals; what a person gave is only guarded."""
     started = replace(started, approvals=answer.ids)
     given = [found.decision for found in answer.approvals if found.request.gate == "answer"]
     if step.uses != "human" or not given or given[0] is None or given[0].content is None:
         return started
-    return replace(started, reguard=given[0].content, form=given[0].form, source="human")
-
-
-def _by(approval: Approval) -> str:
-    return approval.decision.by if approval.decision is not None else ""
+    return replace(
+        started,
+        reguard=given[0].content,
+        form=given[0].form,
+        source="human",
+        before=None,
+        edited=(),
+    )
 
 
 def _error_of(done: asyncio.Future[None]) -> BaseException | None:

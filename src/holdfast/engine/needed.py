@@ -21,8 +21,11 @@ from holdfast.model.event import (
 from holdfast.ports import Facts
 
 _MANIFESTS = ("before", "kept")
-_FORMED = ("digest", "reguard")  # a manifest if the event says so
-_PLAIN = ("plan", "w_ref", "own_ref", "log", "feedback", "because", "fragment")
+_FORMED = ("digest", "reguard", "content")  # a manifest if the event says so
+_PLAIN = (
+    *("plan", "w_ref", "own_ref", "log", "feedback", "because"),
+    *("subject", "rule", "record", "fragment"),
+)
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 

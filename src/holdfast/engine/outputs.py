@@ -22,6 +22,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     Event,
     OutputsPlaced,
@@ -124,7 +125,10 @@ class Outputs:
     def wanted(self, step: Step, digest: Digest, form: Form) -> tuple[Entry, ...]:
         """The files that an artifact of this step means."""
         if form == "tree":
-            return tree_entries(self._store.get(digest))
+            entries = tree_entries(self._store.get(digest))
+            if not step.changes_copy:
+                return entries
+            return tuple(e for e in entries if any(_is_at(e.path, p) for p in step.produces))
         return (Entry(step.produces[0], digest, form == "program"),)
 
     def known(self, project: str, line: str, step: Step) -> Iterator[Artifact]:
@@ -345,7 +349,7 @@ def edit_of(run: RunId, event: Event) -> str:
     match event:
         case AttemptAccepted():
             return f"{run}.{event.step}.{event.attempt}"
-        case AttemptRejected() | AttemptFailed() | AttemptLost():
+        case AttemptParked() | AttemptRejected() | AttemptFailed() | AttemptLost():
             return f"{run}.{event.step}.{event.attempt}.back"
         case OutputsPlaced():
             return f"{run}.{event.step}.place"

@@ -22,6 +22,7 @@ from holdfast.core.refs import (
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
+from holdfast.engine.unwind import Unwinder
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
@@ -70,6 +71,7 @@ class Prober:
         self._said: _Said | None = None
         self._seen: Mapping[str, Json] = {}
         self._spelled = spell(self._seen)
+        self._unwinder = Unwinder(store, plan, self._newest_of)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self.unfit: Callable[[Artifact], str] | None = (
             None  # why what an artifact adds does not fit
@@ -85,6 +87,8 @@ class Prober:
         moved: Callable[[Step], tuple[str, ...]] = lambda _: (),
     ) -> Probed:
         """Probe one step. `moved` names the needs that are known to have changed in this run."""
+        if not self._unwinder.is_idle and (begun := self._as_begun(step, upstream)) is not None:
+            return begun
         seen = self._survey.observe(step)
         own = self._encode(step, seen.parts)
         ref = config_ref_of(step, own, upstream)
@@ -120,6 +124,20 @@ class Prober:
             unfit=self.unfit(same) if same is not None and self.unfit is not None else "",
         )
         return Probed(probe, own, seen.parts)
+
+    def _as_begun(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
+        """What stands if the changes that the plan itself made to what it reads do not count."""
+        seen = self._survey.observe(step, lenient=True)
+        parts = self._unwinder.taken_back(step, seen.parts)
+        if parts is None or seen.unsure:
+            return None
+        own = encode_own(step, parts)
+        ref = config_ref_of(step, own, upstream)
+        found = self._find(step, ref)
+        if found is None:
+            return None
+        refs = Refs(ref, found.input_ref, found.own_ref)
+        return Probed(Probe(step.id, refs, found=found, newest=found), own, parts)
 
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
         """The step's own parts; what steps of one function have in common is encoded once."""
@@ -159,6 +177,7 @@ class Prober:
         last = self._store.last(line_journal(self._project, self._line))
         if last != self._read_to:
             self._read_to, self._newest, self._said = last, None, None
+            self._unwinder.forget()
 
     def _newest_of(self, step: StepId) -> Artifact | None:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""

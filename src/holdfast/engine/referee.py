@@ -50,10 +50,13 @@ class Reading:
         default_factory=dict
     )  # those whose candidate people decide about
     effects: dict[str, str] = field(default_factory=dict)  # started and not confirmed
-    by_people: dict[str, bool] = field(default_factory=dict)  # steps that a person makes
     accepted: set[str] = field(default_factory=set)
+    conflicts: dict[str, Sequence[str]] = field(default_factory=dict)  # open ones, who takes part
     left_out: set[str] = field(default_factory=set)
     claimed: list[Claimed] = field(default_factory=list)
+    asking: dict[str, _Body] = field(default_factory=dict)  # steps that people may be asked about
+    begun_asking: list[_Body] = field(default_factory=list)  # their attempts
+    accepted_asking: list[_Body] = field(default_factory=list)
     engines: int = 0  # how many took the run, one after the other
     problems: list[str] = field(default_factory=list)
     seq: int = 0
@@ -76,7 +79,8 @@ class Reading:
         """Take note of a step of the plan."""
         self.needs[step] = [need[0] for need in data.get("needs", ())]
         self.steps[step] = Stand()
-        self.by_people[step] = data.get("uses") == "human"
+        if _asks(data):
+            self.asking[step] = data
 
     def ask_needs(self, step: str) -> None:
         """Nothing is made or reused before everything it needs is there."""
@@ -104,6 +108,12 @@ def read(
         elif _may_follow(reading, row.kind):
             rule(reading, json.loads(row.body))
     return reading
+
+
+def _asks(step: _Body) -> bool:
+    """Whether a step has anything to do with people."""
+    approvals = any(need[1] == "approval" for need in step.get("needs", ()))
+    return approvals or "approve" in step or step.get("uses") == "human" or "guards" in step
 
 
 def _may_follow(reading: Reading, kind: str) -> bool:
@@ -148,6 +158,8 @@ def _attempt_started(reading: Reading, body: _Body) -> None:
         reading.wrong(f"attempt {number} of step '{step}' follows attempt {here.attempts}")
     reading.steps[step] = here._replace(attempts=number, config_ref=body["config_ref"])
     reading.begun[step] = body
+    if step in reading.asking:
+        reading.begun_asking.append(body)
     if fence := body.get("fence", 0):
         reading.claimed.append(Claimed(step, number, body["config_ref"], fence))
 
@@ -164,13 +176,14 @@ def _end(reading: Reading, body: _Body) -> _Body:
 def _attempt_accepted(reading: Reading, body: _Body) -> None:
     step = body["step"]
     begun = _end(reading, body)
-    made = begun.get("reguard") is None
-    made = made or reading.by_people.get(step, False)
+    made = begun.get("reguard") is None or bool(begun.get("approvals"))
     here = reading.put(step, "done" if made else "reused", "running", "waiting")
     if step in reading.accepted:
         reading.wrong(f"step '{step}' is accepted for the second time")
     reading.accepted.add(step)
     reading.steps[step] = here._replace(digest=body["digest"])
+    if step in reading.asking:
+        reading.accepted_asking.append(body)
 
 
 def _attempt_parked(reading: Reading, body: _Body) -> None:
@@ -200,6 +213,7 @@ def _steps_released(reading: Reading, body: _Body) -> None:
 
 
 def _steps_reopened(reading: Reading, body: _Body) -> None:
+    _made_again(reading, body["steps"])
     for step in body["steps"]:
         here = reading.put(step, "pending", "pending", "done", "reused")
         reading.steps[step] = here._replace(digest="")
@@ -251,6 +265,24 @@ def _effect_confirmed(reading: Reading, body: _Body) -> None:
         reading.wrong(f"an effect of step '{body['step']}' is confirmed that was not started")
 
 
+def _conflict_found(reading: Reading, body: _Body) -> None:
+    name = body["conflict"]
+    if name in reading.conflicts or not set(body["steps"]) <= reading.steps.keys():
+        reading.wrong(f"conflict '{name}' is found, which cannot be")
+    reading.conflicts[name] = body["steps"]
+
+
+def _conflict_resolved(reading: Reading, body: _Body) -> None:
+    if reading.conflicts.pop(body["conflict"], None) is None:
+        reading.wrong(f"conflict '{body['conflict']}' is resolved and was not open")
+
+
+def _made_again(reading: Reading, steps: Iterable[str]) -> None:
+    for name, parts in list(reading.conflicts.items()):
+        if not set(steps).isdisjoint(parts):
+            del reading.conflicts[name]
+
+
 def _steps_skipped(reading: Reading, body: _Body) -> None:
     for step, code, _ in body["items"]:
         reading.put(step, "skipped", "pending")
@@ -259,6 +291,7 @@ def _steps_skipped(reading: Reading, body: _Body) -> None:
 
 
 def _steps_reset(reading: Reading, body: _Body) -> None:
+    _made_again(reading, body["steps"])
     for step in body["steps"]:
         reading.put(step, "pending", "failed", "skipped", "waiting")
         reading.parked.pop(step, None)
@@ -280,6 +313,8 @@ def _rest(reading: Reading, body: _Body) -> None:
 def _run_ended(reading: Reading, body: _Body) -> None:
     _rest(reading, body)
     if reading.status == "completed":
+        for name in reading.conflicts:
+            reading.wrong(f"the run is completed, and conflict '{name}' is open")
         for step, here in reading.steps.items():
             if here.phase not in {"done", "reused"} and step not in reading.left_out:
                 reading.wrong(f"the run is completed, and step '{step}' is {here.phase}")
@@ -309,6 +344,8 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "request_refused": _request_refused,
     "step_waived": _step_waived,
     "gap_closed": _gap_closed,
+    "conflict_found": _conflict_found,
+    "conflict_resolved": _conflict_resolved,
     "run_rested": _rest,
     "run_ended": _run_ended,
 }

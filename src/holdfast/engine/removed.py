@@ -17,6 +17,7 @@ from holdfast.edits.tree import read_tree
 from holdfast.engine.lines import line_journal
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import PlanVersioned, StepsAdded
 from holdfast.model.glob import components, glob_regex, is_plain, parents
@@ -71,8 +72,13 @@ def _files(store: Store, artifact: Artifact) -> Iterator[tuple[str, Digest]]:
     """The files that an artifact means; where they belong is part of the key it was made under."""
     try:
         if artifact.form == "tree":
-            for entry in tree_entries(store.get(artifact.digest)):
-                yield entry.path, entry.digest
+            manifest = store.get(artifact.digest)
+            changed = {
+                change.path for change in changes_in(manifest)
+            }  # those are the project's own
+            for entry in tree_entries(manifest):
+                if entry.path not in changed:
+                    yield entry.path, entry.digest
             return
         own = cast("Mapping[str, Mapping[str, Json]]", json.loads(store.get(artifact.own_ref)))
     except IntegrityError:  # it was removed from the store: nothing can be compared with it

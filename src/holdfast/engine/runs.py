@@ -22,6 +22,7 @@ from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.probe import read_state
 from holdfast.engine.survey import Survey
 from holdfast.engine.undo import settle_undone
+from holdfast.engine.worktrees import check_worktrees, drop_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
 from holdfast.model.digest import Digest
@@ -50,6 +51,7 @@ def start_run(
     """
     graph = graph_of(plan)
     _check_join(plan, options)
+    check_worktrees(plan, world.root)
     hold = Hold(world, plan.project, line)
     hold.take(join=options.joined)
     try:
@@ -225,6 +227,7 @@ def _tidy(world: World, run: RunId) -> None:
     """Remove what an ended run may have left: the names of what was removed last can come back."""
     Outputs(world.root, world.journal(run), world.store).all_placed()
     shutil.rmtree(os.path.join(world.scratch, run), ignore_errors=True)
+    drop_worktrees(world.root, world.home, run)
 
 
 def _runs(world: World, project: str, line: str) -> list[RunRow]:
@@ -274,7 +277,7 @@ def _check_join(plan: Plan, options: Options) -> None:
     if not options.joined:
         return
     for step in plan.steps.values():
-        if step.workspace == "shared":
+        if step.workspace == "shared" or step.runs_alone:
             raise UsageError(
                 f"'{step.id}' works in the project directory and cannot run beside another engine",
                 hint="say 'workspace: scratch' for it, or run without --join",

@@ -8,12 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.model.agent import Registry
 from holdfast.model.event import Recorded
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Executor, Fragments, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.commit import Writer
+    from holdfast.engine.decisions import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class World:
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
+    registry: Callable[[], Registry] = Registry  # the agents of this project
     stays: bool = False  # keep going while only a person is waited for
+    policy: Policy | None = None  # decides in a person's place what its rules fit
     on_events: Callable[[list[Recorded]], None] = lambda _: None
     on_output: Callable[[StepId, str, bytes], None] | None = None
     say: Callable[[str], None] = lambda _: None

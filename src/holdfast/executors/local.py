@@ -80,6 +80,8 @@ class LocalExecutor:
     async def _run(self, job: Job) -> Outcome:
         try:
             candidate = await self._generator(job.step).generate(job)
+            if job.take is not None:
+                candidate = job.take(candidate)
         except AttemptError as error:
             return _without_candidate(error)
         except (IntegrityError, StoreError):  # not the step's doing: the engine must stop

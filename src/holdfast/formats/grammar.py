@@ -103,6 +103,8 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
     if approver and kind != "approval":
         message = f"a need of type '{kind}' asks nobody and can have no 'from'"
         reading.problems.add("P035", node.pairs["from"][0], message, "say type: approval")
+    if approver and kind == "approval":
+        reading.approvers.append((approver, node.pairs["from"][1]))
     key_node = node.pairs["key"][1] if key else None
     need = Need(StepId(str(given["step"])), kind, key, approver)
     return NeedAt(need, step_node[1], key_node)
@@ -229,8 +231,8 @@ def _one_or_many(item: Json) -> Json:
 
 _RETRIES = Key(whole(0), words="How often to try again after the first time.")
 _WORKSPACE = Key(
-    word("shared", "scratch", reserved=("worktree",)),
-    words="Where the step runs: in the project, or in a fresh directory.",
+    word("shared", "scratch", "worktree"),
+    words="Where the step runs: in the project, in a fresh directory, or in a git worktree of it.",
 )
 _REUSE = Key(
     word("merkle", "content", "strict"),

@@ -79,7 +79,11 @@ _HUMAN = {"from": Key(LINE, words="The name that the approver must hold.")}
 
 def _human(reading: Reading, key: str, node: Node) -> Json:
     given = record(reading, key, node, _HUMAN)
-    return None if given is None else {name: str(value) for name, value in given.items()}
+    if given is None or not isinstance(node, Mapping):
+        return None
+    if "from" in given:
+        reading.approvers.append((str(given["from"]), node.pairs["from"][1]))
+    return {name: str(value) for name, value in given.items()}
 
 
 def _argv(reading: Reading, key: str, node: Node) -> Json:
@@ -172,6 +176,9 @@ def _guard(reading: Reading, node: Node) -> Guard | None:
     if "fatal_on" in given and kind != "command":
         message = f"'fatal_on' names exit codes, and a '{kind}' guard has none"
         reading.problems.add("P035", node.pairs["fatal_on"][0], message)
+    if "timeout" in given and kind == "human":
+        message = "a 'human' guard has no 'timeout': a person takes the time it takes"
+        reading.problems.add("P035", node.pairs["timeout"][0], message)
     return _made(kind, given)
 
 
@@ -219,7 +226,20 @@ def _composed(reading: Reading, node: Mapping, kind: str) -> Guard | None:
         return None
     if not items and isinstance(inner, Listing) and not inner.items:
         reading.problems.add("P047", place, f"'{kind}' holds no guards")
+    _check_people(reading, kind, items, place)
     return _made(kind, {"name": given.get("name", "")}, items)
+
+
+def _check_people(reading: Reading, kind: str, items: tuple[Guard, ...], place: Scalar) -> None:
+    """People are asked about what the other guards leave open, all of them at once: each must agree."""
+    asking = [item.name for item in items if item.asks]
+    if kind == "majority" and asking:
+        message = "'majority' holds a 'human' guard, and people are not counted against guards"
+        reading.problems.add("P047", place, message, "put the human guard beside it, or use 'any'")
+    elif kind == "any" and len(asking) > 1:
+        message = f"'any' holds {len(asking)} guards that ask a person: {', '.join(asking)}"
+        hint = "keep one of them: a 'human' guard without 'from' may be answered by anybody"
+        reading.problems.add("P047", place, message, hint)
 
 
 def _named(reading: Reading, key: str, made: list[tuple[Guard, Node]]) -> tuple[Guard, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Table
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,13 +31,15 @@ _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 class Asked:
     """What a load is asked for: another name of the line, values of params.
 
-    `find` finds files, `check` says why a guard can never judge; without them nobody looks.
+    `find` finds files, `check` says why a guard can never judge, `held` whether anybody holds a name
+    that approvers need; without them nobody looks.
     """
 
     name: str | None = None
     params: Table[str, Json] = field(default_factory=dict)
     find: Find | None = None
     check: Check | None = None
+    held: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +59,16 @@ def load_plan(
     params: Table[str, Json] | None = None,
     find: Find | None = None,
     check: Check | None = None,
+    held: Callable[[str], bool] | None = None,
 ) -> Loaded:
     """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it.
 
     `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
     of a project (its directory, a glob) for params that are files; `check` says of a kind of guard
-    and its value why it can never judge.
+    and its value why it can never judge; `held` says whether anybody holds the name of an approver.
     """
     content, root = read_file(path)
-    return load_text(content, path, root, Asked(name, params or {}, find, check))
+    return load_text(content, path, root, Asked(name, params or {}, find, check, held))
 
 
 def read_file(path: str) -> tuple[bytes, str]:
@@ -124,6 +127,7 @@ def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problem
     declared = cast("Node | None", given.get("params"))
     reading.params = read_params(reading, declared, asked.params, asked.find)
     steps = _steps(reading, tree, given)
+    _check_approvers(reading, asked)
     problems.stop()
     return Plan(
         name=_line_name(asked.name or str(given.get("name", "")) or Path(file).stem, problems),
@@ -134,6 +138,15 @@ def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problem
         limits=cast("Limits", given.get("limits", Limits())),
         params={param.name: param.given for param in reading.params.values()},
     )
+
+
+def _check_approvers(reading: Reading, asked: Asked) -> None:
+    """Say once of each name that nobody holds it."""
+    for name, place in dict(reversed(reading.approvers)).items():
+        if asked.held is not None and not asked.held(name):
+            message = f"nobody holds the name {quoted(name)}: any person may answer"
+            hint = f"say who does in your own config.toml: [people] {name} = ['USER']"
+            reading.problems.warn("P905", place, message, hint)
 
 
 def _line_name(name: str, problems: Problems) -> str:
@@ -232,8 +245,9 @@ def _take_uses(reading: Reading, wired: Wired) -> None:
         elif name not in needs:
             needs[StepId(name)] = "data"
             wired.needs.append(NeedAt(Need(StepId(name)), use.place(0)))
-        elif needs[StepId(name)] == "sequence":
-            message = f"{quoted(wired.id)} reads {quoted(name)} and needs it only in sequence"
+        elif (kind := needs[StepId(name)]) != "data":
+            how = "only in sequence" if kind == "sequence" else f"as '{kind}'"
+            message = f"{quoted(wired.id)} reads {quoted(name)} and needs it {how}"
             hint = f"need it as data: needs: [{name}]"
             reading.problems.add("P035", use.place(0), message, hint)
 
@@ -302,9 +316,23 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
         if name in secrets:
             message = f"{quoted(name)} stands in 'env' and in 'secrets' of {quoted(reading.step)}"
             problems.add("P035", node.pairs["secrets"][0], message, "keep it in 'secrets'")
+    _check_budget(reading, node, given)
     if given.get("idempotent") and given.get("effects", "none") == "none":
         message = f"'idempotent' of {quoted(reading.step)} says nothing: the step has no effects"
         problems.warn("P903", node.pairs["idempotent"][0], message)
+
+
+def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+    """A budget and the asking that it is for go together."""
+    budget = cast("dict[str, object]", given.get("budget", {}))
+    asks = given.get("approve") == "over_budget"
+    if asks and "attempts" not in budget:
+        message = f"'approve: over_budget' of {quoted(reading.step)} has no budget to be over"
+        hint = "say budget: {attempts: 2}"
+        reading.problems.add("P033", node.pairs["approve"][0], message, hint)
+    elif "budget" in node.pairs and not asks:
+        message = f"'budget' of {quoted(reading.step)} says nothing: nobody is asked beyond it"
+        reading.problems.warn("P903", node.pairs["budget"][0], message, "say approve: over_budget")
 
 
 def _first(node: Mapping) -> Placed:

@@ -72,6 +72,7 @@ CODES = {
     "P902": "a step reads what it produces itself",
     "P903": "a key has no effect here",
     "P904": "a guard could not be checked",
+    "P905": "nobody holds the name of an approver",
 }
 
 MOST_PROBLEMS = 1000

@@ -13,6 +13,7 @@ from holdfast.formats.nodes import Scalar
 from holdfast.formats.problems import Placed, Problems, quoted
 from holdfast.formats.reading import Use
 from holdfast.model.glob import COMPILED, Paths, parents
+from holdfast.model.plan import Need
 
 MOST_CIRCLES = 20
 MOST_NAMES = 8  # of one circle
@@ -68,7 +69,7 @@ class _Graph:
         return [self.number[need.step] for need, _, _ in step.needs]
 
     def _checked(self, step: Wired) -> list[int]:
-        seen: dict[str, Placed] = {}
+        seen: dict[str, NeedAt] = {}
         numbers = []
         for need, node, key_node in step.needs:
             name = need.step
@@ -80,14 +81,23 @@ class _Graph:
                 message = f"{quoted(step.id)} needs {quoted(name)}, which is no step"
                 self.problems.add("P003", node, message, hint)
             elif name in seen:
-                first = f"first in line {seen[name].line}"
-                message = f"{quoted(step.id)} needs {quoted(name)} twice, {first}"
-                self.problems.add("P004", node, message)
+                self._report_twice(step, need, node, seen[name])
             else:
                 self._check_key(step, need.key, self.steps[number], key_node or node)
                 numbers.append(number)
-            seen.setdefault(name, node)
+            seen.setdefault(name, NeedAt(need, node))
         return numbers
+
+    def _report_twice(self, step: Wired, need: Need, node: Placed, first: NeedAt) -> None:
+        """One step needed twice: the same again, or in two ways that do not agree."""
+        both = f"{quoted(step.id)} needs {quoted(need.step)}"
+        line = first.node.line
+        if first.need.type == need.type:
+            self.problems.add("P004", node, f"{both} twice, first in line {line}")
+            return
+        message = f"{both} as '{first.need.type}' in line {line} and as '{need.type}' here"
+        hint = f"keep one of them; to ask before '{step.id}' and hand data over: approve: always"
+        self.problems.add("P004", node, message, hint)
 
     def _check_key(self, step: Wired, key: str, upstream: Wired, node: Placed) -> None:
         outputs = upstream.promise.outputs

@@ -39,10 +39,11 @@ class Verdict:
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """The guards that leave it to a person."""
+        """The guards that leave it to a person, each by its path: `all/human`."""
         if self.call != "ask":
             return ()
-        return tuple(name for item in self.items for name in item.asks) or (self.guard,)
+        inner = tuple(f"{self.guard}/{name}" for item in self.items for name in item.asks)
+        return inner or (self.guard,)
 
 
 @fixed

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from holdfast.model.artifact import Form, Source
+from holdfast.model.conflict import ConflictKind
 from holdfast.model.digest import Digest
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import RunId, StepId
@@ -254,10 +255,11 @@ class OutputsPlaced:
 
 @dataclass(frozen=True, slots=True)
 class StepFailed:
-    """The step's budgets are spent, or it may not be tried again."""
+    """The step's budgets are spent, or it may not be tried again; `because` are a person's words."""
 
     step: StepId
     reason: Reason
+    because: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +358,32 @@ class GapClosed:
 
 
 @dataclass(frozen=True, slots=True)
+class ConflictFound:
+    """Positions that cannot all stand. `record` is the whole of it; `steps` take part in it.
+
+    `paths` are the files it is about; of a set of changes that waits because of it, nothing is written.
+    """
+
+    conflict: str
+    kind: ConflictKind
+    record: Digest
+    steps: tuple[StepId, ...]
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictResolved:
+    """It is settled: by rules, or by a person. `record` has the winner and who disagreed.
+
+    `winner` is the step whose position stands; empty if it is what lies in the project.
+    """
+
+    conflict: str
+    record: Digest
+    winner: StepId
+
+
+@dataclass(frozen=True, slots=True)
 class RunRested:
     """Nothing more can be done now; the run can be continued."""
 
@@ -394,6 +422,8 @@ RunEvent = (
     | RequestRefused
     | StepWaived
     | GapClosed
+    | ConflictFound
+    | ConflictResolved
     | RunRested
     | RunEnded
 )
@@ -569,7 +599,8 @@ class ApprovalDecided:
     """A person decided, once. `until` is when a yes ends (ms since 1970; 0 is never).
 
     `names` are those under which the person could decide. `content` is what a person gave as the step's
-    artifact, if that was asked for. `terminal` says that it was typed at one.
+    artifact, if that was asked for. `terminal` says that it was typed at one. `run` is the run that a yes
+    of the scope `run` is for. `rule` is the rule of the person's own policy that decided in his place.
     """
 
     approval: str
@@ -583,6 +614,8 @@ class ApprovalDecided:
     content: Digest | None = None
     form: Form = "bytes"
     terminal: bool = False
+    run: RunId = RunId("")
+    rule: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,11 +630,22 @@ class ApprovalUsed:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRevoked:
-    """A person took a yes back, or an open question; nothing starts under it any more."""
+    """A person took a yes back; nothing starts under it any more."""
 
     approval: str
     by: str
     because: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictDecided:
+    """A person settled a conflict: the position of this step stands, or what lies in the project (empty)."""
+
+    conflict: str
+    take: StepId
+    by: str
+    because: Digest | None = None
+    terminal: bool = False
 
 
 PinKind = Literal["run", "step", "content"]
@@ -692,6 +736,7 @@ LineEvent = (
     | ApprovalDecided
     | ApprovalUsed
     | ApprovalRevoked
+    | ConflictDecided
     | Pinned
     | Unpinned
     | RunCollected

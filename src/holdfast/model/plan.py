@@ -23,8 +23,9 @@ FRAGMENT_SCHEMA = "holdfast.fragment/1"
 
 NeedType = Literal["data", "sequence", "approval"]
 Effects = Literal["none", "workspace", "external"]
-Workspace = Literal["", "shared", "scratch"]
+Workspace = Literal["", "shared", "scratch", "worktree"]
 Reuse = Literal["merkle", "content", "strict"]
+COPIES: frozenset[Workspace] = frozenset({"scratch", "worktree"})
 Approve = Literal["", "always", "on_change", "over_budget"]
 PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
@@ -60,6 +61,11 @@ class Guard:
     timeout: float | None = None
     fatal_on: tuple[int, ...] = ()
     items: tuple[Guard, ...] = ()
+
+    @property
+    def asks(self) -> bool:
+        """Whether it, or a guard inside it, asks a person."""
+        return self.kind == "human" or any(item.asks for item in self.items)
 
 
 @fixed
@@ -107,18 +113,52 @@ class Step:
     action: str = ""
 
     @property
+    def asks_first(self) -> bool:
+        """Whether a person may have to say something before an attempt begins."""
+        if self.approve or self.uses == "human":
+            return True
+        for need in self.needs:  # noqa: SIM110 - asked of every step: half the time of any()
+            if need.type == "approval":
+                return True
+        return False
+
+    @property
+    def asks_after(self) -> bool:
+        """Whether a person may have to accept what an attempt made."""
+        return any(guard.asks for guard in self.guards)
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether it reads named outputs, which have to be there before it starts."""
+        for need in self.needs:  # noqa: SIM110 - as above
+            if need.key:
+                return True
+        return False
+
+    @property
     def data_needs(self) -> tuple[StepId, ...]:
         """The steps whose artifacts this one reads."""
         return tuple([need.step for need in self.needs if need.type == "data"])
 
+    @property
+    def changes_copy(self) -> bool:
+        """Whether it changes project files in a copy of its own, from which the engine takes them over."""
+        return self.effects == "workspace" and self.workspace in COPIES
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether nothing may run beside it: it changes project files where they are."""
+        return self.effects == "workspace" and self.workspace not in COPIES
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a run: wall seconds, attempts, steps at once."""
+    """Bounds of a run: wall seconds, attempts, steps at once, and steps of one agent at once."""
 
     time: float | None = None
     attempts: int | None = None
     parallel: int | None = None
+    agents: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
