@@ -147,8 +147,11 @@ class Facts(Protocol):
 class Store(Facts, Protocol):
     """Journals, artifact index, blobs, claims and holds in one place."""
 
-    def commit(self, batch: Batch) -> None:
-        """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is."""
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
+        """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is.
+
+        Without `wait`, LockedError at once if another process has the store locked.
+        """
 
     def last(self, journal: str) -> int:
         """The last sequence number of a journal; 0 if there is none."""

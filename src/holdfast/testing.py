@@ -202,8 +202,8 @@ class PassingStore:
         """One call of the port, by its name; override this to look at it, or to break it."""
         return work()
 
-    def commit(self, batch: Batch) -> None:
-        self._pass("commit", lambda: self._store.commit(batch))
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
+        self._pass("commit", lambda: self._store.commit(batch, wait=wait))
 
     def open_run(
         self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None

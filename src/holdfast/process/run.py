@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.errors import ProcessError
+from holdfast.errors import ProcessError, outside_fault
 from holdfast.process.child import Child
 from holdfast.process.launch import Confine, Started, check, start
 from holdfast.process.lookup import Program, Refusal, find
@@ -237,4 +237,7 @@ def _refused(number: int) -> Refusal:
         return "not_found"
     if number in {errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ELIBBAD, errno.EISDIR}:
         return "not_executable"
-    raise ProcessError(f"the command could not be started: {os.strerror(number)}")
+    words = os.strerror(number)
+    raise outside_fault(OSError(number, words)) or ProcessError(
+        f"the command could not be started: {words}"
+    )

@@ -24,7 +24,14 @@ from typing import TypeVar
 
 import apsw
 
-from holdfast.errors import BugError, HoldfastError, IntegrityError, StoreError, UsageError
+from holdfast.errors import (
+    BugError,
+    HoldfastError,
+    IntegrityError,
+    LockedError,
+    StoreError,
+    UsageError,
+)
 from holdfast.store.blobs import sync_directory
 from holdfast.store.log import log_readers, log_size, lost_commits
 from holdfast.store.migrate import AS_NOW, VERSION, migrate, version_of
@@ -36,7 +43,9 @@ Row = tuple[Value, ...]
 BUSY_MS = 300_000  # a process that has the database locked for longer will not let go by itself
 _TELL_MS = 2_000  # after so long it is said what is waited for
 _LONGEST_NAP = 0.1
+_IMPATIENT = 0.005  # seconds for whoever has something else to do
 _WAL_LIMIT = 64 * 1024 * 1024
+_MOST_PAGES = _WAL_LIMIT // 4096 - 64  # the log has a frame of 24 bytes around each
 _CHECKPOINT_PAGES = 1000
 _CHECKPOINT_COMMITS = 8
 _CACHE_KIB = 32 * 1024
@@ -60,6 +69,7 @@ class Database:
         self._views = ""  # stand before tables of an older format
         self.readonly = readonly
         self._busy_ms = busy_ms
+        self._patience = _Patience(busy_ms, path, say)
         self._pid = os.getpid()
         self._refusal = ""  # why nothing may be done any more
         self._log_is_kept = False
@@ -69,10 +79,11 @@ class Database:
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         try:
-            self._writer = self._connect(create=create)
+            self._writer = self._connect(self._patience, create=create)
             try:
                 self._prepare(create=create)
-                self._reader = self._connect(create=False)
+                patience = _Patience(busy_ms, path, say)
+                self._reader = self._connect(patience, create=False)
                 self._reader.execute(self._views)
                 self._reader.pragma("query_only", True)
                 if self.lost:
@@ -85,10 +96,10 @@ class Database:
         self._write_cursor = self._writer.cursor()
         self._read_cursor = self._reader.cursor()
 
-    def _connect(self, *, create: bool) -> apsw.Connection:
+    def _connect(self, patience: _Patience, *, create: bool) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         connection = apsw.Connection(self._path, flags=flags)
-        connection.set_busy_handler(_Patience(self._busy_ms, self._path, self._say).wait)
+        connection.set_busy_handler(patience.wait)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         # Plans must not depend on bound values: that would prepare a query again for each call.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -131,11 +142,15 @@ class Database:
 
     # use
 
-    def write(self, work: Callable[[apsw.Cursor], T]) -> T:
-        """Do the work in one transaction: when this returns, all of it is durable."""
+    def write(self, work: Callable[[apsw.Cursor], T], *, wait: bool = True) -> T:
+        """Do the work in one transaction: when this returns, all of it is durable.
+
+        Without `wait`, LockedError at once if another process has the database locked.
+        """
         with self._write_lock:
             self.check_writable()
             cursor = self._write_cursor
+            self._patience.is_patient = wait
             try:
                 cursor.execute("BEGIN IMMEDIATE")
                 try:
@@ -149,6 +164,8 @@ class Database:
                     raise
             except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
+            finally:
+                self._patience.is_patient = True
             return result
 
     def _keep_log(self) -> None:
@@ -166,7 +183,7 @@ class Database:
         self._log_is_kept = True
 
     def _watch_log(self) -> None:
-        """Say once if the log outgrows its limit: only a reader that never ends its read can do that.
+        """Say once if the log outgrows its limit because of a reader that never ends its read.
 
         SQLite cannot cut a reader off. As soon as it is gone, the next commits shrink the log again.
         """
@@ -176,9 +193,9 @@ class Database:
         size = log_size(self._path)
         if size <= _WAL_LIMIT:
             self._is_overgrown = False
-        elif not self._is_overgrown:
+        elif not self._is_overgrown and (readers := log_readers(self._path)):
             self._is_overgrown = True
-            who = ", ".join(f"process {pid}" for pid in log_readers(self._path)) or "a process"
+            who = ", ".join(f"process {pid}" for pid in readers)
             self._say(
                 f"'{self._path}-wal' has grown to {size >> 20} MB, because {who} has an old state"
                 " of the database open; it shrinks when that ends"
@@ -245,7 +262,7 @@ class Database:
             case UnicodeError():
                 return IntegrityError(f"the database '{self._path}' is damaged: {error}")
             case apsw.BusyError() | apsw.LockedError():
-                return StoreError(
+                return LockedError(
                     f"another process has had the database '{self._path}' locked"
                     f" for more than {self._busy_ms / 1000:g} s",
                     hint="end that process, or wait until it is done",
@@ -277,13 +294,14 @@ class _Patience:
         self._say = say
         self._since = 0.0
         self._told = False
+        self.is_patient = True
 
     def wait(self, tries: int) -> bool:
         """Whether to ask for the lock again; SQLite counts how often it did."""
         if tries == 0:
             self._since, self._told = time.monotonic(), False
         waited = time.monotonic() - self._since
-        if waited >= self._most:
+        if waited >= (self._most if self.is_patient else _IMPATIENT):
             return False
         if waited * 1000 >= _TELL_MS and not self._told:
             self._told = True
@@ -298,6 +316,8 @@ _CLOSED = "this store was closed"
 class _Checkpoints:
     """Copies the log into the database when it holds 1000 pages or eight commits, whichever is more.
 
+    It does so before the log reaches its limit, unless a single commit is larger.
+
     A log that is written over again is synced faster than one that grows: small commits keep it small. A
     large commit touches most pages of an index, and so does the next: to copy them after each one takes
     10 µs a step in a run of 100,000.
@@ -308,7 +328,8 @@ class _Checkpoints:
 
     def __call__(self, connection: apsw.Connection, _: str, pages: int) -> int:
         last, self._pages = pages - self._pages, pages
-        if pages >= max(_CHECKPOINT_PAGES, _CHECKPOINT_COMMITS * last):
+        wanted = max(_CHECKPOINT_PAGES, _CHECKPOINT_COMMITS * last)
+        if pages >= min(wanted, _MOST_PAGES - last):
             with contextlib.suppress(
                 apsw.Error
             ):  # as SQLite does by itself: the next commit tries again

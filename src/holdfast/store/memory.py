@@ -64,7 +64,8 @@ class MemoryStore:
 
     # journals and batches
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
+        del wait  # nobody else can have it
         with self._lock:
             self._check(batch)
             for append in (append for append in batch.appends if append.events):

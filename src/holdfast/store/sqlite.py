@@ -109,9 +109,9 @@ class SqliteStore:
 
     # batches
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
         texts, small = self._prepared(batch)
-        self._names.write(lambda cursor: self._apply(cursor, batch, texts, small))
+        self._names.write(lambda cursor: self._apply(cursor, batch, texts, small), wait=wait)
 
     def open_run(
         self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
