@@ -11,6 +11,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Literal, TypeVar
 
 from holdfast.model.artifact import Artifact, Status, Verdict
@@ -230,7 +231,10 @@ class PassingStore:
     def purge(self, digests: Sequence[Digest], numbers: Iterable[int], batch: Batch) -> None:
         self._pass("purge", lambda: self._store.purge(digests, numbers, batch))
 
-    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
+    def steady(self) -> AbstractContextManager[None]:
+        return self._store.steady()
+
+    def replace_artifacts(self, rows: Callable[[], Iterable[Artifact]]) -> None:
         self._pass("replace_artifacts", lambda: self._store.replace_artifacts(rows))
 
     def claim(self, key: ClaimKey, engine: str) -> int | None:

@@ -291,3 +291,27 @@ def test_a_run_that_its_line_does_not_name_is_found(project: Project) -> None:
         )
         connection.execute("DELETE FROM journal WHERE name LIKE 'line:%'")
     assert "its line does not name it" in problems(project)
+
+
+@pytest.mark.req("R74")
+@pytest.mark.parametrize("harm", ["missing", "damaged"])
+def test_an_output_whose_stored_content_is_lost_is_made_again(project: Project, harm: str) -> None:
+    text = "x" * 40_000
+    project.write("in.txt", text)
+    project.plan(
+        {"copy": {"shell": "cp in.txt out.txt", "inputs": "in.txt", "produces": "out.txt"}}
+    )
+    digest = str(project.run().digests["copy"])
+    place = blob_file(project, digest)
+    place.chmod(0o600)
+    if harm == "missing":
+        place.unlink()
+    else:
+        place.write_bytes(place.read_bytes()[:-1] + b"\0")
+    (project.root / "out.txt").unlink()
+    answer = project.run()
+    assert answer.data["steps"]["copy"]["state"] == "done"
+    assert answer.data["steps"]["copy"]["reason"]["code"] == "output_missing"
+    assert "it is made again" in answer.err
+    assert project.read("out.txt") == text
+    assert project.call("verify").code == 0

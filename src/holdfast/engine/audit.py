@@ -35,6 +35,7 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Facts, Owner, RunRow, Store
 
 CORRUPT, UNREADABLE, STUCK = 1, 4, 8
+_LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,24 @@ class Audit:
 
 
 def audit(store: Store, gone: Callable[[Owner], bool] = lambda _: False) -> Audit:
-    """Check everything; problems name the object and the run. `gone` tells whether an engine is dead."""
+    """Check everything as of one moment; problems name the object and the run.
+
+    `gone` tells whether an engine is dead.
+    """
+    for _ in range(_LOOKS):  # files are not of one moment: a clean-up may remove some meanwhile
+        before = _ends(store)
+        with store.steady():
+            found = _audit(store, gone)
+        if not found.problems or _ends(store) == before:
+            break
+    return found
+
+
+def _ends(store: Store) -> dict[str, int]:
+    return {journal: store.last(journal) for journal in store.journals()}
+
+
+def _audit(store: Store, gone: Callable[[Owner], bool]) -> Audit:
     problems = list(store.check())
     bits = CORRUPT if problems else 0
     events = sum(store.last(journal) for journal in store.journals())

@@ -19,7 +19,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import apsw
@@ -200,6 +200,17 @@ class Database:
                 f"'{self._path}-wal' has grown to {size >> 20} MB, because {who} has an old state"
                 " of the database open; it shrinks when that ends"
             )
+
+    @contextlib.contextmanager
+    def steady(self) -> Iterator[None]:
+        """Let every query see what the first one sees."""
+        with self._read_lock:
+            self._read_cursor.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with self._read_lock:
+                self._read_cursor.execute("ROLLBACK")
 
     def rows(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """All rows of a query, as of everything committed so far."""

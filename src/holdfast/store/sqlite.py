@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Self, cast
 
 import apsw
@@ -377,10 +378,12 @@ class SqliteStore:
                 after = artifact.number
                 yield artifact
 
-    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
-        given = list(rows)
+    def steady(self) -> AbstractContextManager[None]:
+        return self._database.steady()
 
+    def replace_artifacts(self, rows: Callable[[], Iterable[Artifact]]) -> None:
         def work(cursor: apsw.Cursor) -> None:
+            given = list(rows())
             cursor.execute("DELETE FROM artifact")
             cursor.execute("DELETE FROM sqlite_sequence WHERE name = 'artifact'")
             self._insert_artifacts(cursor, given)
