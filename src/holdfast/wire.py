@@ -254,7 +254,6 @@ class Wishes:
 def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes) -> World:
     """Everything an engine is given."""
     from holdfast.engine.world import World
-    from holdfast.process.run import sweep
     from holdfast.store.host import gone, line_lock, this_process
 
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
@@ -268,7 +267,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         new_id=lambda: str(uuid.uuid4()),
         gone=gone,
         lock=lambda project, line: line_lock(location, project, line),
-        sweep=sweep,
+        sweep=_sweep,
         ignores=ignore_rules,
         inline=frozenset(wishes.functions),
         parallel=parallel,
@@ -326,6 +325,13 @@ def repeat(world: World, plan: Plan, options: Options) -> Repeated | None:
 
     with seldom_collected():
         return repeat_run(world, plan, plan.name, options, tools)
+
+
+def _sweep(mark: str) -> int:
+    """End the processes of a dead engine: those with this mark, and what is left of its slots."""
+    from holdfast.process.run import sweep, sweep_slots
+
+    return sweep(mark) + sweep_slots()
 
 
 @contextmanager

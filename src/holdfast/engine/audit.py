@@ -59,13 +59,13 @@ def audit(store: Store, gone: Callable[[Owner], bool] = lambda _: False) -> Audi
 
     `gone` tells whether an engine is dead.
     """
-    for _ in range(_LOOKS):  # files are not of one moment: a clean-up may remove some meanwhile
-        before = _ends(store)
+    left = _LOOKS
+    while True:
+        before, left = _ends(store), left - 1
         with store.steady():
             found = _audit(store, gone)
-        if not found.problems or _ends(store) == before:
-            break
-    return found
+        if not found.problems or not left or _ends(store) == before:
+            return found  # else look again: files are not of one moment, a clean-up may remove some
 
 
 def _ends(store: Store) -> dict[str, int]:

@@ -19,9 +19,19 @@ from holdfast.process.lookup import Program, Refusal, find
 from holdfast.process.output import Ends, Reader, Start
 from holdfast.process.sandbox import Confinement, probe, scratch_file
 from holdfast.process.slots import Slots, Tenant
-from holdfast.process.tree import sweep
+from holdfast.process.tree import sweep, sweep_slots
 
-__all__ = ["Child", "Command", "Completed", "Confinement", "Slots", "probe", "run", "sweep"]
+__all__ = [
+    "Child",
+    "Command",
+    "Completed",
+    "Confinement",
+    "Slots",
+    "probe",
+    "run",
+    "sweep",
+    "sweep_slots",
+]
 
 Ended = Literal["exited", "signalled", "timed_out", "overflow", "not_found", "not_executable"]
 
