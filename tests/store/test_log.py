@@ -6,6 +6,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from holdfast import wire
+from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.event import StopRequested
 from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch
@@ -87,7 +89,7 @@ def test_a_single_commit_behind_damaged_first_bytes_is_lost_too(tmp_path: Path) 
         write(store, 1)
         place = killed(first, tmp_path / "store")
     lay(place, flipped((place / "state.db-wal").read_bytes(), 20, 2))
-    assert problems(place) == ["database: 1 commits in its log cannot be read: it is damaged"]
+    assert problems(place) == ["database: 1 commit in its log cannot be read: it is damaged"]
 
 
 @pytest.mark.req("D02")
@@ -140,3 +142,74 @@ def test_whoever_has_the_log_open_sees_its_commits_and_nothing_is_said(tmp_path:
     assert problems(place) == []
     with SqliteStore.open(str(place), create=False) as store:
         assert store.last("line:main") == COMMITS + 1
+
+
+@pytest.fixture
+def young(tmp_path: Path) -> Path:
+    """A store of which all is still in the log: its first process was killed."""
+    with SqliteStore.open(str(tmp_path / "first"), create=True) as store:
+        write(store, COMMITS)
+        place = killed(tmp_path / "first", tmp_path / "store")
+    assert (place / "state.db").stat().st_size == FRAME - 24
+    return place
+
+
+def refused(place: Path, told: str) -> None:
+    """Whoever reads or writes is told of the damage, and where to put it; the log stays."""
+    log = (place / "state.db-wal").read_bytes()
+    for create, readonly in ((False, True), (False, False), (True, False), (True, False)):
+        with pytest.raises(IntegrityError, match=told) as caught:
+            SqliteStore.open(str(place), create=create, readonly=readonly)
+        assert caught.value.hint == f"mv {place} {place}.damaged"
+        assert (place / "state.db-wal").read_bytes() == log
+    with pytest.raises(IntegrityError, match=told):
+        wire.has_store(str(place))
+    assert (place / "state.db-wal").read_bytes() == log
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize("byte", [3, 20, HEAD + 40, HEAD + FRAME + 10])
+def test_a_young_store_with_a_damaged_log_is_refused_and_kept(young: Path, byte: int) -> None:
+    log = flipped((young / "state.db-wal").read_bytes(), byte, 2)
+    lay(young, log)
+    refused(young, "6 commits in '.*-wal' cannot be read: it is damaged")
+    assert [each.name for each in young.glob("*damaged*")] == ["state.db-wal.damaged"]
+    assert (young / "state.db-wal.damaged").read_bytes() == log
+
+
+def test_a_young_store_is_a_store(young: Path) -> None:
+    assert wire.has_store(str(young))
+    assert problems(young) == []
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize("left", [None, b""])
+def test_a_log_whose_database_is_gone_is_refused_and_kept(young: Path, left: bytes | None) -> None:
+    (young / "state.db").unlink()
+    if left is not None:
+        (young / "state.db").write_bytes(left)
+    refused(young, "is missing or empty, and 6 commits in '.*-wal' belong to it")
+    lay(young, flipped((young / "state.db-wal").read_bytes(), 20, 2))
+    refused(young, "is missing or empty, and 6 commits in '.*-wal' belong to it")
+
+
+@pytest.mark.parametrize("log", [b"", b"\0" * 40, b"x" * 9000])
+def test_a_log_without_commits_keeps_nobody_from_making_a_store(tmp_path: Path, log: bytes) -> None:
+    (tmp_path / "state.db-wal").write_bytes(log)
+    with pytest.raises(UsageError, match="no store at"):
+        SqliteStore.open(str(tmp_path), create=False)
+    assert not wire.has_store(str(tmp_path))
+    SqliteStore.open(str(tmp_path), create=True).close()
+
+
+def test_a_second_damaged_log_does_not_replace_the_first(place: Path) -> None:
+    for number, name in enumerate(("damaged", "damaged-2"), 1):
+        lay(place, flipped((place / "state.db-wal").read_bytes(), 20, 2))
+        said: list[str] = []
+        with SqliteStore.open(str(place), create=False, say=said.append) as store:
+            (line,) = said
+            assert f"and the log is kept as '{place}/state.db-wal.{name}'" in line
+            write(store, number)
+            again = killed(place, place.with_name(f"again-{number}"))
+        assert problems(place) == []
+        place = again

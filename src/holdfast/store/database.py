@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import shlex
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,7 +33,14 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.store.blobs import sync_directory
-from holdfast.store.log import log_readers, log_size, lost_commits
+from holdfast.store.log import (
+    counted,
+    kept_copy,
+    log_readers,
+    log_size,
+    lost_commits,
+    orphaned_commits,
+)
 from holdfast.store.migrate import AS_NOW, VERSION, migrate, version_of
 
 T = TypeVar("T")
@@ -84,11 +91,11 @@ class Database:
                 self._prepare(create=create)
                 patience = _Patience(busy_ms, path, say)
                 self._reader = self._connect(patience, create=False)
+                self._leave_log(self._reader, bool(self.lost) and readonly)
                 self._reader.execute(self._views)
                 self._reader.pragma("query_only", True)
-                if self.lost:
-                    self._reader.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(readonly))
             except BaseException:
+                self._leave_log(self._writer, bool(self.lost))
                 self._writer.close()
                 raise
         except apsw.Error as error:
@@ -113,8 +120,10 @@ class Database:
 
     def _prepare(self, *, create: bool) -> None:
         """Bring the tables to this version unless it is only read; a store is only made when asked for."""
-        version = version_of(self._writer, self._path)
-        self.lost = lost_commits(self._path)
+        try:
+            version = version_of(self._writer, self._path)
+        finally:
+            self.lost = lost_commits(self._path)
         if self.lost:
             self._keep_damaged(version)
         if version == 0 and not create:
@@ -129,16 +138,22 @@ class Database:
                 self._say(f"the store had format {version}; it was brought to format {VERSION}")
 
     def _keep_damaged(self, version: int) -> None:
-        """The log is damaged: whoever only reads leaves it as it is, whoever writes goes on beside it."""
-        words = f"{self.lost} commits in '{self._path}-wal' cannot be read: it is damaged"
-        if self.readonly:
-            self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        elif version == 0:
-            raise IntegrityError(words)
-        else:
-            kept = f"{self._path}-wal.damaged"
-            shutil.copyfile(f"{self._path}-wal", kept)
+        """The log is damaged: whoever only reads leaves it as it is, whoever writes goes on beside it.
+
+        Nobody goes on if there is nothing but the log.
+        """
+        words = f"{counted(self.lost)} in '{self._path}-wal' cannot be read: it is damaged"
+        self._leave_log(self._writer, self.readonly)
+        kept = "" if self.readonly else kept_copy(self._path)
+        if version == 0:
+            raise IntegrityError(words, hint=_away(self._path))
+        if kept:
             self._say(f"{words}; what they accepted runs again, and the log is kept as '{kept}'")
+
+    @staticmethod
+    def _leave_log(connection: apsw.Connection, leave: bool) -> None:
+        """Whether closing leaves the log as it is."""
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(leave))
 
     # use
 
@@ -248,7 +263,7 @@ class Database:
         with self._write_lock, self._read_lock:
             for connection in (self._reader, self._writer):
                 if self._refusal:
-                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                    self._leave_log(connection, True)
                 try:
                     connection.close()
                 except apsw.Error as error:
@@ -283,6 +298,21 @@ class Database:
                 return IntegrityError(f"the database '{self._path}' is damaged: {error}")
             case _:
                 return StoreError(f"the database '{self._path}' refused: {error}")
+
+
+def check_log_has_database(path: str) -> None:
+    """IntegrityError if there are commits whose database is gone: opening it would remove them too."""
+    if commits := orphaned_commits(path):
+        raise IntegrityError(
+            f"'{path}' is missing or empty, and {counted(commits)} in '{path}-wal' belong to it",
+            hint=_away(path),
+        )
+
+
+def _away(path: str) -> str:
+    """The command that makes room for a new store and keeps what is left of this one."""
+    store = os.path.dirname(path)
+    return f"mv {shlex.quote(store)} {shlex.quote(f'{store}.damaged')}"
 
 
 class _Patience:

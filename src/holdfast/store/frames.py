@@ -88,13 +88,14 @@ class _Log(NamedTuple):
 
     def begins(self, frame: bytes) -> bool:
         """Whether this is the first frame: by what is left of the log's first bytes, or by the next frame."""
+        if not frame:
+            return False
         head = os.pread(self.handle, HEAD, 0)
         seeds = (_WORDS.unpack(head[24:]), _sum(self.order, head[:24]))
         if any(self.follows(frame, seed) for seed in seeds):
             return True
         second = self.frame(1)
-        is_one = bool(frame) and frame[8:16] == second[8:16]
-        return is_one and self.follows(second, _own(frame))
+        return frame[8:16] == second[8:16] and self.follows(second, _own(frame))
 
 
 def _proven(log: int, size: int) -> Iterator[bytes]:

@@ -16,10 +16,14 @@ has it. The index says nothing then: SQLite copies the salt into it before it lo
 
 from __future__ import annotations
 
+import filecmp
+import itertools
 import os
+import shutil
 import struct
 from collections.abc import Iterable
 
+from holdfast.store.blobs import sync_directory
 from holdfast.store.frames import (
     FRAME_HEAD,
     HEAD,
@@ -41,6 +45,43 @@ def lost_commits(path: str) -> int:
             return _lost(log.fileno(), path)
     except FileNotFoundError:
         return 0
+
+
+def orphaned_commits(path: str) -> int:
+    """How many commits the log of a database has that is not there or empty.
+
+    SQLite removes such a log without a word. A database has its first page before its log has a commit.
+    """
+    if _size(path):
+        return 0
+    try:
+        with open(f"{path}-wal", "rb") as log:
+            found = unsaved_commits(log.fileno(), path)
+    except OSError:  # nobody can open it then, and remove it
+        return 0
+    return 0 if _size(path) else found  # else somebody made it meanwhile
+
+
+def counted(commits: int) -> str:
+    """So many commits, in words."""
+    return "1 commit" if commits == 1 else f"{commits} commits"
+
+
+def kept_copy(path: str) -> str:
+    """Where a copy of the log lies, durably; what was kept before stays."""
+    log, kept = f"{path}-wal", f"{path}-wal.damaged"
+    for number in itertools.count(2):
+        if not os.path.lexists(kept):
+            break
+        if filecmp.cmp(log, kept, shallow=False):
+            return kept
+        kept = f"{log}.damaged-{number}"
+    with open(log, "rb") as source, open(kept, "xb") as copy:
+        shutil.copyfileobj(source, copy)
+        copy.flush()
+        os.fsync(copy.fileno())
+    sync_directory(os.path.dirname(log))
+    return kept
 
 
 def _lost(log: int, path: str) -> int:
@@ -95,9 +136,13 @@ def _seen(path: str) -> tuple[int, bytes]:
 
 def log_size(path: str) -> int:
     """How many bytes the log of a database has."""
+    return _size(f"{path}-wal")
+
+
+def _size(path: str) -> int:
     try:
-        return os.stat(f"{path}-wal").st_size
-    except FileNotFoundError:
+        return os.stat(path).st_size
+    except OSError:
         return 0
 
 

@@ -11,6 +11,7 @@ from holdfast.model.event import ContentPurged, RunImported
 from holdfast.store.blobs import BlobFiles
 from holdfast.store.codec import decode, encode, first_hash, hash_of_row
 from holdfast.store.database import Database, Row, Value
+from holdfast.store.log import counted
 from holdfast.store.rows import PLACE
 
 _PAGE = 500
@@ -34,7 +35,7 @@ def problems(database: Database, files: BlobFiles) -> Iterator[str]:
 
 def _pages(database: Database) -> Iterator[str]:
     if database.lost:
-        yield f"database: {database.lost} commits in its log cannot be read: it is damaged"
+        yield f"database: {counted(database.lost)} in its log cannot be read: it is damaged"
     for row in database.rows("PRAGMA integrity_check"):
         if row != ("ok",):
             yield f"database: {row[0]!s}"
