@@ -294,8 +294,10 @@ class Database:
                 return IntegrityError(
                     f"the database '{self._path}' is damaged, or the disk could not read it: {error}"
                 )
-            case apsw.NotADBError():
-                return IntegrityError(f"the database '{self._path}' is damaged: {error}")
+            case apsw.NotADBError() | apsw.SQLError():  # our statements fit the tables that we make
+                return IntegrityError(
+                    f"the database '{self._path}' is damaged: {error}", hint="holdfast verify"
+                )
             case _:
                 return StoreError(f"the database '{self._path}' refused: {error}")
 
