@@ -33,6 +33,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.store.blobs import sync_directory
+from holdfast.store.fixed import fixed_name, mark_of, why_fixed
 from holdfast.store.log import (
     counted,
     kept_copy,
@@ -82,6 +83,8 @@ class Database:
         self._log_is_kept = False
         self._commits = 0
         self._is_overgrown = False
+        self._fixed = fixed_name(path) if readonly else ""
+        self._mark = mark_of(path) if self._fixed else None
         self.lost = 0  # commits that a damaged log has and nobody can read
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
@@ -105,7 +108,9 @@ class Database:
 
     def _connect(self, patience: _Patience, *, create: bool) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-        connection = apsw.Connection(self._path, flags=flags)
+        if self._fixed:
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(self._fixed or self._path, flags=flags)
         connection.set_busy_handler(patience.wait)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         # Plans must not depend on bound values: that would prepare a query again for each call.
@@ -123,7 +128,7 @@ class Database:
         try:
             version = version_of(self._writer, self._path)
         finally:
-            self.lost = lost_commits(self._path)
+            self.lost = lost_commits(self._path, shared=not why_fixed(self._path))
         if self.lost:
             self._keep_damaged(version)
         if version == 0 and not create:
@@ -221,18 +226,30 @@ class Database:
         with self._read_lock:
             self.check_usable()
             try:
-                return self._read_cursor.execute(statement, values).fetchall()
+                found = self._read_cursor.execute(statement, values).fetchall()
             except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
+            self._check_fixed()
+            return found
 
     def rows_many(self, statement: str, values: Sequence[Sequence[Value]]) -> list[Row]:
         """The rows of one query for each set of values, in that order."""
         with self._read_lock:
             self.check_usable()
             try:
-                return list(self._read_cursor.executemany(statement, values))
+                found = list(self._read_cursor.executemany(statement, values))
             except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
+            self._check_fixed()
+            return found
+
+    def _check_fixed(self) -> None:
+        """LockedError if a file that was taken for fixed is another now: what was read of it may be wrong."""
+        if self._mark is not None and mark_of(self._path) != self._mark:
+            raise LockedError(
+                f"another process writes the database '{self._path}', and you cannot write beside it",
+                hint="wait until it is done",
+            )
 
     # trust
 
@@ -271,6 +288,7 @@ class Database:
             self._refusal = _CLOSED
 
     def _failure(self, error: apsw.Error | UnicodeError) -> HoldfastError:
+        self._check_fixed()
         match error:
             case UnicodeEncodeError():
                 return UsageError(f"{error.object!a} is not text that can be stored")
@@ -290,6 +308,8 @@ class Database:
             case apsw.IOError():
                 self.poison(f"'{self._path}': {error}")
                 return StoreError(f"the database '{self._path}' cannot be read or written: {error}")
+            case apsw.CantOpenError() | apsw.ReadOnlyError() if why := why_fixed(self._path):
+                return self._unwritable(why)
             case apsw.CorruptError():  # so SQLite also calls a page that the disk did not give
                 return IntegrityError(
                     f"the database '{self._path}' is damaged, or the disk could not read it: {error}"
@@ -300,6 +320,14 @@ class Database:
                 )
             case _:
                 return StoreError(f"the database '{self._path}' refused: {error}")
+
+    def _unwritable(self, why: str) -> StoreError:
+        """Where nothing can be written nobody can write, nor read what is only in the log."""
+        more = ", and what is in its log can only be read elsewhere" if self.readonly else ""
+        return StoreError(
+            f"the database '{self._path}' {why}{more}",
+            hint=f"cp -r {shlex.quote(os.path.dirname(self._path))} DIR, then use --store DIR",
+        )
 
 
 def check_log_has_database(path: str) -> None:

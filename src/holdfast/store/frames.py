@@ -46,6 +46,11 @@ def first_salt(log: int) -> bytes:
     return os.pread(log, FRAME_HEAD, HEAD)[8:16]
 
 
+def proven_frames(log: int, size: int) -> int:
+    """How many frames go on from each other, from the first on."""
+    return sum(1 for _ in _proven(log, size))
+
+
 def unsaved_commits(log: int, path: str) -> int:
     """How many commits the frames prove, from the first on, that the database does not have.
 

@@ -30,6 +30,7 @@ from holdfast.store.frames import (
     first_salt,
     holds,
     page_size,
+    proven_frames,
     unsaved_commits,
 )
 
@@ -38,11 +39,14 @@ _READ_LOCKS = range(123, 128)  # bytes of the index that readers lock
 _NEAR = 64  # frames behind the end in which one of this log must stand
 
 
-def lost_commits(path: str) -> int:
-    """How many commits stand behind the end that SQLite sees; 0 unless they prove that it is damaged."""
+def lost_commits(path: str, *, shared: bool = True) -> int:
+    """How many commits stand behind the end that SQLite sees; 0 unless they prove that it is damaged.
+
+    If the index is not `shared`, because it cannot be written, SQLite has one of its own, as the log is.
+    """
     try:
         with open(f"{path}-wal", "rb") as log:
-            return _lost(log.fileno(), path)
+            return _lost(log.fileno(), path, shared=shared)
     except FileNotFoundError:
         return 0
 
@@ -84,22 +88,24 @@ def kept_copy(path: str) -> str:
     return kept
 
 
-def _lost(log: int, path: str) -> int:
+def _lost(log: int, path: str, *, shared: bool) -> int:
     head, seen = os.pread(log, HEAD, 0), _seen(path)
     if len(head) < HEAD:
         return 0
-    found = _behind(log, path, head) if holds(head) else _unseen(log, path)
+    size = page_size(path, head)
+    index = seen if shared else (proven_frames(log, size) if holds(head) else 0, head[16:24])
+    found = _behind(log, size, head, index) if holds(head) else _unseen(log, path, index)
     is_still = (os.pread(log, HEAD, 0), _seen(path)) == (head, seen)
     return found if is_still else 0  # else somebody writes it now
 
 
-def _behind(log: int, path: str, head: bytes) -> int:
+def _behind(log: int, size: int, head: bytes, seen: tuple[int, bytes]) -> int:
     """Commits behind the end, in a log whose first bytes are whole."""
-    before, salt = _seen(path)
+    before, salt = seen
     # A log that is begun anew has its new salt only in the index until the first frame is written.
     if salt != head[16:24]:
         return 0
-    frame = FRAME_HEAD + page_size(path, head)
+    frame = FRAME_HEAD + size
     count = (os.fstat(log).st_size - HEAD) // frame
     heads = (os.pread(log, FRAME_HEAD, HEAD + frame * n) for n in range(before, count))
     found = _commits(heads, salt)
@@ -118,9 +124,9 @@ def _commits(heads: Iterable[bytes], salt: bytes) -> int:
     return found
 
 
-def _unseen(log: int, path: str) -> int:
+def _unseen(log: int, path: str, seen: tuple[int, bytes]) -> int:
     """Commits of a log whose first bytes are damaged; whoever has it open still sees them all."""
-    count, salt = _seen(path)
+    count, salt = seen
     return 0 if count and salt == first_salt(log) else unsaved_commits(log, path)
 
 
