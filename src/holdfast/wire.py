@@ -70,11 +70,18 @@ def open_store(
 
 
 def has_store(location: str) -> bool:
-    """Whether a store was made here. Most tell it by the first page of their file, without opening it."""
+    """Whether a store was made here. Most tell it by the first page of their file, without opening it.
+
+    IntegrityError if nothing is left of it but a log that cannot be read.
+    """
+    path, head = os.path.join(location, "state.db"), b""
     try:
-        with open(os.path.join(location, "state.db"), "rb") as file:
+        with open(path, "rb") as file:
             head = file.read(_VERSION_AT + 4)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except FileNotFoundError:
+        if not os.path.exists(f"{path}-wal"):
+            return False
+    except (NotADirectoryError, IsADirectoryError):
         return False
     except OSError as error:
         raise StoreError(f"'{location}' cannot be read: {error.strerror}") from error

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,15 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.store.blobs import sync_directory
-from holdfast.store.log import log_readers, log_size, lost_commits
+from holdfast.store.fixed import fixed_name, mark_of, why_fixed
+from holdfast.store.log import (
+    counted,
+    kept_copy,
+    log_readers,
+    log_size,
+    lost_commits,
+    orphaned_commits,
+)
 from holdfast.store.migrate import AS_NOW, VERSION, migrate, version_of
 
 T = TypeVar("T")
@@ -75,6 +83,8 @@ class Database:
         self._log_is_kept = False
         self._commits = 0
         self._is_overgrown = False
+        self._fixed = fixed_name(path) if readonly else ""
+        self._mark = mark_of(path) if self._fixed else None
         self.lost = 0  # commits that a damaged log has and nobody can read
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
@@ -84,11 +94,11 @@ class Database:
                 self._prepare(create=create)
                 patience = _Patience(busy_ms, path, say)
                 self._reader = self._connect(patience, create=False)
+                self._leave_log(self._reader, bool(self.lost) and readonly)
                 self._reader.execute(self._views)
                 self._reader.pragma("query_only", True)
-                if self.lost:
-                    self._reader.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(readonly))
             except BaseException:
+                self._leave_log(self._writer, bool(self.lost))
                 self._writer.close()
                 raise
         except apsw.Error as error:
@@ -98,7 +108,9 @@ class Database:
 
     def _connect(self, patience: _Patience, *, create: bool) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-        connection = apsw.Connection(self._path, flags=flags)
+        if self._fixed:
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(self._fixed or self._path, flags=flags)
         connection.set_busy_handler(patience.wait)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         # Plans must not depend on bound values: that would prepare a query again for each call.
@@ -113,8 +125,10 @@ class Database:
 
     def _prepare(self, *, create: bool) -> None:
         """Bring the tables to this version unless it is only read; a store is only made when asked for."""
-        version = version_of(self._writer, self._path)
-        self.lost = lost_commits(self._path)
+        try:
+            version = version_of(self._writer, self._path)
+        finally:
+            self.lost = lost_commits(self._path, shared=not why_fixed(self._path))
         if self.lost:
             self._keep_damaged(version)
         if version == 0 and not create:
@@ -129,16 +143,22 @@ class Database:
                 self._say(f"the store had format {version}; it was brought to format {VERSION}")
 
     def _keep_damaged(self, version: int) -> None:
-        """The log is damaged: whoever only reads leaves it as it is, whoever writes goes on beside it."""
-        words = f"{self.lost} commits in '{self._path}-wal' cannot be read: it is damaged"
-        if self.readonly:
-            self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        elif version == 0:
-            raise IntegrityError(words)
-        else:
-            kept = f"{self._path}-wal.damaged"
-            shutil.copyfile(f"{self._path}-wal", kept)
+        """The log is damaged: whoever only reads leaves it as it is, whoever writes goes on beside it.
+
+        Nobody goes on if there is nothing but the log.
+        """
+        words = f"{counted(self.lost)} in '{self._path}-wal' cannot be read: it is damaged"
+        self._leave_log(self._writer, self.readonly)
+        kept = "" if self.readonly else kept_copy(self._path)
+        if version == 0:
+            raise IntegrityError(words, hint=_away(self._path))
+        if kept:
             self._say(f"{words}; what they accepted runs again, and the log is kept as '{kept}'")
+
+    @staticmethod
+    def _leave_log(connection: apsw.Connection, leave: bool) -> None:
+        """Whether closing leaves the log as it is."""
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(leave))
 
     # use
 
@@ -217,18 +237,30 @@ class Database:
         with self._read_lock:
             self.check_usable()
             try:
-                return self._read_cursor.execute(statement, values).fetchall()
+                found = self._read_cursor.execute(statement, values).fetchall()
             except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
+            self._check_fixed()
+            return found
 
     def rows_many(self, statement: str, values: Sequence[Sequence[Value]]) -> list[Row]:
         """The rows of one query for each set of values, in that order."""
         with self._read_lock:
             self.check_usable()
             try:
-                return list(self._read_cursor.executemany(statement, values))
+                found = list(self._read_cursor.executemany(statement, values))
             except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
+            self._check_fixed()
+            return found
+
+    def _check_fixed(self) -> None:
+        """LockedError if a file that was taken for fixed is another now: what was read of it may be wrong."""
+        if self._mark is not None and mark_of(self._path) != self._mark:
+            raise LockedError(
+                f"another process writes the database '{self._path}', and you cannot write beside it",
+                hint="wait until it is done",
+            )
 
     # trust
 
@@ -259,7 +291,7 @@ class Database:
         with self._write_lock, self._read_lock:
             for connection in (self._reader, self._writer):
                 if self._refusal:
-                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                    self._leave_log(connection, True)
                 try:
                     connection.close()
                 except apsw.Error as error:
@@ -267,6 +299,7 @@ class Database:
             self._refusal = _CLOSED
 
     def _failure(self, error: apsw.Error | UnicodeError) -> HoldfastError:
+        self._check_fixed()
         match error:
             case UnicodeEncodeError():
                 return UsageError(f"{error.object!a} is not text that can be stored")
@@ -286,14 +319,41 @@ class Database:
             case apsw.IOError():
                 self.poison(f"'{self._path}': {error}")
                 return StoreError(f"the database '{self._path}' cannot be read or written: {error}")
+            case apsw.CantOpenError() | apsw.ReadOnlyError() if why := why_fixed(self._path):
+                return self._unwritable(why)
             case apsw.CorruptError():  # so SQLite also calls a page that the disk did not give
                 return IntegrityError(
                     f"the database '{self._path}' is damaged, or the disk could not read it: {error}"
                 )
-            case apsw.NotADBError():
-                return IntegrityError(f"the database '{self._path}' is damaged: {error}")
+            case apsw.NotADBError() | apsw.SQLError():  # our statements fit the tables that we make
+                return IntegrityError(
+                    f"the database '{self._path}' is damaged: {error}", hint="holdfast verify"
+                )
             case _:
                 return StoreError(f"the database '{self._path}' refused: {error}")
+
+    def _unwritable(self, why: str) -> StoreError:
+        """Where nothing can be written nobody can write, nor read what is only in the log."""
+        more = ", and what is in its log can only be read elsewhere" if self.readonly else ""
+        return StoreError(
+            f"the database '{self._path}' {why}{more}",
+            hint=f"cp -r {shlex.quote(os.path.dirname(self._path))} DIR, then use --store DIR",
+        )
+
+
+def check_log_has_database(path: str) -> None:
+    """IntegrityError if there are commits whose database is gone: opening it would remove them too."""
+    if commits := orphaned_commits(path):
+        raise IntegrityError(
+            f"'{path}' is missing or empty, and {counted(commits)} in '{path}-wal' belong to it",
+            hint=_away(path),
+        )
+
+
+def _away(path: str) -> str:
+    """The command that makes room for a new store and keeps what is left of this one."""
+    store = os.path.dirname(path)
+    return f"mv {shlex.quote(store)} {shlex.quote(f'{store}.damaged')}"
 
 
 class _Patience:

@@ -32,7 +32,7 @@ from holdfast.store import rows
 from holdfast.store.blobs import SMALL, BlobFiles, Write, make_tree, sync_directory, write_once
 from holdfast.store.codec import decode, encode, first_hash, hash_of_row, next_hash
 from holdfast.store.contents import INSERT, Contents
-from holdfast.store.database import BUSY_MS, Database, Row, Value
+from holdfast.store.database import BUSY_MS, Database, Row, Value, check_log_has_database
 from holdfast.store.gate import check_file_system, check_sqlite, file_system
 from holdfast.store.holds import Holds
 from holdfast.store.host import only_one
@@ -469,6 +469,7 @@ def _opened(
 ) -> Database:
     """Open a store that is there; UsageError if there is none, and then nothing is made."""
     path = os.path.join(directory, _FILE)
+    check_log_has_database(path)
     if not os.path.isfile(path):
         raise UsageError(f"no store at '{directory}'", hint="holdfast run")
     return Database(path, create=False, readonly=readonly, busy_ms=busy_ms, say=say)
