@@ -103,8 +103,9 @@ def _read(values: Mapping[str, Json] | None) -> list[str]:
 class Result:
     """A run that ended or rests: its state, and the artifacts of its steps."""
 
-    def __init__(self, state: Callable[[], State], location: str) -> None:
+    def __init__(self, state: Callable[[], State], location: str, status: str = "") -> None:
         self._made = state
+        self._status = status
         self.location = location
 
     @cached_property
@@ -115,7 +116,7 @@ class Result:
     @property
     def status(self) -> str:
         """How the run ended: completed, failed, waiting, paused, limit."""
-        return str(self.state.status)
+        return self._status or str(self.state.status)
 
     def __getitem__(self, step: str) -> bytes:
         """The content of a step's artifact."""
@@ -176,7 +177,7 @@ def run(
         world = wire.world_for(built, root, location, opened, wishes)
         repeated = wire.repeat(world, built, options)
         if repeated is not None:
-            return Result(repeated.state, location)
+            return Result(repeated.state, location, "completed")  # folded if somebody asks for more
         state = wire.drive(lambda: start_run(world, built, built.name, options), world=world)
     finally:
         opened.close()

@@ -6,6 +6,7 @@ HoldfastError
 ├── HeldError         another engine holds this line
 ├── StaleError        what was previewed is no longer what is there
 ├── StoreError        the outside world: disk, database, file system
+│   ├── LockedError       another process has the store locked
 │   ├── ConflictError     another writer appended first
 │   └── FencedError       a newer engine took over; this one must stop
 ├── IntegrityError    the store contradicts itself: digest, chain, snapshot
@@ -155,6 +156,12 @@ def outside_fault(error: BaseException) -> StoreError | None:
     return StoreError(
         f"the system refused: {said}{place}", hint=_REFUSED_TO_ALL[error.errno] or None
     )
+
+
+class LockedError(StoreError):
+    """Another process has the store locked."""
+
+    code = "locked"
 
 
 class ConflictError(StoreError):

@@ -7,6 +7,7 @@ and a reader of its own. Each port has a contract suite under `tests/contracts`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
@@ -148,8 +149,11 @@ class Facts(Protocol):
 class Store(Facts, Protocol):
     """Journals, artifact index, blobs, claims and holds in one place."""
 
-    def commit(self, batch: Batch) -> None:
-        """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is."""
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
+        """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is.
+
+        Without `wait`, LockedError at once if another process has the store locked.
+        """
 
     def last(self, journal: str) -> int:
         """The last sequence number of a journal; 0 if there is none."""
@@ -198,8 +202,11 @@ class Store(Facts, Protocol):
     ) -> Iterator[Artifact]:
         """Rows of the artifact index in the order they were stored."""
 
-    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
-        """Put a rebuilt index in the place of the present one, numbered in the order given."""
+    def replace_artifacts(self, rows: Callable[[], Iterable[Artifact]]) -> None:
+        """Put a rebuilt index in the place of the present one, numbered in the order given.
+
+        `rows` is called when nobody else can write any more: what it reads is what stands.
+        """
 
     def put(self, content: bytes | Iterable[bytes]) -> Digest:
         """Store content durably and return its digest. After this a batch may name it."""
@@ -262,6 +269,9 @@ class Store(Facts, Protocol):
 
     def remember_stats(self, items: Iterable[tuple[str, Stat, Digest, bool]]) -> None:
         """Cache digests of files; losing them costs time, never correctness."""
+
+    def steady(self) -> AbstractContextManager[None]:
+        """As long as it lasts, everything that is read is of one moment."""
 
     def check(self) -> Iterator[str]:
         """Problems of the store's own making: damaged pages, broken chains, missing or changed blobs."""

@@ -72,11 +72,18 @@ def open_store(
 
 
 def has_store(location: str) -> bool:
-    """Whether a store was made here. Most tell it by the first page of their file, without opening it."""
+    """Whether a store was made here. Most tell it by the first page of their file, without opening it.
+
+    IntegrityError if nothing is left of it but a log that cannot be read.
+    """
+    path, head = os.path.join(location, "state.db"), b""
     try:
-        with open(os.path.join(location, "state.db"), "rb") as file:
+        with open(path, "rb") as file:
             head = file.read(_VERSION_AT + 4)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except FileNotFoundError:
+        if not os.path.exists(f"{path}-wal"):
+            return False
+    except (NotADirectoryError, IsADirectoryError):
         return False
     except OSError as error:
         raise StoreError(f"'{location}' cannot be read: {error.strerror}") from error
@@ -264,7 +271,6 @@ class Wishes:
 def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes) -> World:
     """Everything an engine is given."""
     from holdfast.engine.world import World
-    from holdfast.process.run import sweep
     from holdfast.store.host import gone, line_lock, this_process
 
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
@@ -278,7 +284,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         new_id=lambda: str(uuid.uuid4()),
         gone=gone,
         lock=lambda project, line: line_lock(location, project, line),
-        sweep=sweep,
+        sweep=_sweep,
         ignores=ignore_rules,
         inline=frozenset(wishes.functions),
         parallel=parallel,
@@ -338,6 +344,13 @@ def repeat(world: World, plan: Plan, options: Options) -> Repeated | None:
 
     with seldom_collected():
         return repeat_run(world, plan, plan.name, options, tools)
+
+
+def _sweep(mark: str) -> int:
+    """End the processes of a dead engine: those with this mark, and what is left of its slots."""
+    from holdfast.process.run import sweep, sweep_slots
+
+    return sweep(mark) + sweep_slots()
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def _fill(store: Store, history: Stored) -> None:
         if rows
     ]
     store.add_runs(rows, Batch(appends))
-    store.replace_artifacts(rebuilt_index(store))
+    store.replace_artifacts(lambda: rebuilt_index(store))
 
 
 @pytest.mark.parametrize("name", HISTORIES)

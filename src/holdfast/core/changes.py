@@ -110,6 +110,7 @@ def unresolved(probe: Probe) -> Reason | None:
     return None if probe.newest is None else Reason("command_changed", names)
 
 
+_CLOCKS_DIFFER = 60_000  # ms by which clocks may differ before a time is not believed
 _UNCHANGED = Reason("unchanged")
 _STANDS = {"human": Reason("amended"), "accepted": Reason("accepted_by_person")}
 
@@ -119,7 +120,10 @@ def _stands(artifact: Artifact) -> Reason:
 
 
 def _expired(step: Step, artifact: Artifact, now: int) -> Choice | None:
-    if step.fresh_for is not None and now - artifact.at > step.fresh_for * 1000:
+    if step.fresh_for is None:
+        return None
+    age = now - artifact.at
+    if age > step.fresh_for * 1000 or age < -_CLOCKS_DIFFER:  # from a time that has not come yet
         return Choice("run", Reason("expired"))
     return None
 

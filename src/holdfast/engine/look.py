@@ -20,7 +20,7 @@ from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.survey import Survey
 from holdfast.engine.world import World
-from holdfast.errors import BugError, EditError
+from holdfast.errors import BugError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import changes_in, changeset_bytes
 from holdfast.model.digest import Digest
@@ -88,17 +88,27 @@ class Looker:
                 edited = self._edited(step, probed, self._outputs.read(step))
                 choice = Choice("run", Reason("output_modified", edited)) if edited else choice
             return Look(probed, choice)
-        drift = self._drift(step, choice.artifact)
+        try:
+            return self._beside(step, probed, choice, choice.artifact)
+        except IntegrityError as error:  # what should be put there cannot be read: it is made again
+            if not self._state.may_run(step.id):
+                raise
+            self._world.remind(f"{step.id}: {error.message}; it is made again")
+            return Look(probed, Choice("run", Reason("output_missing", step.produces)))
+
+    def _beside(self, step: Step, probed: Probed, choice: Choice, artifact: Artifact) -> Look:
+        """What becomes of an artifact that stands, given what lies at its output paths."""
+        drift = self._drift(step, artifact)
         if drift.state == "edited":
             if not self._state.may_run(step.id):
                 return Look(probed, Choice("skip", Reason("not_selected")))
             changed = Look(probed, Choice("run", Reason("output_modified", drift.paths)))
             adopts = self._state.options.on_drift == "adopt"
-            return self._completed(step, choice.artifact, changed) if adopts else changed
+            return self._completed(step, artifact, changed) if adopts else changed
         is_reused = choice.action == "reuse"
         if drift.state == "equal" or (is_reused and self._is_overwritten(step, drift.paths)):
             return Look(probed, choice)
-        return self._restored(step, choice.artifact, Look(probed, choice))
+        return self._restored(step, artifact, Look(probed, choice))
 
     def _standing(self, step: Step, look: Look, artifact: Artifact) -> Look | None:
         """Let changes that stand be in the project; None if a person changed one of the step's outputs.

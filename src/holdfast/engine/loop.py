@@ -34,7 +34,7 @@ from holdfast.engine.tools import tool_versions
 from holdfast.engine.unchanged import leave_note, sources_of
 from holdfast.engine.worktrees import drop_worktree, make_worktree
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, EditError, StoreError
+from holdfast.errors import AttemptError, EditError, LockedError, StoreError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import (
@@ -563,22 +563,25 @@ class Engine:
             appends, pending.artifacts, pending.blobs, held=pending.held, released=pending.released
         )
         beside = self._tasks and (self._hold.sharing or self._took > QUICK_MS)
-        if beside or not self._writer.is_idle:
-            future = self._writer.call(self._store, batch, pending.wrote)
-            future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
-            return
-        error: BaseException | None = None
-        try:
-            self._store(batch, pending.wrote)
-        except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
-            error = raised
-        self._stored(error, pending)
+        if not beside and self._writer.is_idle:
+            error: BaseException | None = None
+            try:
+                self._store(batch, pending.wrote, wait=False)
+            except LockedError:  # attempts, signals and the heart are not kept waiting
+                beside = True
+            except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
+                error = raised
+            if not beside:
+                self._stored(error, pending)
+                return
+        future = self._writer.call(self._store, batch, pending.wrote)
+        future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
 
-    def _store(self, batch: Batch, wrote: list[str]) -> None:
+    def _store(self, batch: Batch, wrote: list[str], *, wait: bool = True) -> None:
         """Files of steps first, then the facts that name them."""
         began = self._world.clock()
         self._outputs.secure(wrote)
-        self._world.store.commit(batch)
+        self._world.store.commit(batch, wait=wait)
         self._took = self._world.clock() - began
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:

@@ -12,9 +12,10 @@ from holdfast.core.history import results
 from holdfast.core.refs import (
     Refs,
     Upstream,
-    config_ref_of,
     encode_own,
     encode_with,
+    halves,
+    refs_from,
     refs_of,
     spell,
 )
@@ -24,7 +25,7 @@ from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.unwind import Unwinder
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import (
     Options,
     RunEnded,
@@ -86,12 +87,13 @@ class Prober:
             return begun
         seen = self._survey.observe(step)
         own = self._encode(step, seen.parts)
-        ref = config_ref_of(step, own, upstream)
+        head, above = halves(step, own, upstream)
+        ref = digest_bytes(head + above)
         found = self._find(step, ref)
         if found is not None and not seen.unsure:  # under one config ref the others are the same
             refs = Refs(ref, found.input_ref, found.own_ref)
             return Probed(Probe(step.id, refs, found=found, newest=found), own, seen.parts)
-        refs = refs_of(step, own, upstream)
+        refs = refs_from(ref, head, own)
         same = None
         if options.cutoff or step.reuse == "content":
             same = self._find(step, refs.input_ref, content=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from holdfast.errors import PurgedError
@@ -64,7 +65,8 @@ class MemoryStore:
 
     # journals and batches
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
+        del wait  # nobody else can have it
         with self._lock:
             self._check(batch)
             for append in (append for append in batch.appends if append.events):
@@ -257,9 +259,12 @@ class MemoryStore:
             if all(want is None or getattr(row, name) == want for name, want in asked.items()):
                 yield row
 
-    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
-        given = list(rows)
+    def steady(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def replace_artifacts(self, rows: Callable[[], Iterable[Artifact]]) -> None:
         with self._lock:
+            given = list(rows())
             self._artifacts, self._steps, self._accepted = [], {}, set()
             for row in given:
                 self._index(row)
