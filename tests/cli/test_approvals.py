@@ -132,7 +132,7 @@ def test_a_sequence_edge_waits_for_completion_whatever_is_delivered(project: Pro
 @pytest.mark.parametrize("change", ["file", "command", "variable", "upstream", "structure"])
 def test_a_change_of_anything_covered_asks_again(project: Project, change: str) -> None:
     def plan(command: str = "cat run.txt", env: str = "ONE", more: bool = False) -> None:
-        steps = {
+        steps: dict[str, dict[str, Any]] = {
             "above": {"shell": "cat above.txt", "inputs": "above.txt"},
             "gate": {
                 "shell": project.sh(command),

@@ -3,13 +3,16 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import holdfast
 from holdfast import api
 from holdfast.errors import UsageError
+from holdfast.model.plan import Step, StepId
 from holdfast.process.sandbox import probe
 from tests.cli.project import COMMAND, Project
 from tests.cli.terminal import Terminal
@@ -17,7 +20,7 @@ from tests.cli.terminal import Terminal
 LIBRARY = str(Path(holdfast.__file__).parents[1])
 
 
-def asking(project: Project, **more: object) -> None:
+def asking(project: Project, **more: Mapping[str, Any]) -> None:
     project.plan({"wanted": {"shell": project.sh(), "approve": "always"}, **more})
 
 
@@ -110,7 +113,7 @@ def test_a_function_of_the_engine_itself_decides_nothing(tmp_path: Path) -> None
         return "done"
 
     plan = api.Plan("inline", str(tmp_path))
-    plan.add(api.Step(api.StepId("wanted"), shell="true", approve="always"))
+    plan.add(Step(StepId("wanted"), shell="true", approve="always"))
     plan.step("hostile", hostile, inline=True)
     result = api.run(plan, store=location)
     assert result.status == "waiting"
@@ -121,9 +124,9 @@ def test_a_function_of_the_engine_itself_decides_nothing(tmp_path: Path) -> None
 def test_programs_decide_by_the_same_rules(tmp_path: Path) -> None:
     location = str(tmp_path / "store")
     plan = api.Plan("programs", str(tmp_path))
-    plan.add(api.Step(api.StepId("once"), shell="echo 1", approve="always"))
-    plan.add(api.Step(api.StepId("never"), shell="echo 2", approve="always"))
-    plan.add(api.Step(api.StepId("given"), uses="human"))
+    plan.add(Step(StepId("once"), shell="echo 1", approve="always"))
+    plan.add(Step(StepId("never"), shell="echo 2", approve="always"))
+    plan.add(Step(StepId("given"), uses="human"))
     result = api.run(plan, store=location)
     assert [item["approval"] is not None for item in result.json()["waiting"]] == [True] * 3  # type: ignore[index, call-overload, union-attr]
     asked = {item.step: item for item in api.approvals(location)}

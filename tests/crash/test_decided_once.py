@@ -76,7 +76,7 @@ class Place:
         steps = {}
         for number, name in enumerate(names):
             asks = {"approve": "always"} if number % 2 else {"guards": (Guard("human"),)}
-            steps[StepId(name)] = Step(StepId(name), uses="python", run=("race:made",), **asks)  # type: ignore[arg-type]
+            steps[StepId(name)] = Step(StepId(name), uses="python", run=("race:made",), **asks)
         self.names = names
         self.plan = Plan("race", steps)
         self.functions = {StepId(name): self._function(name) for name in names}

@@ -1,7 +1,7 @@
 """verify reads the lines by itself: what happened without a person's word is found."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,6 +13,7 @@ from holdfast.engine.referee import read
 from holdfast.engine.runs import resume_run
 from holdfast.engine.vouched import unvouched
 from holdfast.model.artifact import Verdict
+from holdfast.model.digest import Digest
 from holdfast.model.plan import Guard, Need, Plan, Step, StepId
 from holdfast.ports import Candidate, Job, Raw
 from holdfast.store.memory import MemoryStore
@@ -70,18 +71,17 @@ def found(bed: Bed, change: Change, journal: str = JOURNAL) -> list[str]:
     """What is found when some rows of a journal are other than they were."""
 
     class Tampered(MemoryStore):
-        def raw(self, name: str, after: int = 0) -> Sequence[Raw]:  # type: ignore[override]
-            rows = list(bed.store.raw(name, after) if after else bed.store.raw(name))
+        def raw(self, name: str) -> Iterator[Raw]:
+            rows = list(bed.store.raw(name))
             if name != journal:
-                return rows
+                yield from rows
+                return
             changed = [pair for row in rows for pair in change(row, json.loads(row.body))]
-            return [
-                row._replace(seq=seq, body=json.dumps(body))
-                for seq, (row, body) in enumerate(changed, 1)
-            ]
+            for seq, (row, body) in enumerate(changed, 1):
+                yield row._replace(seq=seq, body=json.dumps(body))
 
-        def get(self, digest: object) -> bytes:  # type: ignore[override]
-            return bed.store.get(digest)  # type: ignore[arg-type]
+        def get(self, digest: Digest) -> bytes:
+            return bed.store.get(digest)
 
     store = Tampered()
     (row,) = bed.store.runs(LINE)

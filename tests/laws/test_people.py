@@ -40,7 +40,7 @@ def plan_of(gates: list[Gate], above: list[int | None]) -> Plan:
     """A plan in which each step needs one before it, or none; an edge asks only where there is one."""
     steps = {}
     for number, (gate, need) in enumerate(zip(gates, above, strict=True)):
-        needs = ()
+        needs: tuple[Need, ...] = ()
         if need is not None and number:
             kind = "approval" if gate == "edge" else "data"
             needs = (Need(StepId(f"s{need % number}"), kind),)  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ def test_a_crash_at_any_change_keeps_the_laws(name: str, tmp_path: Path) -> None
     for at in range(1, counting.changes + 1):
         for when in ("before", "after"):
             play = Play(plan, tmp_path / f"{at}{when}", refused, scopes)  # type: ignore[arg-type]
-            dying = CrashingStore(play.bed.store, at=at, when=when)  # type: ignore[arg-type]
+            dying = CrashingStore(play.bed.store, at=at, when=when)
             whole = play.bed.store
             check(play, play.whole(lambda: whole if play.died else dying))  # noqa: B023 - used at once
             assert play.died
