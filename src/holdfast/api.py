@@ -12,7 +12,8 @@ from holdfast.core.approvals import Approval
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.answers import given_for, lying_there
-from holdfast.engine.decisions import Decisions, Given, Wanted, asked_in
+from holdfast.engine.asked import asked_in
+from holdfast.engine.decisions import Decisions, Given, Wanted
 from holdfast.engine.runs import start_run
 from holdfast.errors import UsageError
 from holdfast.formats.planfile import load_plan

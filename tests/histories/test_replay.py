@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.core.views import run_json
+from holdfast.engine.asked import asked_in
 from holdfast.engine.audit import audit, rebuilt_index
-from holdfast.engine.decisions import asked_in
 from holdfast.engine.probe import read_state
 from holdfast.model.digest import digest_bytes
 from holdfast.model.plan import RunId

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
 from holdfast.core.state import State
-from holdfast.engine.lines import Line, line_journal
+from holdfast.engine.lines import Line
 from holdfast.engine.probe import read_state
 from holdfast.engine.questions import repeats
 from holdfast.errors import UsageError
@@ -329,21 +329,3 @@ class Decisions:
             f"'{approval.id}' was {word} already" + (f" by '{by}'" if by else ""),
             hint="holdfast approvals --all",
         )
-
-
-def asked_in(store: Store, state: State) -> dict[StepId, list[ApprovalRequested]]:
-    """What each waiting step of a run asked people, as far as the line has it."""
-    if not state.counts["waiting"]:
-        return {}
-    book = Book()
-    for recorded in store.read(line_journal(state.project, state.line)):
-        book.take(recorded)
-    return {
-        step_id: [
-            book.by_id[name].request
-            for name in (here.reason.because if here.reason else ())
-            if name in book.by_id
-        ]
-        for step_id, here in state.steps.items()
-        if here.phase == "waiting"
-    }
