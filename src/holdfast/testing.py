@@ -154,6 +154,8 @@ class ScriptedExecutor:
         if self._judge is None:
             return Outcome("accepted", candidate=candidate, log=candidate.log)
         verdict = self._judge(job, candidate)
+        if verdict.call == "ask":
+            return Outcome("asked", candidate=candidate, log=candidate.log, asks=verdict.asks)
         if verdict.passed:
             return Outcome(
                 "accepted", candidate=candidate, verdict=verdict, verified=True, log=candidate.log

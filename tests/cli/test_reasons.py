@@ -151,6 +151,25 @@ def decisions(project: Project) -> set[str]:
     return _codes(project.call("plan", "--json").json["steps"])
 
 
+def people(project: Project) -> set[str]:
+    """People are asked, answer, refuse; and an output that is read by name is not there."""
+    project.plan(
+        {
+            "gate": {"shell": "echo 1", "approve": "always"},
+            "no": {"shell": "echo 1", "approve": "always"},
+            "given": {"uses": "human"},
+            "lacks": {"shell": "true", "needs": [{"step": "given", "key": "a"}]},
+        }
+    )
+    project.run()
+    project.resume()
+    project.ok("approve", "gate", "--yes")
+    project.ok("reject", "no", "--because", "not here")
+    project.ok("answer", "given", "-", stdin=b"no json")
+    project.resume()
+    return _told(project)
+
+
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
         "never_ran",
@@ -186,6 +205,14 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
         "dependency_skipped",
         "previous_failed",
     },
+    people: {
+        "awaiting_approval",
+        "approved",
+        "answered",
+        "resumed",
+        "rejected_by_person",
+        "key_missing",
+    },
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
     interruptions: {
@@ -209,8 +236,6 @@ BELOW: dict[str, Callable[[], str]] = {
     "output_missing": lambda: "output_missing",
     "evidence_contested": lambda: "evidence_contested",
     "resampled": lambda: "resampled",
-    "awaiting_approval": lambda: "awaiting_approval",
-    "rejected_by_person": lambda: "rejected_by_person",
 }
 
 

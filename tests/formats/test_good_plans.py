@@ -96,6 +96,13 @@ steps:
     effects: external
     idempotent: true
     workspace: shared
+  check:
+    uses: human
+    prompt: Is it right?
+    needs: [{step: brief, type: approval, from: lead}]
+    approve: over_budget
+    budget: {attempts: 2}
+    guards: [{all: [human, {human: {from: lead}, name: second}]}]
 """
 
 COLLECT = Step(
@@ -192,6 +199,29 @@ PLAN = Plan(
             effects="external",
             idempotent=True,
             workspace="shared",
+            reuse="content",
+        ),
+        StepId("check"): Step(
+            id=StepId("check"),
+            uses="human",
+            prompt="Is it right?",
+            needs=(Need(StepId("brief"), "approval", approver="lead"),),
+            approve="over_budget",
+            budget={"attempts": 2},
+            guards=(
+                Guard(
+                    "all",
+                    name="all",
+                    items=(
+                        Guard("human", name="human"),
+                        Guard("human", {"from": "lead"}, "second"),
+                    ),
+                ),
+            ),
+            model="fast",
+            retries=1,
+            timeout=300.0,
+            workspace="scratch",
             reuse="content",
         ),
     },
@@ -365,3 +395,23 @@ def test_scalars_follow_the_core_schema(text: str, value: object) -> None:
         load(f"steps: {{a: {{run: x, with: {{v: {text} }}}}}}").plan.steps[StepId("a")].values["v"]
     )
     assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.req("R173")
+def test_names_that_nobody_holds_are_warned_of_once() -> None:
+    asked: list[str] = []
+
+    def held(name: str) -> bool:
+        asked.append(name)
+        return name == "lead"
+
+    text = """\
+steps:
+  a: {run: x, guards: [{human: {from: ops}}]}
+  b: {run: x, needs: [{step: a, type: approval, from: lead}]}
+  c: {run: x, needs: [{step: a, type: approval, from: ops}]}
+"""
+    loaded = load_text(text.encode(), "plan.yaml", "/nowhere", Asked(held=held))
+    assert [(item.code, item.line) for item in loaded.warnings] == [("P905", 2)]
+    assert "ops" in loaded.warnings[0].message
+    assert sorted(asked) == ["lead", "ops"]

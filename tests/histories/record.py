@@ -208,6 +208,58 @@ def joined(project: Project) -> None:
     project.ok("resume", "@-1")
 
 
+def approvals(project: Project) -> None:
+    """Asked before, after and instead of an attempt; yes of each scope, no, revoked, given, abandoned."""
+    steps: dict[str, dict[str, object]] = {
+        "text": {
+            "shell": "echo one > text.txt",
+            "produces": "text.txt",
+            "guards": ["human"],
+            "retries": 1,
+        },
+        "given": {
+            "uses": "human",
+            "prompt": "What is it?",
+            "guards": [{"regex": {"pattern": "ok"}}],
+        },
+        "deploy": {
+            "shell": "test -e $HOLDFAST_ROOT/../ok",
+            "needs": [{"step": "text", "type": "approval", "from": "lead"}],
+            "retries": 1,
+        },
+        "each": {"shell": "echo each", "approve": "always"},
+        "same": {"shell": "echo same", "approve": "on_change"},
+    }
+    project.plan(steps)
+    project.run()
+    project.ok("reject", "each", "--because", "not now")
+    project.ok("approve", "same", "--yes", "--until", "7d")
+    project.ok("answer", "given", "-", stdin=b"bad")
+    project.ok("reject", "text", "--because", "say more")
+    project.resume()
+    project.resume()
+    project.ok("answer", "given", "-", stdin=b"ok")
+    project.ok("approve", "text", "--yes", "--because", "better")
+    project.ok("approve", "each", "--yes")
+    project.resume()
+    project.ok("approve", "deploy", "--yes")
+    project.resume()
+    project.ok("approve", "deploy", "--yes", "--scope", "run")
+    (project.folder / "ok").touch()
+    project.resume()
+    steps["each"]["shell"] = steps["same"]["shell"] = "echo other"
+    project.plan(steps)
+    project.run()
+    project.ok("approve", "each", "--yes")
+    (asked,) = (
+        item["approval"]
+        for item in project.ok("approvals", "--all", "--json").json["approvals"]
+        if item["state"] == "approved" and item["step"] == "each"
+    )
+    project.ok("revoke", asked, "--because", "by mistake")
+    project.resume()
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -224,6 +276,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "drift": drift,
     "choices": choices,
     "joined": joined,
+    "approvals": approvals,
 }
 
 

@@ -15,7 +15,7 @@ from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json
-from holdfast.engine.decisions import asked_in
+from holdfast.engine.asked import asked_in
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line

@@ -82,6 +82,8 @@ class Teller:
                 return [f"{SIGNS['waiting']} {event.step}: {self._held(event)}"]
             case AttemptParked():
                 return [self._parked(event)]
+            case StepsReleased(code="resumed"):  # it asks again at once
+                return []
             case StepsReleased():
                 word = sentence(Reason(event.code))
                 return [f"{SIGNS['pending']} {step}: {word}" for step in event.steps]

@@ -37,7 +37,7 @@ from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json
-from holdfast.engine.decisions import asked_in
+from holdfast.engine.asked import asked_in
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine

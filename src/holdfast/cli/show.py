@@ -26,7 +26,7 @@ from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
 from holdfast.core.views import run_json
-from holdfast.engine.decisions import asked_in
+from holdfast.engine.asked import asked_in
 from holdfast.engine.probe import read_state
 from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, Entry, tree_entries

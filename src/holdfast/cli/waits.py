@@ -14,7 +14,7 @@ from holdfast.core.causes import causes
 from holdfast.core.react import limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
-from holdfast.engine.decisions import asked_in
+from holdfast.engine.asked import asked_in
 from holdfast.model.event import Reason
 from holdfast.model.plan import StepId
 from holdfast.ports import Store

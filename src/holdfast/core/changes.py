@@ -94,7 +94,7 @@ def choose(
         return Choice("run", tried or unresolved(probe) or _why_run(probe))
     if probe.found is not None:
         return _expired(step, probe.found, now) or Choice(
-            "reuse", _stands(probe.found), probe.found
+            "reuse", _stands(step, probe.found), probe.found
         )
     if probe.same_content is not None and (options.cutoff or step.reuse == "content"):
         expired = _expired(step, probe.same_content, now)
@@ -115,7 +115,9 @@ _UNCHANGED = Reason("unchanged")
 _STANDS = {"human": Reason("amended"), "accepted": Reason("accepted_by_person")}
 
 
-def _stands(artifact: Artifact) -> Reason:
+def _stands(step: Step, artifact: Artifact) -> Reason:
+    if step.uses == "human" and artifact.run:  # given when it was asked for, as it should be
+        return _UNCHANGED
     return _STANDS.get(artifact.source, _UNCHANGED)
 
 

@@ -247,7 +247,7 @@ def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     step.running = step.parked = None
     state.running.pop(event.step, None)
     if step.phase == "waiting":
-        step.reason = started.reason
+        step.reason, step.why = step.why, None
     if started.reguard is None or started.approvals:  # made, or given by a person who was asked
         _set(state, step, "done")
     else:  # nothing was made: an artifact that exists passed the guards
@@ -278,7 +278,7 @@ def _attempt_parked(state: State, event: AttemptParked, at: int) -> None:
     _require_attempt(step, event, "attempt_parked")
     _spend(step, at, event.duration_ms)
     step.parked, step.log = event, event.log
-    step.reason = Reason("awaiting_approval", event.approvals)
+    step.why, step.reason = step.reason, Reason("awaiting_approval", event.approvals)
     del state.running[event.step]
     _set(state, step, "waiting")
 
@@ -301,7 +301,7 @@ def _attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
     step = _move(state, event.step, "attempt_rejected")
     started = _require_attempt(step, event, "attempt_rejected")
     if step.phase == "waiting":
-        step.reason = started.reason
+        step.reason, step.why = step.why, None
     _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
     if started.reguard is None:  # a kept artifact under new guards costs no try
@@ -372,6 +372,8 @@ def _check_wave(state: State, step_id: StepId) -> None:
 
 def _step_held(state: State, event: StepHeld, _: int) -> None:
     step = _move(state, event.step, "step_held")
+    if step.phase == "pending":
+        step.why = step.reason
     step.reason = event.reason
     state.ready.discard(event.step)
     _set(state, step, "waiting")
@@ -403,7 +405,7 @@ def _steps_reset(state: State, event: StepsReset, _: int) -> None:
             wave.failed, wave.settled = wave.failed - 1, 0
         if step.phase == "skipped" and step.reason is not None:
             state.unselected -= step.reason.code == NOT_SELECTED
-        step.reason, step.last = None, Reason(event.code)
+        step.reason, step.why, step.last = None, None, Reason(event.code)
         _set(state, step, "pending")
         if not state.missing[step_id]:
             _now_ready(state, step_id)
@@ -417,7 +419,7 @@ def _steps_released(state: State, event: StepsReleased, _: int) -> None:
             raise BugError(f"'{step_id}' is released while its candidate waits for a decision")
     for step_id in event.steps:
         step = state.steps[step_id]
-        step.reason = None
+        step.reason, step.why = step.why, None
         _set(state, step, "pending")
         _now_ready(state, step_id)
 

@@ -40,6 +40,7 @@ SENTENCES: Final[dict[str, str]] = {
     "approved": "a person approved it",
     "conflict_settled": "the disagreement it stood on is settled",
     "answered": "a person gave it",
+    "resumed": "the run was resumed",
     "reopened": "a step below could not get through: {names}",
     "undone": "a person undid it",
     "key_version": "the way keys are made changed",

@@ -48,6 +48,7 @@ class StepState:
     verified: bool = False
     running: AttemptStarted | None = None
     parked: AttemptParked | None = None  # a candidate that people decide about; `running` made it
+    why: Reason | None = None  # the reason that stands again when it waits no more
     effect: Digest | None = None  # the key of an effect that was started and not confirmed
     reopened: int = 0  # how often it sent a step above it back
     last: Reason | None = None  # how the last attempt ended, if it did not count

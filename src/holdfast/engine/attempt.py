@@ -377,7 +377,7 @@ class Bench:
             reusable,
         )
         result = Result(event, now, blobs)
-        self._put_back(started, step, result)
+        self._put_back(started, step, result, silent=True)
         return result
 
     def stored(self, step: Step, candidate: Candidate) -> tuple[Digest, Form]:
@@ -653,6 +653,7 @@ class Bench:
         *,
         loud: bool = False,
         unwatched: bool = False,
+        silent: bool = False,
     ) -> PutBack | None:
         """Restore the output paths of a shared attempt; gives what was there instead."""
         if started.before is None or started.reguard is not None or self.in_copy(step):
@@ -663,6 +664,8 @@ class Bench:
         if done is None:
             return None
         result.applied.append(key)
+        if silent:  # what it made is kept, and will be shown
+            return done
         for line in (*done.words(step), *(done.doubt(step) if unwatched else ())):
             (self._world.remind if loud else self._world.say)(line)
         return done

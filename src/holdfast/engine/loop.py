@@ -19,7 +19,7 @@ from holdfast.core.approvals import Approval
 from holdfast.core.decide import fail, leave_out, reset, settle
 from holdfast.core.fold import IN_CONFLICT, INTERRUPTED, apply, extend
 from holdfast.core.react import limit_reached, may_start, react
-from holdfast.core.state import State
+from holdfast.core.state import State, StepState
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
 from holdfast.engine.conflicts import Told
@@ -92,9 +92,14 @@ class Engine:
         self._bench = Bench(world, state, survey, self._outputs)
         self._looker = Looker(world, state, survey, self._outputs, self._bench)
         self._gates = Gatekeeper(world, state)
+        self._inherited: set[StepId] = set()
+        if state.counts["waiting"]:
+            self._inherited = {s for s, here in state.steps.items() if _asked_before(here)}
+        self._said_waiting: set[StepId] = set()
         self._pending = Pending()
         self._committed = state.seq
         self._committing = False
+        self._storing: list[tuple[Digest, bytes]] = []
         self._took = 0
         self._seen = 0
         self._to_look: deque[StepId] = deque()
@@ -222,10 +227,22 @@ class Engine:
             await self._breathe()
         if following.end is not None:
             self._append(following.end)
+        elif self._world.stays and self.state.counts["waiting"]:
+            self._say_waiting()
         self._fill()
         self._flush()
         if self.state.status != "running" and not self._committing and not self._pending.events:
             self._over = True
+
+    def _say_waiting(self) -> None:
+        """Nothing goes on but the waiting: say once for which steps."""
+        state = self.state
+        waiting = {s for s, here in state.steps.items() if here.phase == "waiting"}
+        if state.running or state.ready or waiting == self._said_waiting:
+            return
+        self._said_waiting = waiting
+        names = sorted(waiting, key=state.graph.rank.__getitem__)
+        self._world.say(f"waiting for a person: {', '.join(names)}; Ctrl-C stops, resume goes on")
 
     def _look(self, step_id: StepId) -> None:
         """Find out what is to be done with a ready step: reuse it now, or queue it for a slot."""
@@ -266,13 +283,19 @@ class Engine:
         if drifted and self.state.options.on_drift == "fail":
             self._fail(step.id, look.choice.reason)
             return None
-        if step.reads_keys and (lacking := self._looker.lacking(step)):
+        if step.reads_keys and (lacking := self._looker.lacking(step, self._content)):
             self._fail(step.id, Reason("key_missing", lacking))
             return None
         if self._looker.is_held(step):
             self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look
+
+    def _content(self, digest: Digest) -> bytes:
+        """A content that was stored, or that goes with a commit which is still to come."""
+        queued = (*self._pending.blobs, *self._storing)
+        found = next((content for name, content in queued if name == digest), None)
+        return self._world.store.get(digest) if found is None else found
 
     def _fail(self, step_id: StepId, reason: Reason, said: Digest | None = None) -> None:
         for event in fail(self.state, step_id, reason, said):
@@ -382,6 +405,8 @@ class Engine:
             here = self.state.steps[step_id]
             asked = self._gates.decided_for(step_id, here)
             if asked is None:
+                if step_id in self._inherited:  # what it asked about may be other by now
+                    self._append(StepsReleased((step_id,), "resumed"))
                 continue
             no = self._gates.rejection(asked)
             if here.parked is not None:
@@ -395,6 +420,7 @@ class Engine:
             else:
                 code = "answered" if self.state.plan.steps[step_id].uses == "human" else "approved"
                 self._append(StepsReleased((step_id,), code))
+        self._inherited.clear()
 
     def _refuse(self, step_id: StepId, no: Approval) -> None:
         """A person said no before anything was made: the step fails, and what he said is kept with it."""
@@ -554,7 +580,7 @@ class Engine:
         if not pending.events and not pending.released:
             return
         self._pending = Pending()
-        self._committing = True
+        self._committing, self._storing = True, pending.blobs
         appends = []
         if pending.events:
             facts: list[tuple[int, Event]] = [(item.at, item.event) for item in pending.events]
@@ -586,7 +612,7 @@ class Engine:
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
-        self._committing = False
+        self._committing, self._storing = False, []
         self._wake.set()
         if error is not None:
             self._error = error
@@ -755,6 +781,13 @@ class Engine:
 
 
 _FREE = Answer(True, ())
+
+
+def _asked_before(here: StepState) -> bool:
+    """Whether a step waits for an answer before an attempt, as an earlier engine left it."""
+    if here.phase != "waiting" or here.parked is not None or here.reason is None:
+        return False
+    return here.reason.code != "effect_unconfirmed"
 
 
 def _under(started: AttemptStarted, step: Step, answer: Answer) -> AttemptStarted:

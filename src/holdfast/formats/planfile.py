@@ -323,9 +323,10 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
 
 def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
     """A budget and the asking that it is for go together."""
-    budget = cast("dict[str, object]", given.get("budget", {}))
+    place = node.pairs.get("budget")
+    bounded = place is not None and isinstance(place[1], Mapping) and "attempts" in place[1].pairs
     asks = given.get("approve") == "over_budget"
-    if asks and "attempts" not in budget:
+    if asks and not bounded:
         message = f"'approve: over_budget' of {quoted(reading.step)} has no budget to be over"
         hint = "say budget: {attempts: 2}"
         reading.problems.add("P033", node.pairs["approve"][0], message, hint)
