@@ -151,6 +151,21 @@ def decisions(project: Project) -> set[str]:
     return _codes(project.call("plan", "--json").json["steps"])
 
 
+def escalations(project: Project) -> set[str]:
+    """Failures after which nothing more is started."""
+    seen: set[str] = set()
+    fatal = {"command": ["sh", "-c", "exit 9"], "fatal_on": [9]}
+    for steps in (
+        {"a": {"shell": "exit 1", "priority": "critical"}},
+        {"a": {"shell": "exit 1"}, "b": {"shell": "exit 1"}},
+        {"a": {"shell": "echo a", "guards": [fatal], "on_fatal": "escalate"}},
+    ):
+        project.plan(steps)
+        project.run()
+        seen |= _told(project)
+    return seen
+
+
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
         "never_ran",
@@ -186,6 +201,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
         "dependency_skipped",
         "previous_failed",
     },
+    escalations: {"critical_failed", "wave_failed", "fatal_verdict"},
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
     interruptions: {

@@ -145,7 +145,7 @@ def _attempts(store: Store, run: RunId, reading: Reading, words: Words) -> Itera
 def _wanted(step: _Body, begun: _Body) -> Iterator[tuple[str, str]]:
     """The gates that an attempt had to pass; content that was kept already passes them all."""
     kept = begun.get("reguard") is not None and not begun.get("approvals")
-    if kept or begun["reason"]["code"] == "output_modified":
+    if kept or begun["reason"][0] == "output_modified":
         return
     approve = step.get("approve", "")
     if approve in {"always", "on_change"}:
