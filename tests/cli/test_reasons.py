@@ -151,6 +151,31 @@ def decisions(project: Project) -> set[str]:
     return _codes(project.call("plan", "--json").json["steps"])
 
 
+def beyond(project: Project) -> set[str]:
+    """A step that cannot get through, and one that is told the same again and again."""
+    never = {"guards": [{"regex": {"pattern": "never"}}]}
+    project.plan(
+        {
+            "above": {"shell": "echo $HOLDFAST_ATTEMPT"},
+            "below": {
+                "shell": "cat $HOLDFAST_INPUTS/above",
+                "needs": ["above"],
+                "escalate": ["above"],
+                **never,
+            },
+            "dull": {"shell": "echo dull", "retries": 5, "patience": 2, **never},
+        }
+    )
+    project.run()
+    seen = _told(project) | _codes(project.status().data)
+    project.plan({"big": {"shell": "echo big", "resources": {"gpu": 2}}}, limits=_GPUS)
+    config = project.home / ".config" / "holdfast"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text("[resources]\ngpu = 1\n")
+    project.run("--yes")
+    return seen | _told(project)
+
+
 def escalations(project: Project) -> set[str]:
     """Failures after which nothing more is started."""
     seen: set[str] = set()
@@ -166,6 +191,7 @@ def escalations(project: Project) -> set[str]:
     return seen
 
 
+_GPUS = {"resources": {"gpu": 2}}
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
         "never_ran",
@@ -201,6 +227,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
         "dependency_skipped",
         "previous_failed",
     },
+    beyond: {"reopening", "reopened", "stuck", "stagnated", "deadlocked"},
     escalations: {"critical_failed", "wave_failed", "fatal_verdict"},
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},

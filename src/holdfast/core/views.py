@@ -53,7 +53,7 @@ def run_json(
         "schema": RUN_SCHEMA,
         "run": state.run,
         "status": state.status,
-        "reason": reason_json(state.rest if state.status != "running" else None),
+        "reason": reason_json(None if state.ended or state.status == "running" else state.rest),
         "plan": plan_head(state, file),
         "steps": {step_id: _step_json(step) for step_id, step in state.steps.items()},
         "waiting": _waiting(state, asked or {}),
