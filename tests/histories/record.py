@@ -217,7 +217,11 @@ def policy(project: Project) -> None:
         "escalate": "spec",
     }
     beside = {"shell": "cat $HOLDFAST_INPUTS/spec", "needs": "spec", "reuse": "content"}
-    steps = {"spec": {"shell": spec}, "code": code, "beside": beside}
+    steps: dict[str, dict[str, object]] = {
+        "spec": {"shell": spec},
+        "code": code,
+        "beside": beside,
+    }
     project.plan(steps)
     project.run("-j", "1")
     project.retry("code", "-j", "1")
