@@ -48,8 +48,9 @@ class Batch:
     """One transaction: everything in it becomes true together, or nothing does.
 
     `blobs` are small contents that go into the database with the facts that name them; large ones are
-    put before by `put`. `withdrawn` are accepted rows that no longer count. `held` are claims that must
-    still be ours, `released` are given up.
+    put before by `put`. `withdrawn` are accepted rows that no longer count because a person says so,
+    `superseded` those whose step the same run accepts again. `held` are claims that must still be ours,
+    `released` are given up.
     """
 
     appends: Sequence[Append] = ()
@@ -58,6 +59,7 @@ class Batch:
     held: Sequence[tuple[ClaimKey, int]] = ()
     released: Sequence[tuple[ClaimKey, int]] = ()
     withdrawn: Sequence[Artifact] = ()
+    superseded: Sequence[Artifact] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +314,8 @@ class Job:
     `folder` is where the step runs, `root` the project directory, `room` a private directory of the
     attempt for input files, feedback and home; all of them exist. `take` turns what a generator made into
     the candidate, if that is what the step changed in its copy of the project; AttemptError if it cannot.
+    `effect` is the key under which a step changes the outside world: the same again if nobody knows
+    whether the last attempt did.
     """
 
     step: Step
@@ -325,6 +329,7 @@ class Job:
     env: Mapping[str, str] = field(default_factory=dict)
     on_output: Callable[[str, bytes], None] | None = None
     take: Callable[[Candidate], Candidate] | None = None
+    effect: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,6 +256,7 @@ class Wishes:
     """What a face asks of an engine beside the run's own options."""
 
     parallel: int = 0
+    resources: Mapping[str, int] = field(default_factory=dict)
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
@@ -288,6 +289,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         ignores=ignore_rules,
         inline=frozenset(wishes.functions),
         parallel=parallel,
+        resources=wishes.resources,
         beat_seconds=wishes.beat_seconds,
         poll_seconds=wishes.poll_seconds,
         lease_seconds=wishes.lease_seconds,

@@ -170,6 +170,47 @@ def people(project: Project) -> set[str]:
     return _told(project)
 
 
+def beyond(project: Project) -> set[str]:
+    """A step that cannot get through, and one that is told the same again and again."""
+    never = {"guards": [{"regex": {"pattern": "never"}}]}
+    project.plan(
+        {
+            "above": {"shell": "echo $HOLDFAST_ATTEMPT"},
+            "below": {
+                "shell": "cat $HOLDFAST_INPUTS/above",
+                "needs": ["above"],
+                "escalate": ["above"],
+                **never,
+            },
+            "dull": {"shell": "echo dull", "retries": 5, "patience": 2, **never},
+        }
+    )
+    project.run()
+    seen = _told(project) | _codes(project.status().data)
+    project.plan({"big": {"shell": "echo big", "resources": {"gpu": 2}}}, limits=_GPUS)
+    config = project.home / ".config" / "holdfast"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text("[resources]\ngpu = 1\n")
+    project.run("--yes")
+    return seen | _told(project)
+
+
+def escalations(project: Project) -> set[str]:
+    """Failures after which nothing more is started."""
+    seen: set[str] = set()
+    fatal = {"command": ["sh", "-c", "exit 9"], "fatal_on": [9]}
+    for steps in (
+        {"a": {"shell": "exit 1", "priority": "critical"}},
+        {"a": {"shell": "exit 1"}, "b": {"shell": "exit 1"}},
+        {"a": {"shell": "echo a", "guards": [fatal], "on_fatal": "escalate"}},
+    ):
+        project.plan(steps)
+        project.run()
+        seen |= _told(project)
+    return seen
+
+
+_GPUS = {"resources": {"gpu": 2}}
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
         "never_ran",
@@ -213,6 +254,8 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
         "rejected_by_person",
         "key_missing",
     },
+    beyond: {"reopening", "reopened", "stuck", "stagnated", "deadlocked"},
+    escalations: {"critical_failed", "wave_failed", "fatal_verdict"},
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
     interruptions: {

@@ -40,7 +40,7 @@ defaults:
   workspace: scratch
   reuse: content
   guards: [{syntax: json}]
-limits: {time: 2h, attempts: 100, parallel: 4}
+limits: {time: 2h, attempts: 100, parallel: 4, resources: {gpu: 2}, agents: {collector: 1}}
 steps:
   collect:
     description: gets the sources
@@ -93,6 +93,11 @@ steps:
       - {step: collect, type: data, key: facts}
       - {step: size, type: sequence}
     guards: []
+    patience: 2
+    escalate: size
+    rounds: 3
+    on_fatal: escalate
+    resources: {gpu: 2, desk: 1}
     effects: external
     idempotent: true
     workspace: shared
@@ -170,7 +175,9 @@ PLAN = Plan(
     goal="Is the market growing?",
     description="Every key that this version can run.",
     project="market",
-    limits=Limits(time=7200.0, attempts=100, parallel=4),
+    limits=Limits(
+        time=7200.0, attempts=100, parallel=4, resources={"gpu": 2}, agents={"collector": 1}
+    ),
     params={"topic": "heat pumps", "years": 2},
     steps={
         StepId("collect"): COLLECT,
@@ -196,6 +203,11 @@ PLAN = Plan(
             model="fast",
             retries=1,
             timeout=300.0,
+            patience=2,
+            escalate=("size",),
+            rounds=3,
+            on_fatal="escalate",
+            resources={"gpu": 2, "desk": 1},
             effects="external",
             idempotent=True,
             workspace="shared",

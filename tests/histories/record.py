@@ -195,6 +195,56 @@ def choices(project: Project) -> None:
     project.run("-j", "1")
 
 
+def policy(project: Project) -> None:
+    """Escalated and resumed; a step above made again; effects that fail, are cut off and are settled."""
+    project.plan(
+        {
+            "vital": {"shell": "test -e flag", "priority": "critical"},
+            "other": {"shell": "echo other", "priority": "low"},
+        }
+    )
+    project.run("-j", "1")
+    project.write("flag", "")
+    project.resume()
+    fatal = {"command": ["sh", "-c", "exit 9"], "fatal_on": [9]}
+    project.plan({"fatal": {"shell": "echo x", "guards": [fatal], "on_fatal": "escalate"}})
+    project.run()
+    spec = "n=$(cat count || echo 0); echo $((n+1)) > count; echo version $((n+1))"
+    code: dict[str, object] = {
+        "shell": "cat $HOLDFAST_INPUTS/spec",
+        "needs": "spec",
+        "guards": [{"regex": {"pattern": "version 3"}}],
+        "escalate": "spec",
+    }
+    beside: dict[str, object] = {
+        "shell": "cat $HOLDFAST_INPUTS/spec",
+        "needs": "spec",
+        "reuse": "content",
+    }
+    steps: dict[str, dict[str, object]] = {
+        "spec": {"shell": spec},
+        "code": code,
+        "beside": beside,
+    }
+    project.plan(steps)
+    project.run("-j", "1")
+    project.retry("code", "-j", "1")
+    dull = {"shell": "echo dull", "retries": 3, "patience": 2, "resources": {"gpu": 1}}
+    project.plan({"dull": {**dull, "guards": [{"regex": {"pattern": "never"}}]}})
+    project.run("--barrier")
+    send = {"shell": f"{_waits('$HOLDFAST_ROOT/sent')}; echo receipt", "effects": "external"}
+    project.plan({"ping": {"shell": "echo pong", "effects": "external"}})
+    project.run("--yes")
+    project.plan({"send": send})
+    engine = project.start("run", "--yes")
+    until(lambda: project.has("sent.begun"))
+    kill(engine)
+    project.write("sent", "")
+    project.resume("--yes")
+    project.ok("amend", "send", "-", stdin=b"receipt\n")
+    project.resume("--yes")
+
+
 def joined(project: Project) -> None:
     """Two engines on one line, with claims; one of them is killed and its step is taken over."""
     waits = {f"w{number}": {"shell": _waits(f"$HOLDFAST_ROOT/go{number}")} for number in range(2)}
@@ -277,6 +327,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "choices": choices,
     "joined": joined,
     "approvals": approvals,
+    "policy": policy,
 }
 
 

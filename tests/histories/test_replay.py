@@ -95,5 +95,5 @@ def test_every_run_folds_to_the_state_it_had(store: Store, name: str) -> None:
         assert state is not None
         asked = asked_in(store, state)
         now = run_json(state, file=then["plan"]["file"], now=0, asked=asked)
-        assert now == then, run
+        assert {key: now[key] for key in then} == then, run  # later versions may say more
     assert audit(store).problems == ()

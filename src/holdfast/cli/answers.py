@@ -94,6 +94,10 @@ def run_schema() -> dict[str, Json]:
         "schema": {"const": RUN_SCHEMA},
         "run": {"type": "string", "pattern": "^r-"},
         "status": {"enum": states},
+        "reason": {
+            "anyOf": [{"$ref": "#/$defs/reason"}, {"type": "null"}],
+            "description": "Why the run rests where it does.",
+        },
         "plan": plan,
         "steps": _by_step({"$ref": "#/$defs/step"}),
         "waiting": {"type": "array", "items": waiting},

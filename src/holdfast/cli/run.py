@@ -133,6 +133,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--keep-going", is_flag=True, help="Go on with other branches after a failure (the default)."
 )
+@click.option("--barrier", is_flag=True, help="Start a wave only when the one before is settled.")
 @click.option("-i", "--incremental", is_flag=True, help="Reuse what stands (the default).")
 @click.option("--watch", "watching", is_flag=True, help="Run again whenever an input changes.")
 @click.option("--detach", is_flag=True, help="Go on in the background; see attach, status, stop.")
@@ -158,6 +159,7 @@ def run(
     join: bool,
     fail_fast: bool,
     keep_going: bool,
+    barrier: bool,
     incremental: bool,
     watching: bool,
     detach: bool,
@@ -190,6 +192,7 @@ def run(
         on_drift=on_drift,
         joined=join,
         fail_fast=fail_fast,
+        barrier=barrier,
         select=selected_steps(where, loaded, selected, excluded),
     )
     yes = bool(manner["yes"]) or saved is not None
@@ -346,6 +349,7 @@ def _drive(
     try:
         wishes = wire.Wishes(
             parallel=manner.parallel or settings.parallel or 0,
+            resources=settings.resources,
             beat_seconds=float(str(given["beat"])),
             poll_seconds=float(str(given["poll"])),
             lease_seconds=float(str(given["lease"])),

@@ -79,16 +79,18 @@ def choose(
     tried: Reason | None = None,
     refused: Collection[Digest | None] = (),
     selected: bool = True,
+    anew: bool = False,
 ) -> Choice:
     """Reuse, guard again, run, or leave out what may not run because it was not selected.
 
     `tried` says that this run tried already, and how that ended; `refused` are the contents that guards
-    refused in it. An attempt at guarding again that was lost on the way is made once more.
+    refused in it. An attempt at guarding again that was lost on the way is made once more. With `anew`
+    nothing that stands is good enough: a step below sent this one back.
     """
     if not selected:
         unforced = choose(step, probe, replace(options, force=False, force_steps=()), now=now)
         return unforced if unforced.action == "reuse" else Choice("skip", Reason("not_selected"))
-    if options.force or step.id in options.force_steps:
+    if anew or options.force or step.id in options.force_steps:
         return Choice("run", tried or Reason("forced"))
     if probe.unsure:
         return Choice("run", tried or unresolved(probe) or _why_run(probe))

@@ -68,7 +68,11 @@ SENTENCES: Final[dict[str, str]] = {
     "timed_out": "it took longer than it may: {names}",
     "lost": "its process died",
     "rejected_by_person": "a person rejected it: {names}",
+    "stagnated": "it was refused with the same words again and again by {names}",
+    "stuck": "it cannot get through; a person must look",
+    "reopening": "a step above it is made again first: {names}",
     "critical_failed": "a critical step failed: {names}",
+    "fatal_verdict": "a guard refused for good what a step made: {names}",
     "wave_failed": "every step of a wave that ran failed: {names}",
     "deadlocked": "these steps can never start: {names}",
 }

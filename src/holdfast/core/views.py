@@ -53,11 +53,26 @@ def run_json(
         "schema": RUN_SCHEMA,
         "run": state.run,
         "status": state.status,
+        "reason": reason_json(None if state.ended or state.status == "running" else state.rest),
         "plan": plan_head(state, file),
         "steps": {step_id: _step_json(step) for step_id, step in state.steps.items()},
         "waiting": _waiting(state, asked or {}),
         "totals": totals(state, now),
     }
+
+
+def skipped_words(state: State, step_id: StepId) -> str:
+    """Why a step was skipped, in the words of the graph document: it names the step that failed.
+
+    '' if it was not skipped, or not because of a failure.
+    """
+    here = state.steps[step_id]
+    while here.phase == "skipped" and here.reason is not None and here.reason.because:
+        above = StepId(here.reason.because[0])
+        here = state.steps[above]
+        if here.phase == "failed":
+            return f"Dependency {above} failed"
+    return ""
 
 
 def _step_json(step: StepState) -> dict[str, Json]:
@@ -122,6 +137,7 @@ def artifacts_of(
     rows: list[tuple[int, Artifact]] = []
     start: RunStarted | None = None
     open_attempts: dict[str, AttemptStarted] = {}
+    standing: dict[str, int] = {}
     for recorded in events:
         event = recorded.event
         if isinstance(event, RunStarted):
@@ -132,15 +148,27 @@ def artifacts_of(
             event, AttemptAccepted | AttemptRejected | AttemptLost
         ):
             row = _row(start, open_attempts.pop(event.step), event, recorded.at)
+            if isinstance(event, AttemptAccepted):
+                _supersede(rows, standing, event.step)
             rows += [(recorded.seq, row)] if row else []
         elif start is not None and isinstance(event, StepsReused):
             for item in event.items:
                 if item.code == "unchanged_content" and (row := origin(recorded.seq, item)):
                     row = replace(row, config_ref=item.config_ref, run=start.run, attempt=0)
+                    _supersede(rows, standing, item.step)
                     rows.append((recorded.seq, row))
         elif isinstance(event, AttemptFailed):
             del open_attempts[event.step]
     return rows
+
+
+def _supersede(rows: list[tuple[int, Artifact]], standing: dict[str, int], step: StepId) -> None:
+    """A run that accepts a step again lets what it accepted before stand no more; the next row does."""
+    before = standing.get(step)
+    if before is not None:
+        seq, row = rows[before]
+        rows[before] = (seq, replace(row, status="superseded"))
+    standing[step] = len(rows)
 
 
 def _row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,6 +61,7 @@ class Result:
     words: list[str] = field(default_factory=list)  # to be said afterwards
     wrote: list[str] = field(default_factory=list)  # what a shared step wrote, not yet safe
     after: list[RunEvent] = field(default_factory=list)  # what follows from it at once
+    superseded: list[Artifact] = field(default_factory=list)  # what this run accepted before
 
 
 class Bench:
@@ -143,6 +145,7 @@ class Bench:
             env={name: world.env[name] for name in names if name in world.env},
             on_output=self._listener(started),
             take=self._taking(step) if step.changes_copy else None,
+            effect=self._state.steps[step.id].effect or "",
         )
 
     def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:
@@ -339,6 +342,7 @@ class Bench:
         result = Result(
             event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)]
         )
+        result.superseded += self.superseded(step.id)
         if step.changes_copy:
             self._take_over(
                 started, Wish(step, entries, candidate.changes, candidate.files), result
@@ -421,7 +425,7 @@ class Bench:
             confined=parked.confined,
         )
         row = self.row(started, parked.digest, parked.form, "accepted", now, accepted)
-        result = Result(accepted, now, artifacts=[row])
+        result = Result(accepted, now, artifacts=[row], superseded=self.superseded(step_id))
         if step.changes_copy:
             self._take_over(
                 started, Wish(step, entries, candidate.changes, candidate.files), result
@@ -453,7 +457,7 @@ class Bench:
             confined=parked.confined,
         )
         row = self.row(started, digest, parked.form, "accepted", now, accepted)
-        result = Result(accepted, now, blobs, [row])
+        result = Result(accepted, now, blobs, [row], superseded=self.superseded(step_id))
         wish = Wish(step, entries, candidate.changes, candidate.files)
         self._take_over(started, wish, result, allowed)
         return result
@@ -478,6 +482,7 @@ class Bench:
         told = self.conflicts.about_files(wish.step.id, ending.digest, taken)
         result.blobs += told.blobs
         result.artifacts.clear()
+        result.superseded.clear()
         result.after += told.events
         result.ending = AttemptParked(
             ending.step,
@@ -491,6 +496,13 @@ class Bench:
             ending.confined,
             ending.reusable,
         )
+
+    def superseded(self, step_id: StepId) -> list[Artifact]:
+        """What this run accepted of a step before it was sent back; it stands until something else does."""
+        if not self._state.steps[step_id].stood:
+            return []
+        rows = self._world.store.artifacts(run=self._state.run, step=step_id, status="accepted")
+        return list(rows)
 
     def _place(
         self,
@@ -597,6 +609,7 @@ class Bench:
             fatal=outcome.ended == "fatal",
             log=self._note(step, blobs, outcome.log),
             duration_ms=took,
+            alike=self._alike(step, outcome.feedback),
         )
         result = Result(event, now, blobs)
         if digest is not None:
@@ -611,13 +624,28 @@ class Bench:
         blobs: list[tuple[Digest, bytes]] = []
         words = self._note(step, blobs, feedback.encode("utf-8", "replace"))
         log_digest = self._note(step, blobs, log)
-        result = Result(
-            AttemptFailed(step.id, started.attempt, code, words, log_digest, took), now, blobs
+        event = AttemptFailed(
+            step.id,
+            started.attempt,
+            code,
+            words,
+            log_digest,
+            took,
+            alike=self._alike(step, feedback),
         )
+        result = Result(event, now, blobs)
         back = self._put_back(started, step, result)
-        kept = back.kept.digest if back else None
-        result.ending = AttemptFailed(step.id, started.attempt, code, words, log_digest, took, kept)
+        result.ending = replace(event, kept=back.kept.digest if back else None)
         return result
+
+    def _alike(self, step: Step, feedback: str) -> Digest | None:
+        """Equal for feedback that says the same; blanks, and where the attempt worked, say nothing."""
+        if step.patience is None:
+            return None
+        rooms = re.escape(os.path.join(self._world.scratch, self._state.run))
+        return digest_bytes(
+            " ".join(re.sub(rf"{rooms}/[^/\s]+", "", feedback).split()).encode("utf-8", "replace")
+        )
 
     def lost(
         self,

@@ -11,7 +11,7 @@ from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
 from holdfast.core.state import State
 from holdfast.engine.lines import Line
 from holdfast.engine.probe import read_state
-from holdfast.engine.questions import repeats
+from holdfast.engine.questions import HELD, goes_on
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json, canonical
@@ -232,20 +232,20 @@ class Decisions:
         here = state.steps[step_id]
         if here.reason is None:
             return []
-        if here.reason.code == "effect_unconfirmed":
-            return [self._about_effect(state, step_id)]
+        if here.reason.code in HELD:
+            return [self._about_held(state, step_id)]
         found = (self.book.by_id.get(name) for name in here.reason.because)
         return [approval for approval in found if approval is not None]
 
-    def _about_effect(self, state: State, step_id: StepId) -> Approval:
-        """Whether to repeat an effect; nobody wrote the question down before somebody answers it."""
+    def _about_held(self, state: State, step_id: StepId) -> Approval:
+        """Whether to try again; nobody wrote the question down before somebody answers it."""
         here = state.steps[step_id]
-        question = repeats(step_id, state.run, here.attempts, here.effect)
+        question = goes_on(step_id, state.run, here)
         asked = self.book.by_subject.get(question.subject)
         if asked:
             return asked[-1]
         name = self.book.next_id(question.subject)
-        request = ApprovalRequested(name, "effect", step_id, state.run, question.subject)
+        request = ApprovalRequested(name, question.gate, step_id, state.run, question.subject)
         return Approval(request, here.started_at or state.since)
 
     def begun(self, wanted: Wanted) -> Begun:
@@ -259,10 +259,10 @@ class Decisions:
         return Begun(wanted.run, 0, None, wanted.approval.at)
 
     def document(self, approval: Approval) -> Mapping[str, Json]:
-        """Everything that an approval covers; of an effect, which one it is."""
+        """Everything that an approval covers; of a held step, which one it is."""
         request = approval.request
-        if request.gate == "effect" and request.approval not in self.book.by_id:
-            return {"gate": "effect", "step": request.step, "run": request.run}
+        if request.gate in {"effect", "stuck"} and request.approval not in self.book.by_id:
+            return {"gate": request.gate, "step": request.step, "run": request.run}
         return document_of(self._store, approval)
 
     def words(self, digest: Digest | None) -> str:
@@ -289,7 +289,7 @@ class Decisions:
         state = read_state(self._store, wanted.run)
         assert state is not None  # it was read to find the question
         here = state.steps[wanted.step]
-        self._store.put(repeats(wanted.step, wanted.run, here.attempts, here.effect).document)
+        self._store.put(goes_on(wanted.step, wanted.run, here).document)
         self._line.tell(
             lambda: None if request.approval in self.book.by_id else request, self.refresh
         )

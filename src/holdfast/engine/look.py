@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from holdfast.core.changes import Choice, choose
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
 from holdfast.core.refs import Upstream
-from holdfast.core.state import State
+from holdfast.core.state import State, StepState
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
@@ -24,7 +24,7 @@ from holdfast.errors import BugError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import changes_in, changeset_bytes
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptStarted, OutputsPlaced, Reason
+from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
 from holdfast.model.plan import Step, StepId
 
 Blobs = list[tuple[Digest, bytes]]
@@ -155,6 +155,17 @@ class Looker:
 
         return lacking(step, read)
 
+    def reopened(self, steps: Iterable[StepId]) -> None:
+        """These steps are pending again: forget what they brought, and what was stored before."""
+        for step_id in steps:
+            self._brought.pop(step_id, None)
+        self._foreseen = None
+        self._prober.forget()
+
+    def unconfirmed(self, step: Step) -> StepState | None:
+        """How the last run that tried a step left it, if it started an effect and never confirmed it."""
+        return self._prober.unconfirmed(step.id, self._state.previous)
+
     def is_held(self, step: Step) -> bool:
         """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect."""
         state = self._state
@@ -174,12 +185,20 @@ class Looker:
         return probed, choose(
             step,
             probed.probe,
-            state.options,
+            self._options(here),
             now=self._world.clock(),
             tried=here.last,
             refused=[fed.digest for fed in here.fed],
             selected=state.may_run(step.id),
+            anew=here.remade,
         )
+
+    def _options(self, here: StepState) -> Options:
+        """What was asked of the run; what a person gave afterwards stands, though the step was forced."""
+        options = self._state.options
+        if here.last is None or here.last.code != "answered":
+            return options
+        return replace(options, force=False, force_steps=())
 
     def _bring(self, need: StepId) -> Upstream:
         """What a step that is complete brings to those that need it; it stays so for this run."""

@@ -10,25 +10,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from holdfast.core.approvals import Approval
 from holdfast.core.decide import fail, leave_out, reset, settle
 from holdfast.core.fold import IN_CONFLICT, INTERRUPTED, apply, extend
-from holdfast.core.react import limit_reached, may_start, react
+from holdfast.core.react import can_never_start, limit_reached, react
+from holdfast.core.reopen import reopenings
 from holdfast.core.state import State, StepState
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
 from holdfast.engine.conflicts import Told
 from holdfast.engine.copies import Copy
+from holdfast.engine.desk import Desk
 from holdfast.engine.gate import Answer, Gatekeeper
 from holdfast.engine.hold import Hold
 from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed
+from holdfast.engine.questions import HELD
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions
 from holdfast.engine.unchanged import leave_note, sources_of
@@ -52,7 +54,7 @@ from holdfast.model.event import (
     StepsReleased,
     StepsReused,
 )
-from holdfast.model.plan import PRIORITIES, Step, StepId
+from holdfast.model.plan import Step, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Outcome
 
 MOST_AT_ONCE = 256
@@ -68,6 +70,7 @@ class Pending:
     events: list[Recorded] = field(default_factory=list)
     blobs: list[tuple[Digest, bytes]] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
+    superseded: list[Artifact] = field(default_factory=list)
     held: list[tuple[ClaimKey, int]] = field(default_factory=list)
     released: list[tuple[ClaimKey, int]] = field(default_factory=list)
     launch: list[AttemptStarted] = field(default_factory=list)
@@ -104,7 +107,8 @@ class Engine:
         self._seen = 0
         self._to_look: deque[StepId] = deque()
         self._turns = 0
-        self._desks: dict[bool, list[tuple[int, int, StepId]]] = {True: [], False: []}
+        self._desk = Desk(state, world.inline, world.resources)
+        self._stuck: set[StepId] = set()
         self._looks: dict[StepId, tuple[Look, int]] = {}
         self._observed: dict[StepId, Mapping[str, Json]] = {}
         self._claims: dict[StepId, tuple[ClaimKey, int]] = {}
@@ -132,13 +136,22 @@ class Engine:
                 task.cancel()
         self._wake.set()
 
-    def record(self, events: list[RunEvent], results: list[Result]) -> None:
-        """Queue facts that were settled before the loop began: what a dead engine left."""
-        for result in results:
-            self._take(result)
-        at = results[0].at if results else None
+    def record(self, events: Iterable[RunEvent]) -> None:
+        """Queue facts that were found before the loop began."""
         for event in events:
-            self._append(event, at)
+            self._append(event)
+
+    def settle(self, result: Result) -> None:
+        """Take in how an attempt ended, and what follows from that."""
+        self._take(result)
+        for event in settle(self.state, result.ending):
+            self._append(event, result.at)
+        self._follow(result)
+        while following := reopenings(self.state):
+            for reopened in following:
+                self._append(reopened)
+                self._looker.reopened(reopened.steps)
+            self._desk.again()
 
     async def drive(self) -> State:
         """Run until the run ends or rests."""
@@ -211,10 +224,11 @@ class Engine:
                 now=self._world.clock(),
                 stopping=self._stopping,
                 staying=self._world.stays,
+                stuck=self._stuck,
             )
             self._seen, self._alarm = following.seen, following.wake
             self._to_look.extend(following.probe)
-            if not self._to_look or self._stopping:
+            if not self._to_look or self._stopping or self.state.escalation is not None:
                 break
             self._looker.refresh()
             for _ in range(min(MOST_AT_ONCE, len(self._to_look))):
@@ -252,11 +266,11 @@ class Engine:
         look = self._decided(step)
         if look is None:
             self._let_go(step_id)
+        elif self.state.demands and can_never_start(self.state, step_id, self._world.resources):
+            self._stuck.add(step_id)
         else:
             self._looks[step_id] = (look, self._turns)
-            rank = self.state.graph.rank[step_id]
-            desk = self._desks[step_id in self._world.inline]
-            heapq.heappush(desk, (PRIORITIES[step.priority], rank, step_id))
+            self._desk.put(step_id)
 
     def _decided(self, step: Step) -> Look | None:
         """What to run; None if the step was settled on the spot."""
@@ -308,33 +322,28 @@ class Engine:
         if code == "unchanged_content":
             row = replace(artifact, config_ref=ref, run=self.state.run, attempt=0)
             self._pending.artifacts.append(row)
+            self._pending.superseded += self._bench.superseded(probe.step)
         self._gather(Reused(probe.step, ref, artifact.digest, artifact.form, code))
 
     # --- starting -----------------------------------------------------------------------------------
 
     def _fill(self) -> None:
         """Start what waits, best first, while there is room: functions of this process, then the rest."""
-        if self._stopping or self.state.status != "running":
+        if self._stopping or self.state.status != "running" or self.state.escalation is not None:
             return
         if limit_reached(self.state, self._world.clock()) is not None:
             return
-        for inline, desk in self._desks.items():
-            blocked = []
-            while desk and self._has_room(inline=inline):
-                entry = heapq.heappop(desk)
-                if entry[2] not in self.state.ready:
-                    self._looks.pop(entry[2], None)
-                elif may_start(self.state, entry[2]):
-                    self._start(entry[2])
-                else:
-                    blocked.append(entry)
-            for entry in blocked:
-                heapq.heappush(desk, entry)
+        while (step_id := self._desk.take(self._has_room, self._passed_over)) is not None:
+            self._start(step_id)
 
-    def _has_room(self, *, inline: bool) -> bool:
-        if inline:
-            return len(self._pending.launch) < MOST_AT_ONCE
-        return self._outside < self._world.parallel
+    def _has_room(self, outside: bool) -> bool:
+        if outside:
+            return self._outside < self._world.parallel
+        return len(self._pending.launch) < MOST_AT_ONCE
+
+    def _passed_over(self, step_id: StepId) -> None:
+        """A step left the queue: it is ready no more, or what it stands on is made again first."""
+        self._looks.pop(step_id, None)
 
     def _start(self, step_id: StepId) -> None:
         step = self.state.plan.steps[step_id]
@@ -367,20 +376,24 @@ class Engine:
         if answer.approvals:
             started = _under(started, step, answer)
         self._observed[step_id] = look.probed.seen
-        self._append(started)
+        key = None
         if step.effects == "external" and started.reguard is None:
-            self._append(EffectStarted(step_id, started.attempt, self._effect_key(started)))
+            key = self._effect_key(step, started)
+        self._append(started)
+        if key is not None:
+            self._append(EffectStarted(step_id, started.attempt, key))
         self._pending.blobs += blobs
         self._pending.words += words
         self._pending.launch.append(started)
         if step_id not in self._world.inline:
             self._outside += 1
 
-    def _effect_key(self, started: AttemptStarted) -> Digest:
-        """The key of an effect: the one that was never confirmed, else a new one."""
-        unconfirmed = self.state.steps[started.step].effect
-        if unconfirmed is not None:
-            return unconfirmed
+    def _effect_key(self, step: Step, started: AttemptStarted) -> Digest:
+        """The key of an effect: the same if it is the same effect and was never confirmed, else a new one."""
+        here = self.state.steps[step.id]
+        before = here if here.attempts else self._looker.unconfirmed(step)
+        if before is not None and before.effect and before.config_ref == started.config_ref:
+            return before.effect
         return digest_json(
             {"run": self.state.run, "step": started.step, "attempt": started.attempt}
         )
@@ -403,6 +416,10 @@ class Engine:
         waiting = [s for s, here in self.state.steps.items() if here.phase == "waiting"]
         for step_id in waiting:
             here = self.state.steps[step_id]
+            is_held = here.reason is not None and here.reason.code in HELD
+            if is_held and self._gates.was_given(step_id, here.held_at):
+                self.record(reset(self.state, [step_id], "answered"))
+                continue
             asked = self._gates.decided_for(step_id, here)
             if asked is None:
                 if step_id in self._inherited:  # what it asked about may be other by now
@@ -413,10 +430,9 @@ class Engine:
                 self._decide(step_id, no)
             elif no is not None:
                 self._refuse(step_id, no)
-            elif here.reason is not None and here.reason.code == "effect_unconfirmed":
+            elif is_held:
                 if self._gates.use(asked[0], step_id, here.attempts + 1):
-                    for event in reset(self.state, [step_id], "retried"):
-                        self._append(event)
+                    self.record(reset(self.state, [step_id], "retried"))
             else:
                 code = "answered" if self.state.plan.steps[step_id].uses == "human" else "approved"
                 self._append(StepsReleased((step_id,), code))
@@ -443,11 +459,11 @@ class Engine:
 
     def _decided_about(self, result: Result) -> None:
         """A kept candidate is accepted or refused, or goes on being kept because of a new conflict."""
-        self._take(result)
-        if not isinstance(result.ending, AttemptParked):
-            for event in settle(self.state, result.ending):
-                self._append(event, result.at)
-        self._follow(result)
+        if isinstance(result.ending, AttemptParked):
+            self._take(result)
+            self._follow(result)
+        else:
+            self.settle(result)
 
     # --- conflicts ----------------------------------------------------------------------------------
 
@@ -534,6 +550,7 @@ class Engine:
             return None
         self._claims[step.id] = (key, fence)
         forced = state.options.force or step.id in state.options.force_steps
+        forced = forced or state.steps[step.id].remade
         found = self._world.store.find(state.project, state.line, step.id, refs.config_ref)
         if found is not None and not forced and not probed.probe.unsure:
             self._let_go(step.id)
@@ -586,7 +603,12 @@ class Engine:
             facts: list[tuple[int, Event]] = [(item.at, item.event) for item in pending.events]
             appends.append(Append(f"run:{self.state.run}", self._committed, facts, self._fence))
         batch = Batch(
-            appends, pending.artifacts, pending.blobs, held=pending.held, released=pending.released
+            appends,
+            pending.artifacts,
+            pending.blobs,
+            pending.held,
+            pending.released,
+            superseded=pending.superseded,
         )
         beside = self._tasks and (self._hold.sharing or self._took > QUICK_MS)
         if not beside and self._writer.is_idle:
@@ -720,12 +742,9 @@ class Engine:
     def _ended(self, started: AttemptStarted, result: Result) -> None:
         if started.step not in self._world.inline:
             self._outside -= 1
-        self._take(result)
         if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
             self._warn_unconfined()
-        for event in settle(self.state, result.ending):
-            self._append(event, result.at)
-        self._follow(result)
+        self.settle(result)
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         if claim := self._claims.get(started.step):
@@ -741,6 +760,7 @@ class Engine:
     def _take(self, result: Result) -> None:
         self._pending.blobs += result.blobs
         self._pending.artifacts += result.artifacts
+        self._pending.superseded += result.superseded
         self._pending.applied += result.applied
         self._pending.words += result.words
         self._pending.wrote += result.wrote

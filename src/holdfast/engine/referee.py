@@ -196,9 +196,17 @@ def _steps_released(reading: Reading, body: _Body) -> None:
 def _steps_reopened(reading: Reading, body: _Body) -> None:
     _made_again(reading, body["steps"])
     for step in body["steps"]:
-        here = reading.put(step, "pending", "pending", "done", "reused")
+        if step in reading.begun:
+            reading.wrong(f"step '{step}' is sent back while it goes on")
+        here = reading.put(
+            step, "pending", "pending", "done", "reused", "waiting", "failed", "skipped"
+        )
         reading.steps[step] = here._replace(digest="")
         reading.accepted.discard(step)
+        reading.parked.pop(step, None)
+        reading.left_out.discard(step)
+    if not {body["step"], body["by"]} <= {*body["steps"]}:
+        reading.wrong(f"step '{body['by']}' sends '{body['step']}' back, and one of them stays")
 
 
 def _effect_started(reading: Reading, body: _Body) -> None:

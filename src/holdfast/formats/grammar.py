@@ -192,7 +192,7 @@ def _budget(reading: Reading, key: str, node: Node) -> dict[str, object] | None:
     return record(reading, key, node, BUDGET)
 
 
-def _resources(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
+def _amounts(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
     if not isinstance(node, Mapping):
         reading.wrong_type(key, node, "a mapping of names to numbers")
         return None
@@ -202,6 +202,20 @@ def _resources(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
         if LINE.read(reading, key, place) is not None and amount is not None:
             found[name] = amount
     return found
+
+
+_AMOUNTS: Shape[dict[str, int]] = Shape(
+    _amounts, {"type": "object", "additionalProperties": whole(1).schema}
+)
+
+
+def _escalate(reading: Reading, key: str, node: Node) -> list[At] | None:
+    found: dict[str, Node] = {}
+    for item in each(node):
+        value = text(reading, key, item)
+        if value is not None:
+            twice(reading, key, value, item, found)
+    return [At(value, item) for value, item in found.items()]
 
 
 def _schema_name(reading: Reading, key: str, node: Node) -> str | None:
@@ -243,6 +257,10 @@ LIMITS: dict[str, Key] = {
     "time": Key(DURATION, words="How long a run may take, like 2h."),
     "attempts": Key(whole(1), words="How many attempts a run may make."),
     "parallel": Key(whole(1), words="How many steps run at once."),
+    "resources": Key(
+        _AMOUNTS, words="How much there is of each named resource; of one not named, 1."
+    ),
+    "agents": Key(_AMOUNTS, words="How many steps of each agent run at once."),
     "usd": RESERVED,
     "tokens": RESERVED,
 }
@@ -324,12 +342,18 @@ STEP: dict[str, Key] = {
         whole(1), words="How many attempts may end with the same feedback before it is given up."
     ),
     "escalate": Key(
-        NAMES, words="Steps above that are made again, in turn, when this one cannot get through."
+        Shape(_escalate, _one_or_many(TEXT.schema)),
+        words="Steps above that are made again, in turn, when this one cannot get through.",
     ),
-    "rounds": Key(whole(1), words="How often 'escalate' may do so; then a person is asked."),
+    "rounds": Key(
+        whole(1), words="How often to go through 'escalate' before a person is asked; else once."
+    ),
+    "on_fatal": Key(
+        word("fail", "escalate"),
+        words="When a guard refuses it for good: the step fails, or the whole run stops for a person.",
+    ),
     "resources": Key(
-        Shape(_resources, {"type": "object", "additionalProperties": {"type": "integer"}}),
-        words="Named resources that it takes while it runs, and how much of each.",
+        _AMOUNTS, words="Named resources that it takes while it runs, and how much of each."
     ),
     "workspace": _WORKSPACE,
     "reuse": _REUSE,

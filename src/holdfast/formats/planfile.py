@@ -182,7 +182,8 @@ def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[St
         if step is not None:
             steps[step.id] = step
     reading.step = ""
-    check_wiring(wired, reading.problems)
+    limits = cast("Limits", given.get("limits", Limits()))
+    check_wiring(wired, reading.problems, limits.resources)
     return steps
 
 
@@ -206,6 +207,8 @@ def _step(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object
     wired.needs = cast("list[NeedAt]", given.get("needs", []))
     wired.inputs = cast("list[InputAt]", given.get("inputs", []))
     wired.produces = cast("list[At]", given.get("produces", []))
+    wired.escalate = cast("list[At]", given.get("escalate", []))
+    wired.takes = _takes(node, given)
     wired.promise = _promise(node, given)
     _take_uses(reading, wired)
     _take_command(reading, node, given)
@@ -217,7 +220,18 @@ def _step(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object
     given["needs"] = tuple(item.need for item in wired.needs)
     given["inputs"] = tuple(item.input for item in wired.inputs)
     given["produces"] = tuple(item.value for item in wired.produces)
+    given["escalate"] = tuple(item.value for item in wired.escalate)
     return Step(StepId(wired.id), **given)  # type: ignore[arg-type]  # fields as the table reads them
+
+
+def _takes(node: Mapping, given: dict[str, object]) -> list[tuple[str, int, Placed]]:
+    """What a step takes of named resources, each with its place."""
+    amounts = cast("Table[str, int]", given.get("resources", {}))
+    if not amounts:
+        return []
+    listed = node.pairs["resources"][1]
+    places = listed.pairs if isinstance(listed, Mapping) else {}
+    return [(name, count, places[name][1]) for name, count in amounts.items()]
 
 
 def _promise(node: Mapping, given: dict[str, object]) -> Promise:
@@ -319,6 +333,9 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
     if given.get("idempotent") and given.get("effects", "none") == "none":
         message = f"'idempotent' of {quoted(reading.step)} says nothing: the step has no effects"
         problems.warn("P903", node.pairs["idempotent"][0], message)
+    if "rounds" in given and not given.get("escalate"):
+        message = f"'rounds' of {quoted(reading.step)} says nothing: it has no 'escalate'"
+        problems.warn("P903", node.pairs["rounds"][0], message, "name steps above it")
 
 
 def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> None:

@@ -65,6 +65,8 @@ CODES = {
     "P053": "two steps that may run in parallel produce the same path",
     "P054": "a step reads what another one produces without needing it",
     "P055": "too many globs and paths to compare",
+    "P056": "'escalate' names what is not above the step",
+    "P057": "a step takes more of a resource than there is",
     # Warnings.
     "P901": "a command has words that only a shell would understand",
     "P902": "a step reads what it produces itself",

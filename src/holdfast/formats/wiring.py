@@ -30,13 +30,19 @@ class Wired:
     needs: list[NeedAt] = field(default_factory=list)
     inputs: list[InputAt] = field(default_factory=list)
     produces: list[At] = field(default_factory=list)
+    escalate: list[At] = field(default_factory=list)
+    takes: list[tuple[str, int, Placed]] = field(default_factory=list)  # resource, how much
     promise: Promise = field(default_factory=Promise)
     uses: list[Use] = field(default_factory=list)
 
 
-def check_wiring(steps: Mapping[str, Wired], problems: Problems) -> None:
-    """Report everything wrong between steps."""
+def check_wiring(
+    steps: Mapping[str, Wired], problems: Problems, resources: Mapping[str, int]
+) -> None:
+    """Report everything wrong between steps; `resources` is how much there is of those that are named."""
     graph = _Graph(steps, problems)
+    for step in steps.values():
+        _check_takes(step, resources, problems)
     promises = {name: step.promise for name, step in steps.items()}
     for step in steps.values():
         if step.uses:
@@ -44,8 +50,18 @@ def check_wiring(steps: Mapping[str, Wired], problems: Problems) -> None:
     if graph.order is None:
         graph.report_circles()
         return
-    questions = [*_overlaps(graph), *_reads(graph, problems)]
+    questions = [*_overlaps(graph), *_reads(graph, problems), *_sent_back(graph)]
     _report(graph, questions, problems)
+
+
+def _check_takes(step: Wired, resources: Mapping[str, int], problems: Problems) -> None:
+    """A step that takes more than there is could never start."""
+    for name, count, place in step.takes:
+        there = resources.get(name, 1)
+        if count > there:
+            message = f"{quoted(step.id)} takes {count:,} of {quoted(name)}, and there is {there:,}"
+            hint = f"say how much there is: limits: {{resources: {{{name}: {count}}}}}"
+            problems.add("P057", place, message, hint)
 
 
 class _Graph:
@@ -250,6 +266,19 @@ def _between(
             yield _Question("P053", second, (first,), place, path)
 
 
+def _sent_back(graph: _Graph) -> Iterator[_Question]:
+    """Only what a step stands on can be made again for it."""
+    for number, step in enumerate(graph.steps):
+        for name, node in step.escalate:
+            other = graph.number.get(name)
+            if other is None:
+                hint = graph.problems.did_you_mean(name, graph.number)
+                message = f"'escalate' of {quoted(step.id)} names {quoted(name)}, which is no step"
+                graph.problems.add("P056", node, message, hint)
+            else:
+                yield _Question("P056", number, (other,), node, name)
+
+
 def _reads(graph: _Graph, problems: Problems) -> Iterator[_Question]:
     """A glob that matches what another step produces asks for that step."""
     if not any(step.inputs for step in graph.steps):
@@ -285,6 +314,9 @@ def _report(graph: _Graph, questions: Iterable[_Question], problems: Problems) -
             both = f"{quoted(upstream)} and {quoted(step)}"
             message = f"{both} may run in parallel and both produce {path}"
             problems.add("P053", question.place, message, f"let '{step}' need '{upstream}'")
+        elif question.code == "P056":
+            message = f"'escalate' of {quoted(step)} names {path}, which is not above it"
+            problems.add("P056", question.place, message, "name a step that it stands on")
         elif other == question.step:
             message = f"{quoted(step)} reads what it produces itself: {path}"
             problems.warn("P902", question.place, message, "narrow the glob")

@@ -56,6 +56,7 @@ class Options:
     on_drift: Drift = "adopt"
     joined: bool = False
     fail_fast: bool = False
+    barrier: bool = False  # a wave starts after the one before is settled
     select: tuple[StepId, ...] = ()  # only these may run; none named means all
 
 
@@ -173,7 +174,10 @@ class EffectConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRejected:
-    """A guard refused the candidate; the feedback goes to the next attempt. Fatal ends the step."""
+    """A guard refused the candidate; the feedback goes to the next attempt. Fatal ends the step.
+
+    `alike` is equal for feedback that says the same; only kept for steps whose patience ends.
+    """
 
     step: StepId
     attempt: int
@@ -184,6 +188,7 @@ class AttemptRejected:
     fatal: bool = False
     log: Digest | None = None
     duration_ms: int = 0
+    alike: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +202,7 @@ class AttemptFailed:
     log: Digest | None = None
     duration_ms: int = 0
     kept: Digest | None = None
+    alike: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +455,7 @@ class StopRequested:
     by: str
 
 
-Gate = Literal["step", "edge", "budget", "guard", "answer", "effect"]
+Gate = Literal["step", "edge", "budget", "guard", "answer", "effect", "stuck"]
 Scope = Literal["once", "run", "content"]
 
 

@@ -26,6 +26,7 @@ Workspace = Literal["", "shared", "scratch", "worktree"]
 Reuse = Literal["merkle", "content", "strict"]
 COPIES: frozenset[Workspace] = frozenset({"scratch", "worktree"})
 Approve = Literal["", "always", "on_change", "over_budget"]
+OnFatal = Literal["fail", "escalate"]
 PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
 
@@ -96,6 +97,7 @@ class Step:
     patience: int | None = None
     escalate: tuple[str, ...] = ()
     rounds: int = 1
+    on_fatal: OnFatal = "fail"
     resources: Mapping[str, int] = field(default_factory=dict)
     workspace: Workspace = ""
     reuse: Reuse = "merkle"
@@ -152,11 +154,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a run: wall seconds, attempts, steps at once, and steps of one agent at once."""
+    """Bounds of a run: wall seconds, attempts, steps at once; and of those, at one resource or one agent.
+
+    A resource that is not named here is there once.
+    """
 
     time: float | None = None
     attempts: int | None = None
     parallel: int | None = None
+    resources: Mapping[str, int] = field(default_factory=dict)
     agents: Mapping[str, int] = field(default_factory=dict)
 
 
