@@ -22,7 +22,7 @@ from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.recent import Recent
 from holdfast.engine.rooms import Rooms
 from holdfast.engine.survey import NoInputError, Survey
-from holdfast.engine.taking import Allowed, Clash, Taken, Taker, Wish, without
+from holdfast.engine.taking import Allowed, Clash, Taken, Taker, Wish, settled
 from holdfast.engine.tee import Tee, tee_path
 from holdfast.engine.worktrees import drop_worktree, drop_worktrees
 from holdfast.engine.world import World
@@ -438,7 +438,7 @@ class Bench:
         assert parked is not None
         whole = self._kept(parked.digest, parked.form)
         files = tuple(file for file in whole.files if file.path not in lost)
-        candidate = replace(whole, files=files, changes=without(whole.changes, lost))
+        candidate = replace(whole, files=files, changes=settled(whole.changes, lost, allowed))
         digest, blobs, entries = self._content(step, candidate)
         accepted = AttemptAccepted(
             step_id,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.core.state import COMPLETE, State
@@ -22,7 +23,7 @@ from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import Change, changes_in
 from holdfast.model.digest import Digest
 from holdfast.model.glob import parents
-from holdfast.model.plan import Step, StepId
+from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import File
 
 _UNREADABLE = Digest("")
@@ -64,7 +65,8 @@ class Taker:
         self._state = state
         self._outputs = outputs
         self._place = os.path.join(world.home, "apply")
-        self._makers: dict[str, StepId] | None = None
+        self._plan: Plan | None = None
+        self._makers: dict[str, StepId] = {}
         self._made_here: dict[Digest, tuple[Change, ...]] = {}  # perhaps not stored yet
         self._names: dict[str, tuple[str, StepId]] = {}
         self._not_named = [
@@ -114,11 +116,11 @@ class Taker:
 
     def check_outputs(self, step: Step, changes: Sequence[Change]) -> None:
         """EditError if a change is about what another step promises to make: that is for this one alone."""
-        if self._makers is None:
+        if self._plan is not self._state.plan:
+            self._plan = self._state.plan
+            self._above.clear()
             self._makers = {
-                path: other
-                for other, one in self._state.plan.steps.items()
-                for path in one.produces
+                path: other for other, one in self._plan.steps.items() for path in one.produces
             }
         for change in changes:
             for place in (change.path, *parents(change.path)):
@@ -138,7 +140,7 @@ class Taker:
         found = []
         for change in changes:
             lies = there.get(change.path)
-            if not _same(lies, change.entry) and _digest(lies) == change.base:
+            if not _same(lies, change.entry) and _begins_at(change, lies):
                 found.append(self._file_change(change, lies))
         return found
 
@@ -147,7 +149,7 @@ class Taker:
         there = self._read([change.path for change in changes])
         for change in changes:
             lies = there.get(change.path)
-            if _same(lies, change.entry) or _digest(lies) == change.base:
+            if _same(lies, change.entry) or _begins_at(change, lies):
                 continue
             for other in self._ancestors(step.id):
                 here = self._state.steps[other]
@@ -227,7 +229,7 @@ class Taker:
         self, step: Step, change: Change, lies: Entry | None, allowed: Allowed
     ) -> bool:
         now = _digest(lies)
-        if now == change.base or (change.path in allowed and allowed[change.path] == now):
+        if _begins_at(change, lies) or (change.path in allowed and allowed[change.path] == now):
             return True
         ordered = {step.id, *self._ancestors(step.id), *self._state.graph.below([step.id])}
         return any(
@@ -322,9 +324,18 @@ class Taker:
         return FileChange(change.path, _digest(lies), change.digest, mode)
 
 
-def without(changes: Sequence[Change], paths: Sequence[str]) -> tuple[Change, ...]:
-    """Changes without those of some paths."""
-    return tuple(change for change in changes if change.path not in set(paths))
+def settled(changes: Sequence[Change], lost: Sequence[str], won: Allowed) -> tuple[Change, ...]:
+    """Changes without the paths that were lost; at those that were won, over what the other wrote."""
+    gone = set(lost)
+    return tuple(
+        replace(change, over=won.get(change.path)) for change in changes if change.path not in gone
+    )
+
+
+def _begins_at(change: Change, lies: Entry | None) -> bool:
+    """Whether what lies there is what a change was made from, or was once put in the place of."""
+    now = _digest(lies)
+    return now == change.base or (now is not None and now == change.over)
 
 
 def _digest(entry: Entry | None) -> Digest | None:

@@ -8,6 +8,7 @@ any edit on top of it, counts as it is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from holdfast.model.digest import Json
 from holdfast.model.glob import glob_regex, is_plain
 from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Store
+from holdfast.process.room import shell_words
 
 
 class _Write(NamedTuple):
@@ -61,9 +63,10 @@ class Unwinder:
         if isinstance(inputs, Mapping):
             then = self._inputs(step, inputs, writes)
             changed, found["inputs"] = then != inputs, then
-        if isinstance(files, Mapping):
-            named = self._files(step, files, writes)
-            changed, found["files"] = changed or named != files, named
+        if step.uses == "shell" or isinstance(files, Mapping):
+            named_now = files if isinstance(files, Mapping) else {}
+            named = self._files(step, named_now, writes)
+            changed, found["files"] = changed or named != named_now, named
         if not changed:
             return None
         return {
@@ -135,8 +138,17 @@ class Unwinder:
             if first is None:
                 found[path] = seen
             elif first.base is not None:
-                found[path] = f"{first.base}+x" if first.base_executable else first.base
+                found[path] = _spelled(first)
+        for path in {os.path.normpath(word) for word in step.run or shell_words(step.shell)}:
+            gone = None if path in files else self._before(step, path, None, writes.get(path, []))
+            if gone is not None and gone.base is not None:  # named, and removed since
+                found[path] = _spelled(gone)
         return found
+
+
+def _spelled(change: Change) -> str:
+    assert change.base is not None  # asked before
+    return f"{change.base}+x" if change.base_executable else change.base
 
 
 def _matches(step: Step, path: str) -> bool:
