@@ -341,7 +341,7 @@ class Bench:
         )
         if step.changes_copy:
             self._take_over(
-                started, Wish(step, entries, candidate.changes, candidate.files), result
+                started, Wish(step, digest, entries, candidate.changes, candidate.files), result
             )
         elif step.produces:
             if started.reguard is None and not self.in_copy(step):
@@ -424,7 +424,9 @@ class Bench:
         result = Result(accepted, now, artifacts=[row])
         if step.changes_copy:
             self._take_over(
-                started, Wish(step, entries, candidate.changes, candidate.files), result
+                started,
+                Wish(step, parked.digest, entries, candidate.changes, candidate.files),
+                result,
             )
         elif step.produces:
             self._place(started, step, entries, candidate, result)
@@ -454,7 +456,7 @@ class Bench:
         )
         row = self.row(started, digest, parked.form, "accepted", now, accepted)
         result = Result(accepted, now, blobs, [row])
-        wish = Wish(step, entries, candidate.changes, candidate.files)
+        wish = Wish(step, digest, entries, candidate.changes, candidate.files)
         self._take_over(started, wish, result, allowed)
         return result
 
@@ -543,6 +545,8 @@ class Bench:
         if candidate.form != "tree":
             content = candidate.content
             digest = self._put(blobs, content)
+            if step.agent:
+                self.conflicts.note(digest, content)
             if not step.produces:
                 self._recent.made(digest, content)
                 return digest, blobs, ()

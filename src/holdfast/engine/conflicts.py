@@ -43,6 +43,7 @@ class Conflicts:
         self._line = Line(world.store, state.project, state.line, world.clock)
         self._decisions: dict[str, ConflictDecided] = {}
         self._records: dict[str, Conflict] = {}
+        self._fresh: dict[Digest, bytes] = {}  # perhaps not stored yet
         self._wave = self._settled = 0
         self._graph = state.graph
         self._asked: set[StepId] = set()
@@ -92,6 +93,10 @@ class Conflicts:
             there |= {change.path: change.digest for change in changes_in(manifest)}
         return (), there
 
+    def note(self, digest: Digest, content: bytes) -> None:
+        """Know what an agent made; it is about to be stored."""
+        self._fresh[digest] = content
+
     # --- agents ---------------------------------------------------------------------------------
 
     def among_needs(self, step: StepId) -> Told:
@@ -132,7 +137,8 @@ class Conflicts:
                 and here.form == "bytes"
             ):
                 try:
-                    said += recommendations(step_id, agent, self._world.store.get(here.digest))
+                    content = self._fresh.get(here.digest) or self._world.store.get(here.digest)
+                    said += recommendations(step_id, agent, content)
                 except IntegrityError:  # purged meanwhile: it has no voice
                     continue
         for found in find_conflicts(said, self._world.registry()) if said else ():

@@ -103,11 +103,16 @@ class Unwinder:
         return write.step in self._below[step]
 
     def _before(self, step: Step, path: str, now: str | None, some: list[_Write]) -> Change | None:
-        """The first of the changes that led to the present content."""
-        first = None
-        for write in some:
-            if write.change.digest == now and self._counts(step.id, write):
-                first, now = write.change, write.change.base
+        """The first of the changes that led to the present content and that count for a step.
+
+        Others may lie in between: a step that goes on from what this one left, or was put over it.
+        """
+        first, left = None, list(some)
+        while write := next((one for one in left if one.change.digest == now), None):
+            left.remove(write)
+            now = write.change.over or write.change.base
+            if self._counts(step.id, write):
+                first = write.change
         return first
 
     def _inputs(
