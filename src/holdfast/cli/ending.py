@@ -8,7 +8,7 @@ from contextlib import suppress
 from holdfast import wire
 from holdfast.cli.again import again, folded
 from holdfast.cli.failure import failure_lines, failure_next
-from holdfast.cli.gates import commands, waiting_words
+from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.view import width_now
@@ -164,6 +164,7 @@ def _waiting(state: State) -> list[str]:
         lines.append(f"{SIGNS['waiting']} {step_id}: {why}")
     if len(waiting) > MOST_STEPS:
         lines.append(f"{SIGNS['waiting']} {len(waiting) - MOST_STEPS} more wait")
+    lines += conflict_lines(state)
     return lines
 
 
@@ -174,7 +175,12 @@ def next_commands(state: State, *, driven: bool = True) -> str:
     if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
         return "    ".join(mends)
     if state.status == "waiting":
-        first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
+        waiting = (s for s in state.graph.order if state.steps[s].phase == "waiting")
+        first = next(waiting, None)
+        if first is None:  # all is made, and agents disagree about it
+            return (
+                f"holdfast conflicts    holdfast resolve {next(iter(state.conflicts))} --take STEP"
+            )
         reason = state.steps[first].reason
         offers = commands(state.plan.steps[first], reason)
         if reason is not None and reason.code == "effect_unconfirmed":

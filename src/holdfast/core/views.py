@@ -16,6 +16,7 @@ from holdfast.model.event import (
     AttemptLost,
     AttemptRejected,
     AttemptStarted,
+    ConflictFound,
     Reason,
     Recorded,
     Reused,
@@ -57,6 +58,7 @@ def run_json(
         "plan": plan_head(state, file),
         "steps": {step_id: _step_json(step) for step_id, step in state.steps.items()},
         "waiting": _waiting(state, asked or {}),
+        "conflicts": [_conflict_json(found) for found in state.conflicts.values()],
         "totals": totals(state, now),
     }
 
@@ -73,6 +75,16 @@ def skipped_words(state: State, step_id: StepId) -> str:
         if here.phase == "failed":
             return f"Dependency {above} failed"
     return ""
+
+
+def _conflict_json(found: ConflictFound) -> dict[str, Json]:
+    return {
+        "conflict": found.conflict,
+        "kind": found.kind,
+        "steps": list(found.steps),
+        "paths": list(found.paths),
+        "record": found.record,
+    }
 
 
 def _step_json(step: StepState) -> dict[str, Json]:

@@ -23,7 +23,7 @@ from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.recent import Recent
 from holdfast.engine.rooms import Rooms
 from holdfast.engine.survey import NoInputError, Survey
-from holdfast.engine.taking import Allowed, Clash, Taken, Taker, Wish, without
+from holdfast.engine.taking import Allowed, Clash, Taken, Taker, Wish, settled
 from holdfast.engine.tee import Tee, tee_path
 from holdfast.engine.worktrees import drop_worktree, drop_worktrees
 from holdfast.engine.world import World
@@ -345,7 +345,7 @@ class Bench:
         result.superseded += self.superseded(step.id)
         if step.changes_copy:
             self._take_over(
-                started, Wish(step, entries, candidate.changes, candidate.files), result
+                started, Wish(step, digest, entries, candidate.changes, candidate.files), result
             )
         elif step.produces:
             if started.reguard is None and not self.in_copy(step):
@@ -428,7 +428,9 @@ class Bench:
         result = Result(accepted, now, artifacts=[row], superseded=self.superseded(step_id))
         if step.changes_copy:
             self._take_over(
-                started, Wish(step, entries, candidate.changes, candidate.files), result
+                started,
+                Wish(step, parked.digest, entries, candidate.changes, candidate.files),
+                result,
             )
         elif step.produces:
             self._place(started, step, entries, candidate, result)
@@ -442,7 +444,7 @@ class Bench:
         assert parked is not None
         whole = self._kept(parked.digest, parked.form)
         files = tuple(file for file in whole.files if file.path not in lost)
-        candidate = replace(whole, files=files, changes=without(whole.changes, lost))
+        candidate = replace(whole, files=files, changes=settled(whole.changes, lost, allowed))
         digest, blobs, entries = self._content(step, candidate)
         accepted = AttemptAccepted(
             step_id,
@@ -458,7 +460,7 @@ class Bench:
         )
         row = self.row(started, digest, parked.form, "accepted", now, accepted)
         result = Result(accepted, now, blobs, [row], superseded=self.superseded(step_id))
-        wish = Wish(step, entries, candidate.changes, candidate.files)
+        wish = Wish(step, digest, entries, candidate.changes, candidate.files)
         self._take_over(started, wish, result, allowed)
         return result
 
@@ -555,6 +557,8 @@ class Bench:
         if candidate.form != "tree":
             content = candidate.content
             digest = self._put(blobs, content)
+            if step.agent:
+                self.conflicts.note(digest, content)
             if not step.produces:
                 self._recent.made(digest, content)
                 return digest, blobs, ()

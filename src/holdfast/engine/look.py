@@ -121,7 +121,7 @@ class Looker:
             again = Choice("run", Reason("upstream_changed", (above,)))
             left_out = Choice("skip", Reason("not_selected"))
             return look._replace(choice=again if self._state.may_run(step.id) else left_out)
-        files = self._bench.taker.restored(step, changes)
+        files = self._bench.taker.restored(step, artifact.digest)
         if step.produces:
             drift = self._drift(step, artifact)
             if drift.state == "edited":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.core.approvals import Approval
@@ -31,6 +31,7 @@ from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed
 from holdfast.engine.questions import HELD
+from holdfast.engine.settling import Settler
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions
 from holdfast.engine.unchanged import leave_note, sources_of
@@ -99,6 +100,8 @@ class Engine:
         if state.counts["waiting"]:
             self._inherited = {s for s, here in state.steps.items() if _asked_before(here)}
         self._said_waiting: set[StepId] = set()
+        self._settler = Settler(state, self._bench)
+        self._has_agents = any(step.agent for step in steps.values())
         self._pending = Pending()
         self._committed = state.seq
         self._committing = False
@@ -146,7 +149,7 @@ class Engine:
         self._take(result)
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
-        self._follow(result)
+        self._follow(result.after)
         while following := reopenings(self.state):
             for reopened in following:
                 self._append(reopened)
@@ -217,7 +220,8 @@ class Engine:
             waits = self.state.counts["waiting"] or self.state.conflicts
             if self._hold.has_news and waits and self._is_running:
                 self._heed()
-            self._tell(self._bench.conflicts.in_waves())
+            if self._has_agents and self._is_running:
+                self._tell(self._bench.conflicts.in_waves())
             following = react(
                 self.state,
                 seen=self._seen,
@@ -260,7 +264,9 @@ class Engine:
 
     def _look(self, step_id: StepId) -> None:
         """Find out what is to be done with a ready step: reuse it now, or queue it for a slot."""
-        if step_id not in self.state.ready or self._in_conflict(step_id):
+        if step_id not in self.state.ready:
+            return
+        if self._has_agents and self._in_conflict(step_id):
             return
         step = self.state.plan.steps[step_id]
         look = self._decided(step)
@@ -461,7 +467,7 @@ class Engine:
         """A kept candidate is accepted or refused, or goes on being kept because of a new conflict."""
         if isinstance(result.ending, AttemptParked):
             self._take(result)
-            self._follow(result)
+            self._follow(result.after)
         else:
             self.settle(result)
 
@@ -470,64 +476,28 @@ class Engine:
     def _tell(self, told: Told) -> None:
         """Record conflicts, or how they were settled."""
         self._pending.blobs += told.blobs
-        for event in told.events:
+        self._follow(told.events)
+
+    def _follow(self, events: Sequence[RunEvent]) -> None:
+        for event in events:
             self._append(event)
             if isinstance(event, ConflictFound):
                 self._hold.has_news = True  # people may have decided the same before
 
-    def _follow(self, result: Result) -> None:
-        self._tell(Told(result.after))
-
     def _settle_conflicts(self) -> None:
         """Do what people decided about conflicts. Files wait until no other change of them is under way."""
-        conflicts = self._bench.conflicts
-        conflicts.refresh()
-        open_now = list(self.state.conflicts.values())
-        for found in open_now:
-            if found.kind == "agents" and conflicts.decision(found.conflict) is not None:
-                self._tell(conflicts.settled(found))
+        settler = self._settler
+        for told in settler.agreed():
+            self._tell(told)
         if self._pending.applied or self._committing:
             self._hold.has_news = True
             return
-        for step_id in dict.fromkeys(step for found in open_now for step in found.steps):
-            here = self.state.steps[step_id]
-            if here.parked is not None and here.reason and here.reason.code == IN_CONFLICT:
-                self._settle_files(step_id, here.reason.because)
-        self._release()
-
-    def _settle_files(self, step_id: StepId, names: tuple[str, ...]) -> None:
-        """A step's changes wait for these conflicts: taken over as soon as all are decided."""
-        conflicts = self._bench.conflicts
-        mine = [self.state.conflicts[name] for name in names]
-        if not all(conflicts.decision(found.conflict) for found in mine):
-            return
-        lost: list[str] = []
-        allowed: dict[str, Digest | None] = {}
-        for found in mine:
-            gone, there = conflicts.lost_and_won(step_id, found)
-            lost += gone
-            allowed |= there
-            self._tell(conflicts.settled(found))
-        try:
-            result = self._bench.resolved(step_id, lost, allowed, self._world.clock())
-        except EditError as error:
-            self._fail(step_id, Reason("command_failed", (error.message,)))
-            return
-        self._decided_about(result)
-
-    def _release(self) -> None:
-        """Let steps go on that waited only because agents disagreed."""
-        free = [
-            step_id
-            for step_id, here in self.state.steps.items()
-            if here.phase == "waiting"
-            and here.parked is None
-            and here.reason is not None
-            and here.reason.code == IN_CONFLICT
-            and not self._bench.conflicts.blocks(step_id)
-        ]
-        if free:
-            self._append(StepsReleased(tuple(free), "conflict_settled"))
+        for step_id, told in settler.decided():
+            self._tell(told)
+            try:
+                self._decided_about(settler.taken(step_id, self._world.clock()))
+            except EditError as error:
+                self._fail(step_id, Reason("command_failed", (error.message,)))
 
     def _in_conflict(self, step_id: StepId) -> bool:
         """Whether a step has to wait because agents above it disagree."""

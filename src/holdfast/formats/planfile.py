@@ -22,7 +22,7 @@ from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
-from holdfast.model.plan import STEP_ID, Input, Limits, Need, Plan, Step, StepId
+from holdfast.model.plan import COPIES, STEP_ID, Input, Limits, Need, Plan, Step, StepId
 
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
@@ -330,6 +330,16 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
             message = f"{quoted(name)} stands in 'env' and in 'secrets' of {quoted(reading.step)}"
             problems.add("P035", node.pairs["secrets"][0], message, "keep it in 'secrets'")
     _check_budget(reading, node, given)
+    copied = given.get("workspace") in COPIES
+    if given.get("uses") == "human" and copied and given.get("effects") == "workspace":
+        message = f"step {quoted(reading.step)} is done by a person, who has no copy of the project"
+        problems.add("P035", node.pairs["effects"][0], message, "leave out 'effects'")
+    elif given.get("workspace") == "worktree" and not (
+        given.get("produces") or given.get("effects", "none") != "none"
+    ):
+        message = f"what {quoted(reading.step)} changes in its worktree is thrown away"
+        place = node.pairs["workspace"][0] if "workspace" in node.pairs else _first(node)
+        problems.warn("P909", place, message, "say effects: workspace to have it taken over")
     if given.get("idempotent") and given.get("effects", "none") == "none":
         message = f"'idempotent' of {quoted(reading.step)} says nothing: the step has no effects"
         problems.warn("P903", node.pairs["idempotent"][0], message)

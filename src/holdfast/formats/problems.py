@@ -73,6 +73,7 @@ CODES = {
     "P903": "a key has no effect here",
     "P904": "a guard could not be checked",
     "P905": "nobody holds the name of an approver",
+    "P909": "what a step changes in its worktree is not taken over",
 }
 
 MOST_PROBLEMS = 1000

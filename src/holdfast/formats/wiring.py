@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from holdfast.edits.tree import fold
 from holdfast.formats.fields import Promise, check_fields
 from holdfast.formats.grammar import At, InputAt, NeedAt
 from holdfast.formats.nodes import Scalar
@@ -238,7 +239,7 @@ class _Question:
 
 
 def _overlaps(graph: _Graph) -> Iterator[_Question]:
-    """Writers of one path, and of a path inside it, must be ordered.
+    """Writers of one path, and of a path inside it, must be ordered; by any spelling that may be one file.
 
     In the order of the graph it is enough to ask neighbours: if each comes after the one before,
     they all do.
@@ -246,7 +247,7 @@ def _overlaps(graph: _Graph) -> Iterator[_Question]:
     writers: dict[str, list[tuple[int, Placed]]] = {}
     for number in graph.order or ():
         for path, node in graph.steps[number].produces:
-            writers.setdefault(path, []).append((number, node))
+            writers.setdefault(_folded(path), []).append((number, node))
     for path, found in writers.items():
         for (first, _), (second, place) in pairwise(found):
             yield _Question("P053", second, (first,), place, path)
@@ -254,6 +255,13 @@ def _overlaps(graph: _Graph) -> Iterator[_Question]:
             around = writers.get(outer)
             if around is not None:
                 yield from _between(graph, path, found, around)
+
+
+def _folded(path: str) -> str:
+    """The form under which two paths may be one on some file system; most paths are their own."""
+    if path.isascii() and path.islower():
+        return path
+    return "/".join(fold(part) for part in path.split("/"))
 
 
 def _between(
