@@ -12,8 +12,11 @@ from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.runs import start_run
 from holdfast.errors import UsageError
+from holdfast.formats.agentfile import shipped
+from holdfast.formats.contracts import bound
 from holdfast.formats.planfile import load_plan
 from holdfast.model import plan as model
+from holdfast.model.agent import Agent, Registry
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
 from holdfast.model.event import Drift, Options
@@ -25,7 +28,10 @@ Function = Callable[..., object]
 
 @dataclass(slots=True)
 class Plan:
-    """A plan in the making: steps are added, then it is run. `load` gives one from a file."""
+    """A plan in the making: steps are added, then it is run. `load` gives one from a file.
+
+    With `agents`, contracts by name, its steps are held to them and to those that are known anyway.
+    """
 
     name: str
     root: str = "."
@@ -34,6 +40,9 @@ class Plan:
     limits: model.Limits = field(default_factory=model.Limits)
     project: str = ""
     params: dict[str, Json] = field(default_factory=dict)
+    agents: dict[str, Agent] = field(default_factory=dict)
+    origin: Mapping[str, Json] = field(default_factory=dict)
+    foreign: str = ""
 
     def step(
         self,
@@ -76,13 +85,17 @@ class Plan:
         self.steps[step.id] = step
 
     def build(self) -> model.Plan:
-        """The immutable plan."""
+        """The immutable plan; a PlanError says which contracts its steps break."""
+        steps, limits = dict(self.steps), self.limits
+        if self.agents:
+            steps, limits = bound(steps, limits, Registry(self.agents).over(shipped()))
         return model.Plan(
             self.name,
-            dict(self.steps),
-            limits=self.limits,
+            steps,
+            limits=limits,
             project=self.project,
             params=dict(self.params),
+            origin=self.origin,
         )
 
 
@@ -137,8 +150,8 @@ def load(
     path: str, *, plan_id: str | None = None, params: Mapping[str, Json] | None = None
 ) -> Plan:
     """Read a plan file; `params` are values for what it declares."""
-    find, check = wire.project_files, wire.guard_flaw
-    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check)
+    find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
+    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check, own=own)
     made = loaded.plan
     return Plan(
         made.name,
@@ -147,6 +160,8 @@ def load(
         limits=made.limits,
         project=made.project,
         params=dict(made.params),
+        origin=made.origin,
+        foreign=loaded.foreign,
     )
 
 
@@ -159,9 +174,19 @@ def run(
     force_steps: Iterable[str] = (),
     cutoff: bool = False,
     on_drift: Drift = "adopt",
+    trust: str | None = None,
 ) -> Result:
-    """Run a plan to its end or rest; what stands in the store is reused."""
+    """Run a plan to its end or rest; what stands in the store is reused.
+
+    A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
+    """
     built = plan.build()
+    if plan.foreign and trust != model.plan_digest(built):
+        digest = model.plan_digest(built)
+        raise UsageError(
+            f"'{plan.name}' comes from a foreign file and nobody approved it",
+            hint=f"trust={digest!r}",
+        )
     root = os.path.abspath(plan.root)
     location = wire.store_location(root, store)
     options = Options(

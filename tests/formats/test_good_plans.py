@@ -40,7 +40,9 @@ defaults:
   workspace: scratch
   reuse: content
   guards: [{syntax: json}]
-limits: {time: 2h, attempts: 100, parallel: 4}
+limits: {time: 2h, attempts: 100, parallel: 4, agents: {collector: 2}}
+agents: {collector: {input_schema: {actions: {collect: {}}}}}
+origin: {graph: {graph_id: GRAPH-20250114-a3f2}}
 steps:
   collect:
     description: gets the sources
@@ -163,7 +165,8 @@ PLAN = Plan(
     goal="Is the market growing?",
     description="Every key that this version can run.",
     project="market",
-    limits=Limits(time=7200.0, attempts=100, parallel=4),
+    limits=Limits(time=7200.0, attempts=100, parallel=4, agents={"collector": 2}),
+    origin={"graph": {"graph_id": "GRAPH-20250114-a3f2"}},
     params={"topic": "heat pumps", "years": 2},
     steps={
         StepId("collect"): COLLECT,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar, cast
 
+from holdfast.formats.agentfile import contract_schema
 from holdfast.formats.expressions import TEMPLATE, VALUES
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node
@@ -29,6 +30,7 @@ from holdfast.formats.shapes import (
     Shape,
     as_is,
     each,
+    plain,
     text,
     twice,
     whole,
@@ -71,7 +73,7 @@ _NEED: dict[str, Key] = {
         words="data is delivered and decides the result; sequence only orders; approval also asks.",
     ),
     "key": Key(LINE, words="A key that the artifact of the step must have."),
-    "from": Key(LINE, words="The name that the approver must hold."),
+    "from": Key(LINE, words="The name that the approver must hold; data with it asks, too."),
 }
 
 
@@ -100,7 +102,7 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
     if key and kind != "data":
         message = f"a need of type '{kind}' hands nothing over and can have no 'key'"
         reading.problems.add("P035", node.pairs["key"][0], message)
-    if approver and kind != "approval":
+    if approver and kind == "sequence":
         message = f"a need of type '{kind}' asks nobody and can have no 'from'"
         reading.problems.add("P035", node.pairs["from"][0], message, "say type: approval")
     if approver and kind == "approval":
@@ -204,6 +206,13 @@ def _resources(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
     return found
 
 
+def _origin(reading: Reading, key: str, node: Node) -> Json:
+    if not isinstance(node, Mapping):
+        reading.wrong_type(key, node, "a mapping")
+        return None
+    return plain(reading, key, node)
+
+
 def _schema_name(reading: Reading, key: str, node: Node) -> str | None:
     value = text(reading, key, node)
     if value is not None and value != PLAN_SCHEMA:
@@ -243,6 +252,10 @@ LIMITS: dict[str, Key] = {
     "time": Key(DURATION, words="How long a run may take, like 2h."),
     "attempts": Key(whole(1), words="How many attempts a run may make."),
     "parallel": Key(whole(1), words="How many steps run at once."),
+    "agents": Key(
+        Shape(_resources, {"type": "object", "additionalProperties": {"type": "integer"}}),
+        words="How many steps of an agent run at once, by its name.",
+    ),
     "usd": RESERVED,
     "tokens": RESERVED,
 }
@@ -389,7 +402,15 @@ PLAN: dict[str, Key] = {
         ),
         words="The steps by their ids.",
     ),
-    **dict.fromkeys(("agents", "requirements", "hypotheses", "unknowns"), RESERVED),
+    "agents": Key(
+        Shape(as_is, {"anyOf": [TEXT.schema, {"$ref": "#/$defs/agents"}]}),
+        words="The contracts that steps are held to: 'default', a file, or contracts by name.",
+    ),
+    "origin": Key(
+        Shape(_origin, {"type": "object"}),
+        words="Where an imported plan comes from; kept for export, changes nothing.",
+    ),
+    **dict.fromkeys(("requirements", "hypotheses", "unknowns"), RESERVED),
 }
 
 
@@ -409,6 +430,7 @@ def plan_schema() -> Json:
             "param": param_schema(),
             "defaults": record_schema(DEFAULTS),
             "limits": record_schema(LIMITS),
+            "agents": {"type": "object", "additionalProperties": contract_schema()},
         },
         **record_schema(PLAN, ("steps",)),
     }

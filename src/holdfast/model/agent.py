@@ -17,6 +17,7 @@ from holdfast.model.plan import Limits, Step, StepId
 Tier = Literal["orchestrator", "supervisor", "specialist", "responder"]
 TIERS: tuple[Tier, ...] = ("orchestrator", "supervisor", "specialist", "responder")
 Roll = Literal["agents", "reviewers"]
+ROLLS: tuple[Roll, ...] = ("agents", "reviewers")
 Breached = Literal["agent", "action", "context", "outputs", "timeout", "version"]
 VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:\.[0-9]{1,6})?\Z")
 
@@ -202,7 +203,6 @@ def held_to(step: Step, registry: Registry) -> Step:
     asks = agent.requires_human_approval and not step.approve
     return replace(
         step,
-        agent=agent.name,
         timeout=agent.timeout if step.timeout is None else step.timeout,
         outputs=step.outputs or (action.required_outputs if action else ()),
         approve="always" if asks else step.approve,

@@ -41,6 +41,11 @@ class Need:
     key: str = ""
     approver: str = ""
 
+    @property
+    def asks(self) -> bool:
+        """Whether a person must say yes: over an approval edge, or where data goes by way of somebody."""
+        return self.type == "approval" or bool(self.approver)
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -117,7 +122,7 @@ class Step:
         if self.approve or self.uses == "human":
             return True
         for need in self.needs:  # noqa: SIM110 - asked of every step: half the time of any()
-            if need.type == "approval":
+            if need.type == "approval" or need.approver:
                 return True
         return False
 
@@ -164,7 +169,8 @@ class Limits:
 class Plan:
     """Steps by id, under the name of a line. Checked on construction: ids are legal, needs exist.
 
-    `params` are the values it was loaded with; they are filled in already and kept to be shown.
+    `params` are the values it was loaded with; they are filled in already and kept to be shown. `origin` is
+    what a file of another format said beside that, kept for whoever wants that format back.
     """
 
     name: str
@@ -174,6 +180,7 @@ class Plan:
     project: str = ""
     limits: Limits = Limits()
     params: Mapping[str, Json] = field(default_factory=dict)
+    origin: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
@@ -221,6 +228,8 @@ def plan_bytes(plan: Plan) -> bytes:
     }
     if plan.params:
         head["params"] = plan.params
+    if plan.origin:
+        head["origin"] = plan.origin
     return encoded(f'{spelled(head)[:-1]},"steps":{{{steps}}}}}')
 
 
@@ -256,6 +265,7 @@ def plan_from_json(data: Mapping[str, Json]) -> Plan:
         limits=Limits(**_numbers(limits)),  # type: ignore[arg-type]  # keys come from _LIMITS
         steps={StepId(key): _step_from(StepId(key), value) for key, value in steps.items()},
         params=_numbers(cast("Mapping[str, Json]", data.get("params", {}))),
+        origin=_numbers(cast("Mapping[str, Json]", data.get("origin", {}))),
     )
 
 
