@@ -16,7 +16,7 @@ from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
 from holdfast.formats.planfile import load_plan
 from holdfast.model import plan as model
-from holdfast.model.agent import Agent, Registry
+from holdfast.model.agent import Agent, Registry, voices
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
 from holdfast.model.event import Drift, Options
@@ -42,6 +42,7 @@ class Plan:
     params: dict[str, Json] = field(default_factory=dict)
     agents: dict[str, Agent] = field(default_factory=dict)
     origin: Mapping[str, Json] = field(default_factory=dict)
+    voices: Mapping[str, Json] = field(default_factory=dict)
     foreign: str = ""
 
     def step(
@@ -86,9 +87,11 @@ class Plan:
 
     def build(self) -> model.Plan:
         """The immutable plan; a PlanError says which contracts its steps break."""
-        steps, limits = dict(self.steps), self.limits
+        steps, limits, counts = dict(self.steps), self.limits, self.voices
         if self.agents:
-            steps, limits = bound(steps, limits, Registry(self.agents).over(shipped()))
+            known = Registry(self.agents).over(shipped())
+            steps, limits = bound(steps, limits, known)
+            counts = voices(known, shipped())
         return model.Plan(
             self.name,
             steps,
@@ -96,6 +99,7 @@ class Plan:
             project=self.project,
             params=dict(self.params),
             origin=self.origin,
+            voices=counts,
         )
 
 
@@ -161,6 +165,7 @@ def load(
         project=made.project,
         params=dict(made.params),
         origin=made.origin,
+        voices=made.voices,
         foreign=loaded.foreign,
     )
 

@@ -141,6 +141,15 @@ def own_agents() -> Registry | None:
     return read_registry(content, path, root)
 
 
+def registry_for(plan: Plan) -> Registry:
+    """All agents that are known, with what the plan says its own count for."""
+    from holdfast.formats.agentfile import shipped
+    from holdfast.model.agent import with_voices
+
+    own = own_agents()
+    return with_voices(shipped() if own is None else own.over(shipped()), plan.voices)
+
+
 def guard_flaw(kind: str, value: Json) -> Flaw | None:
     """Why a guard can never judge by its value; what is plainly right is known without a library."""
     from holdfast.ports import Flaw

@@ -25,7 +25,9 @@ from holdfast.model.agent import (
     breaches,
     held_to,
     limited,
+    voices,
 )
+from holdfast.model.digest import Json
 from holdfast.model.plan import Limits, Step, StepId
 
 DEFAULT = "default"  # the word in a plan for: the agents that are known anyway
@@ -53,6 +55,12 @@ class Contracts:
     own: Own | None = None  # gives the registry of the person, if there is one
     foreign: bool = False
     _known: Registry | None = None
+    _below: Registry | None = None  # without what the plan says
+
+    @property
+    def voices(self) -> dict[str, Json]:
+        """What the plan's own agents count for when they disagree."""
+        return voices(self.known, self._below or self.known) if self.binds else {}
 
     @property
     def binds(self) -> bool:
@@ -67,6 +75,7 @@ class Contracts:
     def _read(self) -> Registry:
         mine = self.own() if self.own is not None else None
         found = shipped() if mine is None else mine.over(shipped())
+        self._below = found
         node = self.said
         if isinstance(node, Scalar) and node.value == DEFAULT:
             return found

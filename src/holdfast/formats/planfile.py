@@ -74,8 +74,8 @@ def load_plan(
 
     `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
     of a project (its directory, a glob) for params that are files; `check` says of a kind of guard
-    and its value why it can never judge; `held` says whether anybody holds the name of an approver, `own` gives the
-    agents that the person knows.
+    and its value why it can never judge; `held` says whether anybody holds the name of an approver,
+    `own` gives the agents that the person knows.
     """
     content, root = read_file(path)
     return load_text(content, path, root, Asked(name, params or {}, find, check, held, own))
@@ -158,6 +158,7 @@ def _plan(
         limits=cast("Limits", given.get("limits", Limits())),
         params={param.name: param.given for param in reading.params.values()},
         origin=cast("Table[str, Json]", given.get("origin", {})),
+        voices=contracts.voices,
     )
     return plan, ""
 

@@ -449,7 +449,7 @@ class StopRequested:
     by: str
 
 
-Gate = Literal["step", "edge", "budget", "guard", "answer", "effect"]
+Gate = Literal["step", "edge", "budget", "guard", "answer", "effect", "plan"]
 Scope = Literal["once", "run", "content"]
 
 

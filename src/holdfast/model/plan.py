@@ -170,7 +170,8 @@ class Plan:
     """Steps by id, under the name of a line. Checked on construction: ids are legal, needs exist.
 
     `params` are the values it was loaded with; they are filled in already and kept to be shown. `origin` is
-    what a file of another format said beside that, kept for whoever wants that format back.
+    what a file of another format said beside that, kept for whoever wants that format back. `voices` is
+    what the words of its own agents count when they disagree.
     """
 
     name: str
@@ -181,6 +182,7 @@ class Plan:
     limits: Limits = Limits()
     params: Mapping[str, Json] = field(default_factory=dict)
     origin: Mapping[str, Json] = field(default_factory=dict)
+    voices: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
@@ -230,6 +232,8 @@ def plan_bytes(plan: Plan) -> bytes:
         head["params"] = plan.params
     if plan.origin:
         head["origin"] = plan.origin
+    if plan.voices:
+        head["voices"] = plan.voices
     return encoded(f'{spelled(head)[:-1]},"steps":{{{steps}}}}}')
 
 
@@ -266,6 +270,7 @@ def plan_from_json(data: Mapping[str, Json]) -> Plan:
         steps={StepId(key): _step_from(StepId(key), value) for key, value in steps.items()},
         params=_numbers(cast("Mapping[str, Json]", data.get("params", {}))),
         origin=_numbers(cast("Mapping[str, Json]", data.get("origin", {}))),
+        voices=_numbers(cast("Mapping[str, Json]", data.get("voices", {}))),
     )
 
 
