@@ -309,6 +309,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         lock=lambda project, line: line_lock(location, project, line),
         sweep=sweep,
         ignores=ignore_rules,
+        registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
         parallel=parallel,
         beat_seconds=wishes.beat_seconds,

@@ -44,6 +44,7 @@ COMMANDS = {
     "history": "holdfast.cli.history:history",
     "ls": "holdfast.cli.listing:ls",
     "checkpoint": "holdfast.cli.checkpoint:checkpoint",
+    "conflicts": "holdfast.cli.conflicts:conflicts",
     "agents": "holdfast.cli.agents:agents",
     "export": "holdfast.cli.archive:export",
     "import": "holdfast.cli.archive:import_",
@@ -92,6 +93,7 @@ PANELS = {
         "ls",
         "graph",
         "impact",
+        "conflicts",
         "agents",
     ),
     "Connect": (
@@ -141,6 +143,7 @@ SHORT = {
     "trace": "Print the journal of a run, one event a line.",
     "history": "Show the runs of the line, newest first.",
     "ls": "List the names of steps, their paths, or runs.",
+    "conflicts": "Show what could not all stand, and how it was settled.",
     "agents": "Show the agents that are known, with their contracts.",
     "checkpoint": "Write down where a run stands, list what was written.",
     "export": "Write a run, or the whole store, into one file.",
