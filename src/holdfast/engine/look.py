@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -133,7 +133,7 @@ class Looker:
         drift = self._outputs.drift_of(step, there, wanted, lambda: self._known(step))
         return drift.paths if drift.state == "edited" else ()
 
-    def lacking(self, step: Step) -> tuple[str, ...]:
+    def lacking(self, step: Step, content: Callable[[Digest], bytes]) -> tuple[str, ...]:
         """The named outputs that the step reads and that the artifacts above it do not have."""
         steps = self._state.steps
 
@@ -141,7 +141,7 @@ class Looker:
             above = steps[need]
             if above.digest is None or above.form == "tree":
                 return None
-            return self._world.store.get(above.digest)
+            return content(above.digest)
 
         return lacking(step, read)
 

@@ -90,11 +90,13 @@ class Engine:
         journal, steps = world.journal(state.run), state.plan.steps
         self._outputs = Outputs(world.root, journal, world.store, steps)
         self._bench = Bench(world, state, survey, self._outputs)
+        self._bench.conflicts.content = self._content
         self._looker = Looker(world, state, survey, self._outputs, self._bench)
         self._gates = Gatekeeper(world, state)
         self._pending = Pending()
         self._committed = state.seq
         self._committing = False
+        self._storing: list[tuple[Digest, bytes]] = []
         self._took = 0
         self._seen = 0
         self._to_look: deque[StepId] = deque()
@@ -266,13 +268,19 @@ class Engine:
         if drifted and self.state.options.on_drift == "fail":
             self._fail(step.id, look.choice.reason)
             return None
-        if step.reads_keys and (lacking := self._looker.lacking(step)):
+        if step.reads_keys and (lacking := self._looker.lacking(step, self._content)):
             self._fail(step.id, Reason("key_missing", lacking))
             return None
         if self._looker.is_held(step):
             self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look
+
+    def _content(self, digest: Digest) -> bytes:
+        """A content that was stored, or that goes with a commit which is still to come."""
+        queued = (*self._pending.blobs, *self._storing)
+        found = next((content for name, content in queued if name == digest), None)
+        return self._world.store.get(digest) if found is None else found
 
     def _fail(self, step_id: StepId, reason: Reason, said: Digest | None = None) -> None:
         for event in fail(self.state, step_id, reason, said):
@@ -554,7 +562,7 @@ class Engine:
         if not pending.events and not pending.released:
             return
         self._pending = Pending()
-        self._committing = True
+        self._committing, self._storing = True, pending.blobs
         appends = []
         if pending.events:
             facts: list[tuple[int, Event]] = [(item.at, item.event) for item in pending.events]
@@ -583,7 +591,7 @@ class Engine:
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
-        self._committing = False
+        self._committing, self._storing = False, []
         self._wake.set()
         if error is not None:
             self._error = error
