@@ -16,8 +16,11 @@ from holdfast.engine.asked import asked_in
 from holdfast.engine.decisions import Decisions, Given, Wanted
 from holdfast.engine.runs import start_run
 from holdfast.errors import UsageError
+from holdfast.formats.agentfile import shipped
+from holdfast.formats.contracts import bound
 from holdfast.formats.planfile import load_plan
 from holdfast.model import plan as model
+from holdfast.model.agent import Agent, Registry, voices
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
 from holdfast.model.event import Drift, Options, Scope
@@ -30,7 +33,10 @@ Function = Callable[..., object]
 
 @dataclass(slots=True)
 class Plan:
-    """A plan in the making: steps are added, then it is run. `load` gives one from a file."""
+    """A plan in the making: steps are added, then it is run. `load` gives one from a file.
+
+    With `agents`, contracts by name, its steps are held to them and to those that are known anyway.
+    """
 
     name: str
     root: str = "."
@@ -39,6 +45,10 @@ class Plan:
     limits: model.Limits = field(default_factory=model.Limits)
     project: str = ""
     params: dict[str, Json] = field(default_factory=dict)
+    agents: dict[str, Agent] = field(default_factory=dict)
+    origin: Mapping[str, Json] = field(default_factory=dict)
+    voices: Mapping[str, Json] = field(default_factory=dict)
+    foreign: str = ""
 
     def step(
         self,
@@ -81,13 +91,20 @@ class Plan:
         self.steps[step.id] = step
 
     def build(self) -> model.Plan:
-        """The immutable plan."""
+        """The immutable plan; a PlanError says which contracts its steps break."""
+        steps, limits, counts = dict(self.steps), self.limits, self.voices
+        if self.agents:
+            known = Registry(self.agents).over(shipped())
+            steps, limits = bound(steps, limits, known)
+            counts = voices(known, shipped())
         return model.Plan(
             self.name,
-            dict(self.steps),
-            limits=self.limits,
+            steps,
+            limits=limits,
             project=self.project,
             params=dict(self.params),
+            origin=self.origin,
+            voices=counts,
         )
 
 
@@ -148,8 +165,8 @@ def load(
     path: str, *, plan_id: str | None = None, params: Mapping[str, Json] | None = None
 ) -> Plan:
     """Read a plan file; `params` are values for what it declares."""
-    find, check = wire.project_files, wire.guard_flaw
-    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check)
+    find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
+    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check, own=own)
     made = loaded.plan
     return Plan(
         made.name,
@@ -158,6 +175,9 @@ def load(
         limits=made.limits,
         project=made.project,
         params=dict(made.params),
+        origin=made.origin,
+        voices=made.voices,
+        foreign=loaded.foreign,
     )
 
 
@@ -170,9 +190,19 @@ def run(
     force_steps: Iterable[str] = (),
     cutoff: bool = False,
     on_drift: Drift = "adopt",
+    trust: str | None = None,
 ) -> Result:
-    """Run a plan to its end or rest; what stands in the store is reused."""
+    """Run a plan to its end or rest; what stands in the store is reused.
+
+    A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
+    """
     built = plan.build()
+    if plan.foreign and trust != model.plan_digest(built):
+        digest = model.plan_digest(built)
+        raise UsageError(
+            f"'{plan.name}' comes from a foreign file and nobody approved it",
+            hint=f"trust={digest!r}",
+        )
     root = os.path.abspath(plan.root)
     location = wire.store_location(root, store)
     options = Options(

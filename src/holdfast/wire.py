@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.engine.world import World
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
+    from holdfast.model.agent import Registry
     from holdfast.model.digest import Json
     from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules, Store
     from holdfast.process.slots import Slots
@@ -133,6 +134,29 @@ def project_files(root: str, glob: str) -> list[str]:
     return matching(root, glob, ignore_rules)
 
 
+def own_agents() -> Registry | None:
+    """The agents that the person's own configuration names; None if it names none."""
+    from holdfast.config.settings import agents_file
+
+    path = agents_file()
+    if path is None:
+        return None
+    from holdfast.formats.agentfile import read_registry
+    from holdfast.formats.planfile import read_file
+
+    content, root = read_file(path)
+    return read_registry(content, path, root)
+
+
+def registry_for(plan: Plan) -> Registry:
+    """All agents that are known, with what the plan says its own count for."""
+    from holdfast.formats.agentfile import shipped
+    from holdfast.model.agent import with_voices
+
+    own = own_agents()
+    return with_voices(shipped() if own is None else own.over(shipped()), plan.voices)
+
+
 def guard_flaw(kind: str, value: Json) -> Flaw | None:
     """Why a guard can never judge by its value; what is plainly right is known without a library."""
     from holdfast.ports import Flaw
@@ -170,7 +194,12 @@ def identities() -> Identities:
 
     imports = Imports()
     return Identities(
-        {"shell": shell_identity, "python": python_identity(imports), "human": lambda *_: {}},
+        {
+            "shell": shell_identity,
+            "python": python_identity(imports),
+            "human": lambda *_: {},
+            "agent": lambda *_: {},  # of a foreign plan, of which nobody said how it is done
+        },
         lambda guard, root: guard_identity(guard, root, imports.of_module),
     )
 
@@ -287,6 +316,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         lock=lambda project, line: line_lock(location, project, line),
         sweep=_sweep,
         ignores=ignore_rules,
+        registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
         parallel=parallel,
         resources=wishes.resources,

@@ -41,6 +41,8 @@ defaults:
   reuse: content
   guards: [{syntax: json}]
 limits: {time: 2h, attempts: 100, parallel: 4, resources: {gpu: 2}, agents: {collector: 1}}
+agents: {collector: {input_schema: {actions: {collect: {}}}}}
+origin: {graph: {graph_id: GRAPH-20250114-a3f2}}
 steps:
   collect:
     description: gets the sources
@@ -178,6 +180,7 @@ PLAN = Plan(
     limits=Limits(
         time=7200.0, attempts=100, parallel=4, resources={"gpu": 2}, agents={"collector": 1}
     ),
+    origin={"graph": {"graph_id": "GRAPH-20250114-a3f2"}},
     params={"topic": "heat pumps", "years": 2},
     steps={
         StepId("collect"): COLLECT,

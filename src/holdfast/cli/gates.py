@@ -18,14 +18,14 @@ def needs_consent(step: Step) -> bool:
     if step.effects != "external":
         return False
     asks = step.approve in {"always", "on_change"}
-    return not asks and not any(need.type == "approval" for need in step.needs)
+    return not asks and not any(need.asks for need in step.needs)
 
 
 def gate_words(step: Step) -> str:
     """What the plan asks for before an attempt at this step begins."""
     if step.uses == "human":
         return f"a person gives it{f': {step.agent}' if step.agent else ''}"
-    edges = [need for need in step.needs if need.type == "approval"]
+    edges = [need for need in step.needs if need.asks]
     if not edges:
         return "needs an approval"
     asked = [

@@ -93,6 +93,11 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="NAME",
             help="Let steps that ask for it see this variable.",
         ),
+        click.option(
+            "--checkpoints",
+            metavar="DIR",
+            help="Write a checkpoint there whenever a wave is settled.",
+        ),
         click.option("--beat", type=float, hidden=True, default=10.0),
         click.option("--poll", type=float, hidden=True, default=1.0),
         click.option("--lease", type=float, hidden=True, default=30.0),
@@ -145,6 +150,9 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--preview", metavar="DIGEST", help="Run only if this is still what 'holdfast plan' foresees."
 )
+@click.option(
+    "--trust", metavar="DIGEST", help="Approve the plan of a file that comes from elsewhere."
+)
 def run(
     plan: str | None,
     store: str | None,
@@ -169,6 +177,7 @@ def run(
     dry_run: bool,
     diff_plan: bool,
     preview: str | None,
+    trust: str | None,
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
@@ -196,6 +205,10 @@ def run(
         select=selected_steps(where, loaded, selected, excluded),
     )
     yes = bool(manner["yes"]) or saved is not None
+    if (loaded.foreign or trust is not None) and not (dry_run or diff_plan):
+        from holdfast.cli.foreign import trust_foreign
+
+        trust_foreign(where, loaded, options, trust)
     if (agreed := agree(where, loaded, options, asked, manner)) is None:
         return 0
     if not key:
@@ -243,17 +256,33 @@ def _start(
 
 @click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "--checkpoint",
+    metavar="ID|FILE|latest",
+    help="Continue the run that a checkpoint names, after looking at what changed since.",
+)
 @file_option
 @place_options
 @run_options
 def resume(
-    run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, **manner: object
+    run_id: str | None,
+    checkpoint: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    **manner: object,
 ) -> int:
     """Continue a run that was stopped, failed or killed. What is done stays done."""
+    _exclude(run_id is not None, checkpoint is not None, "a run and --checkpoint")
     where = place(plan, store, plan_id)
     with_store = where.open()
     try:
-        found = _unfinished(with_store, run_id, where.line())
+        if checkpoint is None:
+            found = _unfinished(with_store, run_id, where.line())
+        else:
+            from holdfast.cli.checkpoint import run_of
+
+            found = run_of(where, with_store, checkpoint, _folder(manner))
         state = read_state(with_store, found)
     finally:
         with_store.close()
@@ -267,6 +296,10 @@ def resume(
     _say_edited(where, state)
     consent_to(_still_outside(state), yes=bool(manner["yes"]))
     return _drive(where, state.plan, manner, lambda world: resume_run(world, found))
+
+
+def _folder(manner: dict[str, object]) -> str | None:
+    return str(manner["checkpoints"]) if manner["checkpoints"] else None
 
 
 def _unfinished(store: Store, given: str | None, line: str | None) -> RunId:
@@ -356,7 +389,7 @@ def _drive(
             stays=manner.waits,
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
         )
-        driven = Drive(where, plan, store, wishes, quiet=manner.quiet)
+        driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)
         while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):
             run = state.run

@@ -16,7 +16,7 @@ from holdfast.errors import UsageError, outside_fault
 from holdfast.model.policy import Rule
 
 PROJECT_FILE = "holdfast.toml"
-_PERSONAL = {"run", "notify", "people", "approvals", "resources"}
+_PERSONAL = {"run", "notify", "people", "approvals", "resources", "agents"}
 _OF_PROJECT = {"run", "resources"}
 _MOST = 1_000_000_000_000
 _LATER = {"providers", "tiers", "aliases", "budgets", "templates"}
@@ -116,6 +116,17 @@ def _rule(item: object, number: int, place: str) -> Rule:
         scope=item.get("scope"),
         because=item.get("because", ""),
     )
+
+
+def agents_file(env: Mapping[str, str] = os.environ) -> str | None:
+    """The registry of agents that the person's own file names, beside which it is looked for."""
+    place = personal_file(env)
+    given = _table(place).get("agents")
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given:
+        raise UsageError(f"'agents' in '{place}' must be the name of a file")
+    return os.path.join(os.path.dirname(place), os.path.expanduser(given))
 
 
 def personal_file(env: Mapping[str, str]) -> str:

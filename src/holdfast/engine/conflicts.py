@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -40,6 +40,9 @@ class Conflicts:
         self._world = world
         self._state = state
         self._outputs = outputs
+        self.content: Callable[[Digest], bytes] = (
+            world.store.get
+        )  # of what may still be queued, too
         self._line = Line(world.store, state.project, state.line, world.clock)
         self._decisions: dict[str, ConflictDecided] = {}
         self._records: dict[str, Conflict] = {}
@@ -137,8 +140,7 @@ class Conflicts:
                 and here.form == "bytes"
             ):
                 try:
-                    content = self._fresh.get(here.digest) or self._world.store.get(here.digest)
-                    said += recommendations(step_id, agent, content)
+                    said += recommendations(step_id, agent, self.content(here.digest))
                 except IntegrityError:  # purged meanwhile: it has no voice
                     continue
         for found in find_conflicts(said, self._world.registry()) if said else ():

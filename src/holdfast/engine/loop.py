@@ -94,6 +94,7 @@ class Engine:
         journal, steps = world.journal(state.run), state.plan.steps
         self._outputs = Outputs(world.root, journal, world.store, steps)
         self._bench = Bench(world, state, survey, self._outputs)
+        self._bench.conflicts.content = self._content
         self._looker = Looker(world, state, survey, self._outputs, self._bench)
         self._gates = Gatekeeper(world, state)
         self._inherited: set[StepId] = set()

@@ -56,7 +56,7 @@ def before(
     elif is_over_budget(step, attempts):
         found.append(_question("budget", {**covered, "attempts": attempts}))
     for need in step.needs:
-        if need.type == "approval":
+        if need.asks:
             about: dict[str, Json] = {"from": need.approver, "after": need.step}
             about["artifact"] = above(need.step)
             names = (need.approver,) if need.approver else ()

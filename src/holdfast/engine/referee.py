@@ -98,8 +98,14 @@ def read(rows: Iterable[Raw], plan: Mapping[str, Json]) -> Reading:
 
 def _asks(step: _Body) -> bool:
     """Whether a step has anything to do with people."""
-    approvals = any(need[1] == "approval" for need in step.get("needs", ()))
+    approvals = any(_asks_over(need) for need in step.get("needs", ()))
     return approvals or "approve" in step or step.get("uses") == "human" or "guards" in step
+
+
+def _asks_over(need: Sequence[str]) -> bool:
+    """Whether an edge asks: one of that type, or one with the name of an approver behind its key."""
+    _, kind, _, *approver = need
+    return kind == "approval" or bool(approver)
 
 
 def _may_follow(reading: Reading, kind: str) -> bool:

@@ -154,7 +154,7 @@ def _wanted(step: _Body, begun: _Body) -> Iterator[tuple[str, str]]:
     if approve == "over_budget" and made and most and made % most == 0:
         yield "budget", ""
     for need in step.get("needs", ()):
-        if need[1] == "approval":
+        if need[1] == "approval" or need[3:]:  # the name of an approver stands behind the key
             yield "edge", need[0]
     if step.get("uses") == "human":
         yield "answer", ""

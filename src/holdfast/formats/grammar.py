@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar, cast
 
+from holdfast.formats.agentfile import contract_schema
 from holdfast.formats.expressions import TEMPLATE, VALUES
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node
@@ -29,6 +30,7 @@ from holdfast.formats.shapes import (
     Shape,
     as_is,
     each,
+    plain,
     text,
     twice,
     whole,
@@ -71,7 +73,7 @@ _NEED: dict[str, Key] = {
         words="data is delivered and decides the result; sequence only orders; approval also asks.",
     ),
     "key": Key(LINE, words="A key that the artifact of the step must have."),
-    "from": Key(LINE, words="The name that the approver must hold."),
+    "from": Key(LINE, words="The name that the approver must hold; data with it asks, too."),
 }
 
 
@@ -100,7 +102,7 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
     if key and kind != "data":
         message = f"a need of type '{kind}' hands nothing over and can have no 'key'"
         reading.problems.add("P035", node.pairs["key"][0], message)
-    if approver and kind != "approval":
+    if approver and kind == "sequence":
         message = f"a need of type '{kind}' asks nobody and can have no 'from'"
         reading.problems.add("P035", node.pairs["from"][0], message, "say type: approval")
     if approver and kind == "approval":
@@ -216,6 +218,13 @@ def _escalate(reading: Reading, key: str, node: Node) -> list[At] | None:
         if value is not None:
             twice(reading, key, value, item, found)
     return [At(value, item) for value, item in found.items()]
+
+
+def _origin(reading: Reading, key: str, node: Node) -> Json:
+    if not isinstance(node, Mapping):
+        reading.wrong_type(key, node, "a mapping")
+        return None
+    return plain(reading, key, node)
 
 
 def _schema_name(reading: Reading, key: str, node: Node) -> str | None:
@@ -413,7 +422,15 @@ PLAN: dict[str, Key] = {
         ),
         words="The steps by their ids.",
     ),
-    **dict.fromkeys(("agents", "requirements", "hypotheses", "unknowns"), RESERVED),
+    "agents": Key(
+        Shape(as_is, {"anyOf": [TEXT.schema, {"$ref": "#/$defs/agents"}]}),
+        words="The contracts that steps are held to: 'default', a file, or contracts by name.",
+    ),
+    "origin": Key(
+        Shape(_origin, {"type": "object"}),
+        words="Where an imported plan comes from; kept for export, changes nothing.",
+    ),
+    **dict.fromkeys(("requirements", "hypotheses", "unknowns"), RESERVED),
 }
 
 
@@ -433,6 +450,7 @@ def plan_schema() -> Json:
             "param": param_schema(),
             "defaults": record_schema(DEFAULTS),
             "limits": record_schema(LIMITS),
+            "agents": {"type": "object", "additionalProperties": contract_schema()},
         },
         **record_schema(PLAN, ("steps",)),
     }

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import Problem, outside_fault
+from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
+from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
@@ -32,7 +34,8 @@ class Asked:
     """What a load is asked for: another name of the line, values of params.
 
     `find` finds files, `check` says why a guard can never judge, `held` whether anybody holds a name
-    that approvers need; without them nobody looks.
+    that approvers need; without them nobody looks. `own` gives the agents that
+    the person knows.
     """
 
     name: str | None = None
@@ -40,16 +43,21 @@ class Asked:
     find: Find | None = None
     check: Check | None = None
     held: Callable[[str], bool] | None = None
+    own: Own | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A plan and where it came from; `root` is the directory of the file: the project."""
+    """A plan and where it came from; `root` is the directory of the file: the project.
+
+    `foreign` names the format of a file that was not written for this program.
+    """
 
     plan: Plan
     file: str
     root: str
     warnings: tuple[Problem, ...] = ()
+    foreign: str = ""
 
 
 def load_plan(
@@ -60,15 +68,17 @@ def load_plan(
     find: Find | None = None,
     check: Check | None = None,
     held: Callable[[str], bool] | None = None,
+    own: Own | None = None,
 ) -> Loaded:
     """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it.
 
     `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
     of a project (its directory, a glob) for params that are files; `check` says of a kind of guard
-    and its value why it can never judge; `held` says whether anybody holds the name of an approver.
+    and its value why it can never judge; `held` says whether anybody holds the name of an approver,
+    `own` gives the agents that the person knows.
     """
     content, root = read_file(path)
-    return load_text(content, path, root, Asked(name, params or {}, find, check, held))
+    return load_text(content, path, root, Asked(name, params or {}, find, check, held, own))
 
 
 def read_file(path: str) -> tuple[bytes, str]:
@@ -98,11 +108,11 @@ def load_text(content: bytes, file: str, root: str, asked: Asked | None = None) 
     problems = Problems(file)
     with _collector_paused():
         try:
-            plan = _plan(content, file, Path(root), asked or Asked(), problems)
+            plan, foreign = _plan(content, file, Path(root), asked or Asked(), problems)
         except (RecursionError, MemoryError) as error:
             message = "the plan needs more memory than there is"
             raise problems.fatal("P011", NOWHERE, message) from error
-    return Loaded(plan, file, root, in_order(problems.warnings))
+    return Loaded(plan, file, root, in_order(problems.warnings), foreign)
 
 
 @contextmanager
@@ -117,19 +127,29 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problems) -> Plan:
+def _plan(
+    content: bytes, file: str, root: Path, asked: Asked, problems: Problems
+) -> tuple[Plan, str]:
     tree = read(content, problems, strict_json=file.endswith(".json"))
     if not isinstance(tree, Mapping):
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
     reading = Reading(problems, root, source=content, check=asked.check)
+    if is_graph(tree):
+        contracts = Contracts(reading, own=asked.own, foreign=True)
+        return graph_plan(reading, tree, contracts, asked.name), GRAPH
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
     reading.params = read_params(reading, declared, asked.params, asked.find)
-    steps = _steps(reading, tree, given)
+    contracts = Contracts(reading, cast("Node | None", given.get("agents")), asked.own)
+    steps = _steps(reading, tree, given, contracts)
     _check_approvers(reading, asked)
+    if "agents" in given or any(step.agent for step in steps.values()):
+        limits = cast("Limits", given.get("limits", Limits()))
+        held = contracts.hold(steps, _place_in(given), limits, reading.params)
+        steps, given["limits"] = held
     problems.stop()
-    return Plan(
+    plan = Plan(
         name=_line_name(asked.name or str(given.get("name", "")) or Path(file).stem, problems),
         steps=steps,
         goal=cast("str", given.get("goal", "")),
@@ -137,7 +157,16 @@ def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problem
         project=cast("str", given.get("project", "")),
         limits=cast("Limits", given.get("limits", Limits())),
         params={param.name: param.given for param in reading.params.values()},
+        origin=cast("Table[str, Json]", given.get("origin", {})),
+        voices=contracts.voices,
     )
+    return plan, ""
+
+
+def _place_in(given: dict[str, object]) -> Callable[[StepId], Mapping]:
+    """Where a step of the plan stands."""
+    steps = cast("Mapping", given["steps"])
+    return lambda step_id: cast("Mapping", steps.pairs[step_id][1])
 
 
 def _check_approvers(reading: Reading, asked: Asked) -> None:
@@ -156,7 +185,9 @@ def _line_name(name: str, problems: Problems) -> str:
     return name
 
 
-def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[StepId, Step]:
+def _steps(
+    reading: Reading, tree: Mapping, given: dict[str, object], contracts: Contracts
+) -> dict[StepId, Step]:
     if "steps" not in given:
         hint = "add 'steps:' with one entry for each step"
         reading.problems.add("P001", tree, "the plan has no steps", hint)
@@ -178,7 +209,7 @@ def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[St
         _check_id(name, key, spellings, reading.problems)
         reading.step = name
         wired[name] = Wired(name, key)
-        step = _step(reading, wired[name], value, defaults)
+        step = _step(reading, wired[name], value, defaults, contracts)
         if step is not None:
             steps[step.id] = step
     reading.step = ""
@@ -198,7 +229,9 @@ def _check_id(name: str, key: Scalar, spellings: dict[str, Scalar], problems: Pr
         problems.add("P050", key, message, "give one of them another id")
 
 
-def _step(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object]) -> Step | None:
+def _step(
+    reading: Reading, wired: Wired, node: Node, defaults: dict[str, object], contracts: Contracts
+) -> Step | None:
     if not isinstance(node, Mapping):
         message = f"step {quoted(wired.id)} must be a mapping, not {kind_of(node)}"
         reading.problems.add("P032", node, message)
@@ -211,7 +244,7 @@ def _step(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object
     wired.takes = _takes(node, given)
     wired.promise = _promise(node, given)
     _take_uses(reading, wired)
-    _take_command(reading, node, given)
+    _take_command(reading, node, given, contracts)
     for key, value in defaults.items():
         given.setdefault(key, value)
     _check_together(reading, node, given)
@@ -265,7 +298,9 @@ def _take_uses(reading: Reading, wired: Wired) -> None:
             reading.problems.add("P035", use.place(0), message, hint)
 
 
-def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+def _take_command(
+    reading: Reading, node: Mapping, given: dict[str, object], contracts: Contracts
+) -> None:
     """Decide what the step uses, and read `run` accordingly."""
     problems = reading.problems
     run = cast("Node | None", given.pop("run", None))
@@ -295,6 +330,8 @@ def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> 
             "'uses: llm', which a step with only a prompt means, is not available in this version"
         )
         problems.add("P031", node.pairs["prompt"][0], message, "give it 'run' or 'shell'")
+    elif (action := contracts.action(given.get("agent"), given.get("action"))) is not None:
+        given |= {"uses": action.uses, "run": action.run, "shell": action.shell}
     else:
         message = f"step {quoted(reading.step)} has nothing to run"
         problems.add("P042", _first(node), message, "give it 'run' or 'shell'")

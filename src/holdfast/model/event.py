@@ -455,7 +455,7 @@ class StopRequested:
     by: str
 
 
-Gate = Literal["step", "edge", "budget", "guard", "answer", "effect", "stuck"]
+Gate = Literal["step", "edge", "budget", "guard", "answer", "effect", "stuck", "plan"]
 Scope = Literal["once", "run", "content"]
 
 
