@@ -19,6 +19,7 @@ import pytest
 from tests.crash.report import Table, begin, kind_of, under_way
 
 PLACE = Path(".soak")
+_MOST_TOLD, _LONGEST = 5, 500  # violations told at once, characters of each
 EVERY = 30.0  # seconds between two looks at what is under way
 _PROPERTY = "sweep"
 _EXAMPLES = re.compile(r"(\d+) passing, (\d+) failing")
@@ -121,6 +122,9 @@ class Soak:
         if self._soak and sweeps and report.when == "call":
             lines = "; ".join(f"{found['name']}: {found['tried']} tried" for found in sweeps)
             self._terminal().write_line(f" {report.outcome} {lines} ({report.duration:.0f} s)")
+            for found in sweeps:
+                for violation in found["violations"][:_MOST_TOLD]:
+                    self._terminal().write_line(f"   {violation[:_LONGEST]}")
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self._quiet.set()

@@ -9,28 +9,39 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from holdfast import wire
+from holdfast.core.approvals import Approval
 from holdfast.core.growth import after as put_after
 from holdfast.core.state import State
 from holdfast.core.views import run_json
+from holdfast.engine.answers import given_for, lying_there
+from holdfast.engine.asked import asked_in
+from holdfast.engine.decisions import Decisions, Given, Wanted
 from holdfast.engine.probe import read_state
 from holdfast.engine.requests import ask_to_add, check_needs, plan_to_be
 from holdfast.engine.runs import start_run
 from holdfast.errors import UsageError
+from holdfast.formats.agentfile import shipped
+from holdfast.formats.contracts import bound
 from holdfast.formats.fragment import check_added, read_fragment
 from holdfast.formats.planfile import load_plan, read_file
 from holdfast.model import plan as model
+from holdfast.model.agent import Agent, Registry, voices
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
-from holdfast.model.event import Drift, Options
+from holdfast.model.event import Drift, Options, Scope
 from holdfast.model.expression import Wrong, parts
 from holdfast.model.plan import Guard, Need, RunId, Step, StepId
+from holdfast.ports import Store
 
 Function = Callable[..., object]
 
 
 @dataclass(slots=True)
 class Plan:
-    """A plan in the making: steps are added, then it is run. `load` gives one from a file."""
+    """A plan in the making: steps are added, then it is run. `load` gives one from a file.
+
+    With `agents`, contracts by name, its steps are held to them and to those that are known anyway.
+    """
 
     name: str
     root: str = "."
@@ -39,6 +50,10 @@ class Plan:
     limits: model.Limits = field(default_factory=model.Limits)
     project: str = ""
     params: dict[str, Json] = field(default_factory=dict)
+    agents: dict[str, Agent] = field(default_factory=dict)
+    origin: Mapping[str, Json] = field(default_factory=dict)
+    voices: Mapping[str, Json] = field(default_factory=dict)
+    foreign: str = ""
 
     def step(
         self,
@@ -81,13 +96,20 @@ class Plan:
         self.steps[step.id] = step
 
     def build(self) -> model.Plan:
-        """The immutable plan."""
+        """The immutable plan; a PlanError says which contracts its steps break."""
+        steps, limits, counts = dict(self.steps), self.limits, self.voices
+        if self.agents:
+            known = Registry(self.agents).over(shipped())
+            steps, limits = bound(steps, limits, known)
+            counts = voices(known, shipped())
         return model.Plan(
             self.name,
-            dict(self.steps),
-            limits=self.limits,
+            steps,
+            limits=limits,
             project=self.project,
             params=dict(self.params),
+            origin=self.origin,
+            voices=counts,
         )
 
 
@@ -108,8 +130,9 @@ def _read(values: Mapping[str, Json] | None) -> list[str]:
 class Result:
     """A run that ended or rests: its state, and the artifacts of its steps."""
 
-    def __init__(self, state: Callable[[], State], location: str) -> None:
+    def __init__(self, state: Callable[[], State], location: str, status: str = "") -> None:
         self._made = state
+        self._status = status
         self.location = location
 
     @cached_property
@@ -120,7 +143,7 @@ class Result:
     @property
     def status(self) -> str:
         """How the run ended: completed, failed, waiting, paused, limit."""
-        return str(self.state.status)
+        return self._status or str(self.state.status)
 
     def __getitem__(self, step: str) -> bytes:
         """The content of a step's artifact."""
@@ -135,15 +158,20 @@ class Result:
 
     def json(self) -> dict[str, Json]:
         """The run as `holdfast run --json` prints it."""
-        return run_json(self.state, file=None, now=wire.now_ms())
+        store = wire.open_store(self.location, readonly=True)
+        try:
+            asked = asked_in(store, self.state)
+        finally:
+            store.close()
+        return run_json(self.state, file=None, now=wire.now_ms(), asked=asked)
 
 
 def load(
     path: str, *, plan_id: str | None = None, params: Mapping[str, Json] | None = None
 ) -> Plan:
     """Read a plan file; `params` are values for what it declares."""
-    find, check = wire.project_files, wire.guard_flaw
-    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check)
+    find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
+    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check, own=own)
     made = loaded.plan
     return Plan(
         made.name,
@@ -152,6 +180,9 @@ def load(
         limits=made.limits,
         project=made.project,
         params=dict(made.params),
+        origin=made.origin,
+        voices=made.voices,
+        foreign=loaded.foreign,
     )
 
 
@@ -164,9 +195,19 @@ def run(
     force_steps: Iterable[str] = (),
     cutoff: bool = False,
     on_drift: Drift = "adopt",
+    trust: str | None = None,
 ) -> Result:
-    """Run a plan to its end or rest; what stands in the store is reused."""
+    """Run a plan to its end or rest; what stands in the store is reused.
+
+    A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
+    """
     built = plan.build()
+    if plan.foreign and trust != model.plan_digest(built):
+        digest = model.plan_digest(built)
+        raise UsageError(
+            f"'{plan.name}' comes from a foreign file and nobody approved it",
+            hint=f"trust={digest!r}",
+        )
     root = os.path.abspath(plan.root)
     location = wire.store_location(root, store)
     options = Options(
@@ -181,7 +222,7 @@ def run(
         world = wire.world_for(built, root, location, opened, wishes)
         repeated = wire.repeat(world, built, options)
         if repeated is not None:
-            return Result(repeated.state, location)
+            return Result(repeated.state, location, "completed")  # folded if somebody asks for more
         state = wire.drive(lambda: start_run(world, built, built.name, options), world=world)
     finally:
         opened.close()
@@ -281,4 +322,145 @@ def artifacts(
     return rows[offset : None if limit is None else offset + limit]
 
 
-__all__ = ["Plan", "Result", "Where", "add", "artifacts", "load", "run", "where"]
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to people: what it is about, who may answer, and what became of it.
+
+    `covers` is everything that decides what would happen; `subject` is its digest. `state` is open,
+    approved, rejected, revoked, expired, used or abandoned (open, and no step waits for it any more).
+    """
+
+    id: str
+    step: str
+    run: str
+    gate: str
+    names: tuple[str, ...]
+    subject: str
+    state: str
+    covers: Mapping[str, Json]
+    blocks: tuple[str, ...] = ()
+
+
+def approvals(location: str, *, line: str | None = None, every: bool = False) -> list[Asked]:
+    """What waits for a person on a line of a store (the last one if none is named).
+
+    With `every` also what was decided, and what nobody waits for any more.
+    """
+    store = wire.open_store(location, readonly=True)
+    try:
+        decisions = _decisions(store, line)
+        wanted = {item.approval.id: item for item in decisions.wanted()}
+        found = {name: item.approval for name, item in wanted.items()}
+        if every:
+            found = {approval.id: approval for approval in decisions.book} | found
+        return [_asked(decisions, item, wanted.get(name)) for name, item in found.items()]
+    finally:
+        store.close()
+
+
+def approve(
+    location: str,
+    which: str,
+    *,
+    line: str | None = None,
+    scope: Scope | None = None,
+    seconds: float = 0,
+    because: str = "",
+) -> list[Asked]:
+    """Say yes to what a step, or the approval with this id, waits for; `seconds` is how long it stands.
+
+    UsageError if somebody else has to say it, if somebody was faster, or inside a step or an engine.
+    """
+    until = wire.now_ms() + int(seconds * 1000) if seconds else 0
+    return _decide(location, line, which, Given(scope, until, because), yes=True)
+
+
+def reject(location: str, which: str, *, because: str, line: str | None = None) -> list[Asked]:
+    """Say no, and why; the same rules as for `approve`."""
+    if not because.strip():
+        raise UsageError("a rejection needs a reason")
+    return _decide(location, line, which, Given(because=because), yes=False)
+
+
+def answer(
+    location: str,
+    step: str,
+    content: bytes | str | None = None,
+    *,
+    root: str = ".",
+    line: str | None = None,
+    because: str = "",
+) -> Asked:
+    """Give the content of a step that only a person can do; without, what lies at its output paths."""
+    store = wire.open_store(location)
+    try:
+        person = wire.person(store, location, terminal=False)
+        decisions = _decisions(store, line)
+        wanted, doing = decisions.answerable(step)
+        person.names_for(wanted.approval.request.names)
+        if content is None:
+            digest, form = lying_there(store, os.path.abspath(root), doing)
+        else:
+            given = content.encode() if isinstance(content, str) else content
+            digest, form = given_for(store, doing, given)
+        said = Given(because=because, content=digest, form=form)
+        return _asked(decisions, decisions.decide(wanted, person, said, yes=True), wanted)
+    finally:
+        store.close()
+
+
+def _decide(location: str, line: str | None, which: str, given: Given, *, yes: bool) -> list[Asked]:
+    store = wire.open_store(location)
+    try:
+        person = wire.person(store, location, terminal=False)
+        decisions = _decisions(store, line)
+        chosen = {wanted.approval.id: wanted for wanted in decisions.called(which)}.values()
+        for wanted in chosen:
+            person.names_for(wanted.approval.request.names)
+            if yes and wanted.approval.request.gate == "answer":
+                raise UsageError(f"'{wanted.step}' waits for its content, not for a yes")
+        return [
+            _asked(decisions, decisions.decide(wanted, person, given, yes=yes), wanted)
+            for wanted in chosen
+        ]
+    finally:
+        store.close()
+
+
+def _decisions(store: Store, line: str | None) -> Decisions:
+    rows = store.runs(line)
+    if not rows:
+        raise UsageError("there is no run yet" + (f" of line '{line}'" if line else ""))
+    return Decisions(store, rows[-1].project, rows[-1].line, wire.now_ms)
+
+
+def _asked(decisions: Decisions, found: Approval, wanted: Wanted | None) -> Asked:
+    request, state = found.request, str(found.stand(wire.now_ms()))
+    return Asked(
+        found.id,
+        request.step,
+        request.run,
+        request.gate,
+        request.names,
+        request.subject,
+        "abandoned" if state == "open" and wanted is None else state,
+        decisions.document(found),
+        wanted.blocks if wanted is not None else (),
+    )
+
+
+__all__ = [
+    "Asked",
+    "Plan",
+    "Result",
+    "Where",
+    "add",
+    "answer",
+    "approvals",
+    "approve",
+    "artifacts",
+    "load",
+    "reject",
+    "run",
+    "where",
+]

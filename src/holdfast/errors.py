@@ -3,9 +3,11 @@
 HoldfastError
 ├── UsageError        the command line or a call asks for something that is not there
 ├── PlanError         the plan: every problem found, with its place
+│   └── CyclicDependencyError  its steps need each other in a circle
 ├── HeldError         another engine holds this line
 ├── StaleError        what was previewed is no longer what is there
 ├── StoreError        the outside world: disk, database, file system
+│   ├── LockedError       another process has the store locked
 │   ├── ConflictError     another writer appended first
 │   └── FencedError       a newer engine took over; this one must stop
 ├── IntegrityError    the store contradicts itself: digest, chain, snapshot
@@ -23,7 +25,10 @@ A rejected artifact is a value, not an exception.
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+_FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,17 @@ class PlanError(HoldfastError):
         self.width = 0  # columns of whoever looks at it; 0 means lines are never cut
 
 
+class CyclicDependencyError(PlanError):
+    """The steps of a plan need each other in a circle."""
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> CyclicDependencyError:
+        """Of ids that all wait for each other."""
+        few = ", ".join(f"'{name}'" for name in names[:_FEW])
+        more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+        return cls((Problem(f"these need each other in a circle: {few}{more}", code="P052"),))
+
+
 class StaleError(HoldfastError):
     """What was previewed is no longer what is there."""
 
@@ -155,6 +171,12 @@ def outside_fault(error: BaseException) -> StoreError | None:
     return StoreError(
         f"the system refused: {said}{place}", hint=_REFUSED_TO_ALL[error.errno] or None
     )
+
+
+class LockedError(StoreError):
+    """Another process has the store locked."""
+
+    code = "locked"
 
 
 class ConflictError(StoreError):

@@ -11,8 +11,8 @@ from holdfast.model.agent import Rules
 from holdfast.model.digest import Json
 
 
-def merge(similarity: float = 0.8, confidence: float = 0.8, **reviews: str) -> dict[str, Json]:
-    """Merge the findings of all steps that this one needs.
+def merge(similarity: float = 0.8, confidence: float = 0.8, **reviews: Json) -> dict[str, Json]:
+    """Merge the findings of all steps that this one needs, and of values that it is given.
 
     Each artifact is a JSON object with a list `findings`, or such a list. Findings that are more alike
     than `similarity` are folded into the surest of them; those of less than `confidence` (from 0 to 1, or
@@ -25,9 +25,9 @@ def merge(similarity: float = 0.8, confidence: float = 0.8, **reviews: str) -> d
     return report(found, Rules(similarity=similarity, confidence=least))
 
 
-def _findings(source: str, text: str) -> list[Finding]:
+def _findings(source: str, review: Json) -> list[Finding]:
     try:
-        data = json.loads(text)
+        data = json.loads(review) if isinstance(review, str) else review
     except ValueError as error:
         raise ValueError(f"the artifact of '{source}' is not JSON: {error}") from error
     listed = data.get("findings") if isinstance(data, Mapping) else data

@@ -7,6 +7,7 @@ and a reader of its own. Each port has a contract suite under `tests/contracts`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
@@ -47,8 +48,9 @@ class Batch:
     """One transaction: everything in it becomes true together, or nothing does.
 
     `blobs` are small contents that go into the database with the facts that name them; large ones are
-    put before by `put`. `withdrawn` are accepted rows that no longer count. `held` are claims that must
-    still be ours, `released` are given up.
+    put before by `put`. `withdrawn` are accepted rows that no longer count because a person says so,
+    `superseded` those whose step the same run accepts again. `held` are claims that must still be ours,
+    `released` are given up.
     """
 
     appends: Sequence[Append] = ()
@@ -57,6 +59,7 @@ class Batch:
     held: Sequence[tuple[ClaimKey, int]] = ()
     released: Sequence[tuple[ClaimKey, int]] = ()
     withdrawn: Sequence[Artifact] = ()
+    superseded: Sequence[Artifact] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +151,11 @@ class Facts(Protocol):
 class Store(Facts, Protocol):
     """Journals, artifact index, blobs, claims and holds in one place."""
 
-    def commit(self, batch: Batch) -> None:
-        """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is."""
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
+        """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is.
+
+        Without `wait`, LockedError at once if another process has the store locked.
+        """
 
     def last(self, journal: str) -> int:
         """The last sequence number of a journal; 0 if there is none."""
@@ -198,8 +204,11 @@ class Store(Facts, Protocol):
     ) -> Iterator[Artifact]:
         """Rows of the artifact index in the order they were stored."""
 
-    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
-        """Put a rebuilt index in the place of the present one, numbered in the order given."""
+    def replace_artifacts(self, rows: Callable[[], Iterable[Artifact]]) -> None:
+        """Put a rebuilt index in the place of the present one, numbered in the order given.
+
+        `rows` is called when nobody else can write any more: what it reads is what stands.
+        """
 
     def put(self, content: bytes | Iterable[bytes]) -> Digest:
         """Store content durably and return its digest. After this a batch may name it."""
@@ -263,6 +272,9 @@ class Store(Facts, Protocol):
     def remember_stats(self, items: Iterable[tuple[str, Stat, Digest, bool]]) -> None:
         """Cache digests of files; losing them costs time, never correctness."""
 
+    def steady(self) -> AbstractContextManager[None]:
+        """As long as it lasts, everything that is read is of one moment."""
+
     def check(self) -> Iterator[str]:
         """Problems of the store's own making: damaged pages, broken chains, missing or changed blobs."""
 
@@ -302,6 +314,8 @@ class Job:
     `folder` is where the step runs, `root` the project directory, `room` a private directory of the
     attempt for input files, feedback and home; all of them exist. `take` turns what a generator made into
     the candidate, if that is what the step changed in its copy of the project; AttemptError if it cannot.
+    `effect` is the key under which a step changes the outside world: the same again if nobody knows
+    whether the last attempt did.
     """
 
     step: Step
@@ -315,6 +329,7 @@ class Job:
     env: Mapping[str, str] = field(default_factory=dict)
     on_output: Callable[[str, bytes], None] | None = None
     take: Callable[[Candidate], Candidate] | None = None
+    effect: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Literal, TypeVar
 
 from holdfast.model.artifact import Artifact, Status, Verdict
@@ -153,6 +154,8 @@ class ScriptedExecutor:
         if self._judge is None:
             return Outcome("accepted", candidate=candidate, log=candidate.log)
         verdict = self._judge(job, candidate)
+        if verdict.call == "ask":
+            return Outcome("asked", candidate=candidate, log=candidate.log, asks=verdict.asks)
         if verdict.passed:
             return Outcome(
                 "accepted", candidate=candidate, verdict=verdict, verified=True, log=candidate.log
@@ -204,8 +207,8 @@ class PassingStore:
         """One call of the port, by its name; override this to look at it, or to break it."""
         return work()
 
-    def commit(self, batch: Batch) -> None:
-        self._pass("commit", lambda: self._store.commit(batch))
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
+        self._pass("commit", lambda: self._store.commit(batch, wait=wait))
 
     def open_run(
         self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
@@ -232,7 +235,10 @@ class PassingStore:
     def purge(self, digests: Sequence[Digest], numbers: Iterable[int], batch: Batch) -> None:
         self._pass("purge", lambda: self._store.purge(digests, numbers, batch))
 
-    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
+    def steady(self) -> AbstractContextManager[None]:
+        return self._store.steady()
+
+    def replace_artifacts(self, rows: Callable[[], Iterable[Artifact]]) -> None:
         self._pass("replace_artifacts", lambda: self._store.replace_artifacts(rows))
 
     def claim(self, key: ClaimKey, engine: str) -> int | None:

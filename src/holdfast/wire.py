@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.engine.world import World
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
+    from holdfast.model.agent import Registry
     from holdfast.model.digest import Json
     from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules, Store
     from holdfast.process.slots import Slots
@@ -72,11 +73,18 @@ def open_store(
 
 
 def has_store(location: str) -> bool:
-    """Whether a store was made here. Most tell it by the first page of their file, without opening it."""
+    """Whether a store was made here. Most tell it by the first page of their file, without opening it.
+
+    IntegrityError if nothing is left of it but a log that cannot be read.
+    """
+    path, head = os.path.join(location, "state.db"), b""
     try:
-        with open(os.path.join(location, "state.db"), "rb") as file:
+        with open(path, "rb") as file:
             head = file.read(_VERSION_AT + 4)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except FileNotFoundError:
+        if not os.path.exists(f"{path}-wal"):
+            return False
+    except (NotADirectoryError, IsADirectoryError):
         return False
     except OSError as error:
         raise StoreError(f"'{location}' cannot be read: {error.strerror}") from error
@@ -126,6 +134,29 @@ def project_files(root: str, glob: str) -> list[str]:
     return matching(root, glob, ignore_rules)
 
 
+def own_agents() -> Registry | None:
+    """The agents that the person's own configuration names; None if it names none."""
+    from holdfast.config.settings import agents_file
+
+    path = agents_file()
+    if path is None:
+        return None
+    from holdfast.formats.agentfile import read_registry
+    from holdfast.formats.planfile import read_file
+
+    content, root = read_file(path)
+    return read_registry(content, path, root)
+
+
+def registry_for(plan: Plan) -> Registry:
+    """All agents that are known, with what the plan says its own count for."""
+    from holdfast.formats.agentfile import shipped
+    from holdfast.model.agent import with_voices
+
+    own = own_agents()
+    return with_voices(shipped() if own is None else own.over(shipped()), plan.voices)
+
+
 def guard_flaw(kind: str, value: Json) -> Flaw | None:
     """Why a guard can never judge by its value; what is plainly right is known without a library."""
     from holdfast.ports import Flaw
@@ -163,7 +194,12 @@ def identities() -> Identities:
 
     imports = Imports()
     return Identities(
-        {"shell": shell_identity, "python": python_identity(imports), "human": lambda *_: {}},
+        {
+            "shell": shell_identity,
+            "python": python_identity(imports),
+            "human": lambda *_: {},
+            "agent": lambda *_: {},  # of a foreign plan, of which nobody said how it is done
+        },
         lambda guard, root: guard_identity(guard, root, imports.of_module),
     )
 
@@ -269,6 +305,7 @@ class Wishes:
     """What a face asks of an engine beside the run's own options."""
 
     parallel: int = 0
+    resources: Mapping[str, int] = field(default_factory=dict)
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
@@ -304,7 +341,6 @@ class Fragments:
 def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes) -> World:
     """Everything an engine is given."""
     from holdfast.engine.world import World
-    from holdfast.process.run import sweep
     from holdfast.store.host import gone, line_lock, this_process
 
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
@@ -318,12 +354,14 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         new_id=lambda: str(uuid.uuid4()),
         gone=gone,
         lock=lambda project, line: line_lock(location, project, line),
-        sweep=sweep,
+        sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
         secrets=frozenset(wishes.secrets),
+        registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
         parallel=parallel,
+        resources=wishes.resources,
         beat_seconds=wishes.beat_seconds,
         poll_seconds=wishes.poll_seconds,
         lease_seconds=wishes.lease_seconds,
@@ -380,6 +418,13 @@ def repeat(world: World, plan: Plan, options: Options) -> Repeated | None:
 
     with seldom_collected():
         return repeat_run(world, plan, plan.name, options, tools)
+
+
+def _sweep(mark: str) -> int:
+    """End the processes of a dead engine: those with this mark, and what is left of its slots."""
+    from holdfast.process.run import sweep, sweep_slots
+
+    return sweep(mark) + sweep_slots()
 
 
 @contextmanager

@@ -114,9 +114,7 @@ class Project:
         self.gates.mkdir()
         self._read = 0
         self._started: list[subprocess.Popen[bytes]] = []
-        self.strays: list[
-            int
-        ] = []  # processes that must be gone; ended with the test if they are not
+        self._strays: list[int] = []  # handles of processes that must be gone by themselves
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -282,8 +280,16 @@ class Project:
                 process.kill()
             with suppress(ValueError):  # its pipes were read already
                 process.communicate()
-        for stray in filter(alive, self.strays):
-            os.kill(stray, signal.SIGKILL)
+        for handle in self._strays:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+            os.close(handle)
+
+    def watch(self, *pids: int) -> None:
+        """End these with the test if they are still there; unlike a number, a handle is never another's."""
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                self._strays.append(os.pidfd_open(pid))
 
     # --- the store from outside ---------------------------------------------------------------------
 

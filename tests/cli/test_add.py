@@ -68,8 +68,10 @@ def test_a_step_adds_steps_and_a_later_run_has_them_without_running_it(project: 
     assert first.states == dict.fromkeys(("scan", "beside", "lint", "unit"), "done")
     assert project.ran() == ["beside", "lint", "scan", "unit"]
     assert {s: o and o["step"] for s, o in first.field("added").items()} == {
-        **{"scan": None, "beside": None},
-        **{"lint": "scan", "unit": "scan"},
+        "scan": None,
+        "beside": None,
+        "lint": "scan",
+        "unit": "scan",
     }
     again = project.run()
     assert set(again.states.values()) == {"reused"}
@@ -126,7 +128,8 @@ def test_what_does_not_fit_rejects_the_attempt_and_is_its_feedback(
 ) -> None:
     good = {"fine": {"shell": "echo fine"}}
     text = json.dumps({"steps": bad}).replace("'", "'\"'\"'")
-    body = f"[ -n \"$HOLDFAST_FEEDBACK\" ] || printf '%s' '{text}' > $HOLDFAST_ADD/more.json; cat $HOLDFAST_FEEDBACK"
+    first = f"[ -n \"$HOLDFAST_FEEDBACK\" ] || printf '%s' '{text}' > $HOLDFAST_ADD/more.json"
+    body = f"{first}; cat $HOLDFAST_FEEDBACK"
     project.plan(
         {
             "scan": {"shell": adds(project, good, body=body), "retries": 1},

@@ -19,7 +19,7 @@ def test_a_detached_run_outlives_the_command_that_began_it(project: Project) -> 
     project.plan({"slow": {"shell": project.sh(project.gate("go"))}})
     begun = project.ok("run", "--detach", "--json").json
     assert alive(begun["pid"])
-    project.strays.append(begun["pid"])
+    project.watch(begun["pid"])
     assert project.status("--json").data["run"] == begun["run"]
     project.open("go")
     until(lambda: project.status().data["status"] == "completed", "the detached run ends")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.project import Project, finish, kill
+from tests.cli.project import Project, finish, kill, until
 
 
 def publish(project: Project, *, idempotent: bool = False) -> None:
@@ -125,3 +125,132 @@ def test_a_run_that_waits_for_a_person_is_not_left_unasked(project: Project) -> 
     fresh = project.run("--yes")
     assert "was left waiting; this run takes its place" in fresh.err
     assert project.status(waiting.id).data["status"] == "superseded"
+
+
+def keyed(project: Project, body: str, **more: object) -> None:
+    """A step that writes the key of its effect down, and then this."""
+    note = f"echo $HOLDFAST_EFFECT_KEY >> {project.folder}/keys; "
+    project.plan({"send": {"shell": project.sh(note + body), "effects": "external", **more}})
+
+
+def keys(project: Project) -> list[str]:
+    return (project.folder / "keys").read_text().split()
+
+
+@pytest.mark.req("I17")
+def test_the_key_is_the_same_until_the_effect_is_confirmed(project: Project) -> None:
+    keyed(project, f"{project.gate('go')}; echo receipt", idempotent=True)
+    kill(project.begun_by("run", "--yes", step="send"))
+    project.open("go")
+    assert project.resume("--yes").code == 0
+    first, second = keys(project)
+    assert first == second, "the other side can tell that it is the same again"
+    kinds = [e["event"] for e in project.events()]
+    assert kinds.count("effect_started") == 2
+    assert kinds.index("attempt_accepted") > kinds.index("effect_confirmed")
+    assert project.run("--yes", "--force-node", "send").code == 0
+    assert keys(project)[-1] != first, "a new effect has a new key"
+
+
+@pytest.mark.req("I17")
+def test_a_failed_attempt_keeps_the_key_and_a_rejected_one_does_not(project: Project) -> None:
+    keyed(project, "[ $HOLDFAST_ATTEMPT -gt 1 ] && echo receipt", retries=1)
+    assert project.run("--yes").code == 0
+    assert len(set(keys(project))) == 1
+    (project.folder / "keys").unlink()
+    receipt = {"command": ["sh", "-c", "grep -q 2 $HOLDFAST_ARTIFACT"]}
+    keyed(project, "echo receipt $HOLDFAST_ATTEMPT", retries=1, guards=[receipt])
+    assert project.run("--yes").code == 0
+    assert len(set(keys(project))) == 2, "the command had ended well: it had happened"
+
+
+@pytest.mark.req("I17")
+def test_a_later_run_repeats_an_unconfirmed_effect_under_its_key(project: Project) -> None:
+    keyed(project, f"{project.gate('go')}; echo receipt")
+    kill(project.begun_by("run", "--yes", step="send"))
+    project.open("go")
+    assert project.run("--yes").code == 3
+    assert project.run("--yes").code == 3
+    assert project.retry("send", "--yes").code == 0
+    first, second = keys(project)
+    assert first == second
+    keyed(project, "echo something else")
+    assert project.run("--yes").code == 0
+    assert keys(project)[-1] != first
+
+
+def held(project: Project) -> None:
+    """An effect that was cut off; it had said something before."""
+    body = f"echo contacting the server; {project.gate('go')}; echo receipt"
+    project.plan(
+        {
+            "send": {"shell": project.sh(body), "effects": "external"},
+            "after": {"shell": project.sh("cat $HOLDFAST_INPUTS/send"), "needs": ["send"]},
+        }
+    )
+    engine = project.begun_by("run", "--yes", "-j", "1", step="send")
+    until(lambda: "contacting" in project.call("logs", "send").out, "its first words")
+    kill(engine)
+    project.open("go")
+    assert project.resume("--yes").code == 3
+    project.ran()
+
+
+@pytest.mark.req("I17", "R169")
+def test_a_held_effect_shows_what_is_known(project: Project) -> None:
+    held(project)
+    key = next(e["key"] for e in project.events() if e["event"] == "effect_started")
+    said = project.ok("why", "send", "--wait").out
+    assert key in said
+    assert "attempt" in said
+    assert "1 of r-" in said
+    assert "contacting the server" in said, "its log as far as it came"
+    assert "contacting the server" in project.ok("logs", "send").out
+    (asked,) = project.ok("approvals", "--json").json["approvals"]
+    assert (asked["gate"], asked["step"]) == ("effect", "send")
+    assert project.status().data["waiting"][0]["step"] == "send"
+
+
+@pytest.mark.req("I17")
+@pytest.mark.parametrize("answer", ["approve", "reject", "amend", "revoke"])
+def test_a_person_settles_a_held_effect(project: Project, answer: str) -> None:
+    held(project)
+    if answer == "approve":
+        project.ok("approve", "send", "--yes")
+        done = project.resume("--yes")
+        assert (done.code, done.data["status"]) == (0, "completed")
+        assert project.ran() == ["after", "send"]
+    elif answer == "reject":
+        project.ok("reject", "send", "--because", "it went out, to the wrong place")
+        done = project.resume("--yes")
+        assert (done.code, done.codes["send"]) == (1, "rejected_by_person")
+        assert done.states["after"] == "skipped"
+        assert project.ran() == []
+    elif answer == "amend":
+        project.ok("amend", "send", "-", "--because", "it did go out", stdin=b"receipt 7\n")
+        done = project.resume("--yes")
+        assert (done.code, done.codes["send"]) == (0, "amended")
+        assert project.ran() == ["after"], "it is not done again"
+        assert project.shown("after") == b"receipt 7\n"
+    else:
+        project.ok("approve", "send", "--yes")
+        approval = project.ok("approvals", "--all", "--json").json["approvals"][0]["approval"]
+        project.ok("revoke", approval, "--because", "wait")
+        again = project.resume("--yes")
+        assert again.code == 3, "a yes that was taken back is none"
+        assert project.ran() == []
+    assert project.call("verify").code == 0
+
+
+@pytest.mark.req("I17")
+def test_what_a_person_gave_stands_although_the_effect_was_forced(project: Project) -> None:
+    keyed(project, "echo receipt")
+    assert project.run("--yes").code == 0
+    keyed(project, f"{project.gate('go')}; echo receipt")
+    kill(project.begun_by("run", "--yes", "--force-node", "send", step="send"))
+    project.open("go")
+    assert project.resume("--yes").code == 3
+    project.ran()
+    project.ok("amend", "send", "-", stdin=b"receipt\n")
+    assert project.resume("--yes").code == 0
+    assert project.ran() == []

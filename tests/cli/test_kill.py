@@ -111,7 +111,7 @@ def test_what_outlives_a_dead_engine_is_ended_before_the_step_runs_again(project
     until(lambda: pid.exists() and pid.read_text().strip(), "the process says who it is")
     kill(engine)
     left = int(pid.read_text())
-    project.strays.append(left)
+    project.watch(left)
     assert alive(left), "this is the hard case"
     project.open("go")
     resumed = project.call("resume", "--json", env=env)

@@ -88,7 +88,7 @@ def begin(project: Project, step: dict[str, object]) -> tuple["subprocess.Popen[
     until(lambda: (project.folder / "up").exists() or engine.poll() is not None, "it is up")
     assert engine.poll() is None, finish(engine)
     found = until(lambda: with_sleepers(engine.pid), "all of it is up")
-    project.strays += found
+    project.watch(*found)
     return engine, found
 
 

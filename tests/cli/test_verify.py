@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.model.event import Options
 from holdfast.store.codec import first_hash, next_hash
+from holdfast.store.migrate import MIGRATIONS
 from tests.cli.here import run_here
 from tests.cli.project import Project, kill, until
 
@@ -243,6 +244,9 @@ def test_a_store_of_an_older_format_is_read_as_it_is_and_changed_with_a_word(
     with project.database() as connection:
         connection.execute("ALTER TABLE blob DROP COLUMN at")
         connection.execute("ALTER TABLE run DROP COLUMN imported")
+        once = next(text for text in MIGRATIONS[0].split(";") if "artifact_once" in text)
+        connection.execute("DROP INDEX artifact_once")
+        connection.execute(once)
         connection.execute("PRAGMA user_version = 1")
     for words in (("verify",), ("status",), ("history",), ("gc", "--dry-run"), ("plan",)):
         assert "format" not in project.ok(*words).err
@@ -291,3 +295,60 @@ def test_a_run_that_its_line_does_not_name_is_found(project: Project) -> None:
         )
         connection.execute("DELETE FROM journal WHERE name LIKE 'line:%'")
     assert "its line does not name it" in problems(project)
+
+
+@pytest.mark.req("R74")
+@pytest.mark.parametrize("harm", ["missing", "damaged"])
+def test_an_output_whose_stored_content_is_lost_is_made_again(project: Project, harm: str) -> None:
+    text = "x" * 40_000
+    project.write("in.txt", text)
+    project.plan(
+        {"copy": {"shell": "cp in.txt out.txt", "inputs": "in.txt", "produces": "out.txt"}}
+    )
+    digest = str(project.run().digests["copy"])
+    place = blob_file(project, digest)
+    place.chmod(0o600)
+    if harm == "missing":
+        place.unlink()
+    else:
+        place.write_bytes(place.read_bytes()[:-1] + b"\0")
+    (project.root / "out.txt").unlink()
+    answer = project.run()
+    assert answer.data["steps"]["copy"]["state"] == "done"
+    assert answer.data["steps"]["copy"]["reason"]["code"] == "output_missing"
+    assert "it is made again" in answer.err
+    assert project.read("out.txt") == text
+    assert project.call("verify").code == 0
+
+
+@pytest.mark.req("I4")
+def test_a_run_that_is_gone_without_having_been_collected_is_found(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    project.run("--force")
+    with project.database() as connection:
+        ((run,),) = connection.execute("DELETE FROM run WHERE number = 2 RETURNING id").fetchall()
+        connection.execute("DELETE FROM artifact WHERE number = 2")
+    assert problems(project) == f"run '{run}': its line names it, and it is not there"
+
+
+@pytest.mark.req("I4")
+def test_a_journal_without_a_run_is_found(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    with project.database() as connection:
+        connection.execute(
+            "INSERT INTO journal(name, last, hash) VALUES('run:r-0', 0, ?)",
+            (first_hash("run:r-0"),),
+        )
+    assert problems(project) == "journal 'run:r-0': its run is not there"
+
+
+@pytest.mark.req("I4")
+def test_a_run_that_says_it_was_imported_and_was_not_is_found(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    with project.database() as connection:
+        connection.execute("UPDATE run SET imported = 1")
+        connection.execute("UPDATE artifact SET source = 'imported'")
+    assert "its line has 'run_opened' of it, its row says 'run_imported'" in problems(project)

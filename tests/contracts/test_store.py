@@ -471,7 +471,7 @@ class TestArtifacts:
     def test_a_rebuilt_index_takes_the_place_of_the_old_one(self, store: Store) -> None:
         keep(store, artifact("a"), artifact("b"))
         rows = [artifact("c"), artifact("a", line="docs"), artifact("b")]
-        store.replace_artifacts(iter(rows))
+        store.replace_artifacts(lambda: iter(rows))
         assert list(store.artifacts()) == [
             replace(row, number=number) for number, row in enumerate(rows, 1)
         ]

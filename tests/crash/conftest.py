@@ -1,6 +1,9 @@
 """What the sweeps share: the tools that break things, and what an undisturbed run leaves."""
 
-from collections.abc import Callable
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +48,25 @@ def settle(sweep: Callable[[Report], None]) -> Callable[[Report], None]:
         assert report.work > 0
 
     return check
+
+
+@pytest.fixture
+def disk(tmp_path: Path, require_part: Callable[[str], str]) -> Iterator[Callable[[int], Path]]:
+    """Mounts a small disk in memory; without the right to mount, the test is skipped by name."""
+    mounted: list[Path] = []
+
+    def mount(megabytes: int) -> Path:
+        place = tmp_path / f"disk-{len(mounted)}"
+        place.mkdir()
+        words = [require_part("mount"), "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs"]
+        done = subprocess.run([*words, str(place)], check=False, capture_output=True, text=True)
+        if done.returncode:
+            if os.environ.get("HOLDFAST_REQUIRE_PARTS") == "1" and os.geteuid() == 0:
+                pytest.fail(f"no disk can be mounted: {done.stderr}")
+            pytest.skip(f"no disk can be mounted: {done.stderr.strip()}")
+        mounted.append(place)
+        return place
+
+    yield mount
+    for place in mounted:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)

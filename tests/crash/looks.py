@@ -74,12 +74,16 @@ def kill_process(pid: int) -> bool:
 
 
 def left_running(runs: Sequence[str], engines: Sequence[int] = ()) -> list[str]:
-    """Processes of these runs, and those that these engines kept for their steps."""
-    names = [*runs, *(f"=slot#{pid}." for pid in engines)]
+    """Processes of these runs, and those that these engines, which have ended, kept for their steps."""
     end = time.monotonic() + GONE
-    while (found := list(marked(names))) and time.monotonic() < end:
+    while (found := list(marked([*runs, *_slots(engines)]))) and time.monotonic() < end:
         time.sleep(0.05)
     return [f"a process is left: {pid}" for pid in found]
+
+
+def _slots(engines: Sequence[int]) -> Iterator[str]:
+    """The marks of what engines kept. A number that lives again is another engine's by now."""
+    return (f"=slot#{pid}." for pid in engines if not Path(f"/proc/{pid}").exists())
 
 
 def unsound(store: Path) -> list[str]:

@@ -1,9 +1,8 @@
 """A disk that is really full: one clear message, and once there is room again everything goes on."""
 
-import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,28 +27,6 @@ def wide(count: int, place: str) -> dict[str, object]:
             made = {"shell": plans.noted(f"{{ {line}; }} > {name}.txt"), "produces": f"{name}.txt"}
         steps[name] = {**made, **({"needs": [f"s{number - 1}"]} if number % 5 else {})}
     return {"name": "wide", "steps": steps}
-
-
-@pytest.fixture
-def disk(tmp_path: Path, require_part: Callable[[str], str]) -> Iterator[Callable[[int], Path]]:
-    """Mounts a small disk in memory; without the right to mount, the test is skipped by name."""
-    mounted: list[Path] = []
-
-    def mount(megabytes: int) -> Path:
-        place = tmp_path / f"disk-{len(mounted)}"
-        place.mkdir()
-        words = [require_part("mount"), "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs"]
-        done = subprocess.run([*words, str(place)], check=False, capture_output=True, text=True)
-        if done.returncode:
-            if os.environ.get("HOLDFAST_REQUIRE_PARTS") == "1" and os.geteuid() == 0:
-                pytest.fail(f"no disk can be mounted: {done.stderr}")
-            pytest.skip(f"no disk can be mounted: {done.stderr.strip()}")
-        mounted.append(place)
-        return place
-
-    yield mount
-    for place in mounted:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 class Full:

@@ -105,6 +105,33 @@ def test_an_idle_reader_of_ours_holds_nothing_back(tmp_path: Path) -> None:
         assert said == []
 
 
+@pytest.mark.req("D10", "I16")
+def test_large_commits_keep_the_log_within_its_limit(tmp_path: Path) -> None:
+    said: list[str] = []
+    dice = random.Random(12)
+    most = 0
+    with opened(tmp_path, said) as store:
+        for _ in range(12):
+            contents = [dice.randbytes(SMALL) for _ in range((9 << 20) // SMALL)]
+            store.commit(Batch(blobs=[(digest_bytes(content), content) for content in contents]))
+            most = max(most, log_of(tmp_path))
+    assert most <= LIMIT
+    assert said == []
+
+
+@pytest.mark.req("D10")
+def test_nobody_is_blamed_for_a_commit_that_is_larger_than_the_limit(tmp_path: Path) -> None:
+    said: list[str] = []
+    dice = random.Random(13)
+    with opened(tmp_path, said) as store:
+        for _ in range(2):
+            contents = [dice.randbytes(SMALL) for _ in range((70 << 20) // SMALL)]
+            store.commit(Batch(blobs=[(digest_bytes(content), content) for content in contents]))
+        write(store, 20, dice)
+        assert log_of(tmp_path) <= LIMIT
+    assert said == []
+
+
 @pytest.mark.soak("other")
 @pytest.mark.req("D10", "I16")
 def test_a_run_of_a_hundred_thousand_events_beside_a_reader(

@@ -1,10 +1,16 @@
-"""What `verify` finds between runs: an acceptance that came too late."""
+"""What `verify` finds between runs: an acceptance that came too late, and nothing else beside a run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+import holdfast
 from holdfast.core.refs import encode_own, refs_of, w_ref
 from holdfast.core.refs import structure as structure_of
-from holdfast.engine.audit import audit
+from holdfast.engine.audit import audit, rebuilt_index
+from holdfast.errors import LockedError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import digest_bytes
 from holdfast.model.event import (
@@ -20,7 +26,10 @@ from holdfast.model.event import (
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_bytes
 from holdfast.ports import Append, Batch
 from holdfast.store.memory import MemoryStore
+from holdfast.store.sqlite import SqliteStore
+from holdfast.testing import PassingStore
 
+T = TypeVar("T")
 STEP = Step(StepId("a"), uses="shell", shell="echo a")
 PLAN = Plan(name="main", project="p", steps={STEP.id: STEP})
 CONTENT = b"a\n"
@@ -62,3 +71,53 @@ def test_an_acceptance_under_a_fence_that_was_taken_is_found(fences: tuple[int, 
         assert found.bits == 1
     else:
         assert found.problems == ()
+
+
+def make(place: Path, name: str) -> None:
+    """A run of another process's, as far as the store can tell."""
+    plan = holdfast.Plan("main", root=str(place))
+    plan.step("a", lambda name: name, values={"name": name}, inline=True)
+    assert holdfast.run(plan).status == "completed"
+
+
+class Visited(PassingStore):
+    """A store in which somebody else ends a run whenever something is read."""
+
+    def __init__(self, store: SqliteStore, place: Path) -> None:
+        super().__init__(store)
+        self._place = place
+        self.visits = 0
+
+    def _pass(self, name: str, work: Callable[[], T]) -> T:
+        self.visits += 1
+        make(self._place, f"{name} {self.visits}")
+        return work()
+
+
+@pytest.mark.req("I1")
+def test_runs_that_end_meanwhile_are_no_problem(tmp_path: Path) -> None:
+    make(tmp_path, "first")
+    with SqliteStore.open(str(tmp_path / ".holdfast"), create=False) as store:
+        visited = Visited(store, tmp_path)
+        found = audit(visited)
+    assert visited.visits > 5
+    assert found.problems == ()
+
+
+@pytest.mark.req("I2")
+def test_a_rebuild_reads_when_nobody_can_write(tmp_path: Path) -> None:
+    """What is accepted beside it stands in the index afterwards."""
+    make(tmp_path, "first")
+    place = str(tmp_path / ".holdfast")
+    with (
+        SqliteStore.open(place, create=False) as mine,
+        SqliteStore.open(place, create=False) as other,
+    ):
+
+        def rows() -> list[Artifact]:
+            with pytest.raises(LockedError):
+                other.commit(Batch(blobs=[(digest_bytes(b"x"), b"x")]), wait=False)
+            return rebuilt_index(mine)
+
+        mine.replace_artifacts(rows)
+        assert audit(mine).problems == ()

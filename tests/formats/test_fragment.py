@@ -57,7 +57,7 @@ def test_a_fragment_may_need_steps_of_the_plan_and_read_its_params() -> None:
     [
         ("steps: {third: {run: [a], nedds: [first]}}", ["P030:1:27"]),
         ("name: x\nsteps: {third: {run: [a]}}", ["P030:1:1"]),
-        ("steps:\n  first: {run: [a]}", ["P056:2:3"]),
+        ("steps:\n  first: {run: [a]}", ["P058:2:3"]),
         ("steps:\n  First: {run: [a]}", ["P050:2:3"]),
         ("steps:\n  x: {run: [a], needs: [frist]}", ["P003:2:25"]),
         ("steps:\n  x: {run: [a], needs: [y]}\n  y: {run: [a], needs: [x]}", ["P052:2:25"]),

@@ -56,7 +56,7 @@ SHAPES = [
     "inputs_without_glob",
     "prompt_without_task",
     "schema_other",
-    "reserved_agents",
+    "reserved_requirements",
     "reserved_step_keys",
     "reserved_default",
     "params_list",

@@ -195,6 +195,56 @@ def choices(project: Project) -> None:
     project.run("-j", "1")
 
 
+def policy(project: Project) -> None:
+    """Escalated and resumed; a step above made again; effects that fail, are cut off and are settled."""
+    project.plan(
+        {
+            "vital": {"shell": "test -e flag", "priority": "critical"},
+            "other": {"shell": "echo other", "priority": "low"},
+        }
+    )
+    project.run("-j", "1")
+    project.write("flag", "")
+    project.resume()
+    fatal = {"command": ["sh", "-c", "exit 9"], "fatal_on": [9]}
+    project.plan({"fatal": {"shell": "echo x", "guards": [fatal], "on_fatal": "escalate"}})
+    project.run()
+    spec = "n=$(cat count || echo 0); echo $((n+1)) > count; echo version $((n+1))"
+    code: dict[str, object] = {
+        "shell": "cat $HOLDFAST_INPUTS/spec",
+        "needs": "spec",
+        "guards": [{"regex": {"pattern": "version 3"}}],
+        "escalate": "spec",
+    }
+    beside: dict[str, object] = {
+        "shell": "cat $HOLDFAST_INPUTS/spec",
+        "needs": "spec",
+        "reuse": "content",
+    }
+    steps: dict[str, dict[str, object]] = {
+        "spec": {"shell": spec},
+        "code": code,
+        "beside": beside,
+    }
+    project.plan(steps)
+    project.run("-j", "1")
+    project.retry("code", "-j", "1")
+    dull = {"shell": "echo dull", "retries": 3, "patience": 2, "resources": {"gpu": 1}}
+    project.plan({"dull": {**dull, "guards": [{"regex": {"pattern": "never"}}]}})
+    project.run("--barrier")
+    send = {"shell": f"{_waits('$HOLDFAST_ROOT/sent')}; echo receipt", "effects": "external"}
+    project.plan({"ping": {"shell": "echo pong", "effects": "external"}})
+    project.run("--yes")
+    project.plan({"send": send})
+    engine = project.start("run", "--yes")
+    until(lambda: project.has("sent.begun"))
+    kill(engine)
+    project.write("sent", "")
+    project.resume("--yes")
+    project.ok("amend", "send", "-", stdin=b"receipt\n")
+    project.resume("--yes")
+
+
 def joined(project: Project) -> None:
     """Two engines on one line, with claims; one of them is killed and its step is taken over."""
     waits = {f"w{number}": {"shell": _waits(f"$HOLDFAST_ROOT/go{number}")} for number in range(2)}
@@ -206,6 +256,58 @@ def joined(project: Project) -> None:
     project.write("go1", "")
     finish(engines[1])
     project.ok("resume", "@-1")
+
+
+def approvals(project: Project) -> None:
+    """Asked before, after and instead of an attempt; yes of each scope, no, revoked, given, abandoned."""
+    steps: dict[str, dict[str, object]] = {
+        "text": {
+            "shell": "echo one > text.txt",
+            "produces": "text.txt",
+            "guards": ["human"],
+            "retries": 1,
+        },
+        "given": {
+            "uses": "human",
+            "prompt": "What is it?",
+            "guards": [{"regex": {"pattern": "ok"}}],
+        },
+        "deploy": {
+            "shell": "test -e $HOLDFAST_ROOT/../ok",
+            "needs": [{"step": "text", "type": "approval", "from": "lead"}],
+            "retries": 1,
+        },
+        "each": {"shell": "echo each", "approve": "always"},
+        "same": {"shell": "echo same", "approve": "on_change"},
+    }
+    project.plan(steps)
+    project.run()
+    project.ok("reject", "each", "--because", "not now")
+    project.ok("approve", "same", "--yes", "--until", "7d")
+    project.ok("answer", "given", "-", stdin=b"bad")
+    project.ok("reject", "text", "--because", "say more")
+    project.resume()
+    project.resume()
+    project.ok("answer", "given", "-", stdin=b"ok")
+    project.ok("approve", "text", "--yes", "--because", "better")
+    project.ok("approve", "each", "--yes")
+    project.resume()
+    project.ok("approve", "deploy", "--yes")
+    project.resume()
+    project.ok("approve", "deploy", "--yes", "--scope", "run")
+    (project.folder / "ok").touch()
+    project.resume()
+    steps["each"]["shell"] = steps["same"]["shell"] = "echo other"
+    project.plan(steps)
+    project.run()
+    project.ok("approve", "each", "--yes")
+    (asked,) = (
+        item["approval"]
+        for item in project.ok("approvals", "--all", "--json").json["approvals"]
+        if item["state"] == "approved" and item["step"] == "each"
+    )
+    project.ok("revoke", asked, "--because", "by mistake")
+    project.resume()
 
 
 class Ann(Project):
@@ -224,6 +326,8 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "drift": drift,
     "choices": choices,
     "joined": joined,
+    "approvals": approvals,
+    "policy": policy,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.views import run_json
+from holdfast.engine.asked import asked_in
 from holdfast.engine.audit import audit, rebuilt_index
 from holdfast.engine.probe import read_state
 from holdfast.model.digest import digest_bytes
@@ -82,7 +83,7 @@ def _fill(store: Store, history: Stored) -> None:
         if rows
     ]
     store.add_runs(rows, Batch(appends))
-    store.replace_artifacts(rebuilt_index(store))
+    store.replace_artifacts(lambda: rebuilt_index(store))
 
 
 @pytest.mark.parametrize("name", HISTORIES)
@@ -92,6 +93,7 @@ def test_every_run_folds_to_the_state_it_had(store: Store, name: str) -> None:
     for run, then in history["states"].items():
         state = read_state(store, RunId(run))
         assert state is not None
-        now = run_json(state, file=then["plan"]["file"], now=0)
-        assert now == then, run
+        asked = asked_in(store, state)
+        now = run_json(state, file=then["plan"]["file"], now=0, asked=asked)
+        assert {key: now[key] for key in then} == then, run  # later versions may say more
     assert audit(store).problems == ()

@@ -97,10 +97,8 @@ def growing(draw: st.DrawFn) -> Plan:
         more = draw(st.integers(0, 2)) if depth < 2 else 0
         if not more:
             return one
-        inner: list[Step] = []
-        for _ in range(more):  # only what is surely done by then is needed
-            inner.append(fresh([one.id, *sorted(needs)], depth + 1))
-        return adding(one, *inner)
+        sure = [one.id, *sorted(needs)]  # only what is surely done by then is needed
+        return adding(one, *[fresh(sure, depth + 1) for _ in range(more)])
 
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 3))):

@@ -225,7 +225,7 @@ def test_reuse_by_content_is_rebuilt_under_the_right_inputs(bed: Bed) -> None:
     above = (step("a"), step("a", text=2), step("a", noise=1))
     play(bed, tuple(Stage(plan(a, below)) for a in above))
     rows = list(bed.store.artifacts())
-    bed.store.replace_artifacts(rebuilt_index(bed.store))
+    bed.store.replace_artifacts(lambda: rebuilt_index(bed.store))
     assert list(bed.store.artifacts()) == rows
 
 

@@ -191,7 +191,9 @@ class Shop:
         self.bed.clock = FakeClock(now, tick=1)
         self.root = Path(root, "project")
         self.root.mkdir()
-        self.bed.root = str(self.root)
+        link = Path(root, "link")  # as people often name a project
+        link.symlink_to("project")
+        self.bed.root = str(link)
         self.edits = itertools.count()
         for name in ("tool.sh", "src/a.txt", "src/deep/b.txt", "src/c.md"):
             path = self.root / name
@@ -263,6 +265,7 @@ PROJECT = Plan(
             ),
             Step(StepId("tree"), run=("build",), produces=("out/tree",), inputs=(Input("src"),)),
             Step(StepId("said"), run=("echo",), env=("HOLDFAST_LAW",)),
+            Step(StepId("linked"), run=("cat", "../project/src/c.md")),
         )
     },
 )

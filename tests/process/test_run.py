@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.errors import ProcessError
 from holdfast.process import run as process
-from holdfast.process.run import Command, Completed, Slots, probe, sweep
+from holdfast.process.run import Command, Completed, Slots, probe, sweep, sweep_slots
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 DEADLINE = 20.0
@@ -361,6 +361,18 @@ def test_a_sweep_spares_other_marks(command: Callable[..., Command], mark: str) 
         return await task
 
     assert asyncio.run(scenario()).ended == "signalled"
+
+
+def test_what_is_left_of_the_slots_of_a_dead_engine_is_swept() -> None:
+    """A process that bubblewrap made and did not yet let begin outlives both."""
+    with subprocess.Popen(["sleep", "999"]) as engine:
+        left = subprocess.Popen(["sleep", "999"], env={"HOLDFAST_MARK": f"slot#{engine.pid}.1"})
+        until(lambda: b"sleep" in Path(f"/proc/{left.pid}/cmdline").read_bytes())
+        sweep_slots()
+        assert left.poll() is None, "its engine lives"
+        engine.kill()
+    assert sweep_slots() >= 1
+    assert left.wait(DEADLINE) is not None
 
 
 def test_a_sweep_without_a_mark_is_refused() -> None:

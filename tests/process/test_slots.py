@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -14,9 +15,10 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.errors import ProcessError
+from holdfast.errors import ProcessError, StoreError
 from holdfast.process import slot
 from holdfast.process.run import Command, Completed, Slots, probe, run
+from holdfast.process.slots import Tenant
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
 DEADLINE = 20.0
@@ -317,3 +319,18 @@ def test_the_program_of_a_slot_refuses_to_be_anywhere_else(namespace: str) -> No
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert done.returncode == 1
     assert b"a pid namespace of its own" in done.stderr
+
+
+@pytest.mark.req("D03")
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE])
+def test_a_machine_that_has_no_more_is_not_the_commands_fault(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slot is refused a process: nobody else would get one either."""
+    monkeypatch.setattr(Tenant, "refusal", property(lambda _: number))
+
+    async def scenario(slots: Slots) -> None:
+        with pytest.raises(StoreError, match=os.strerror(number).lower()):
+            await run(shell("true"), slots=slots)
+
+    in_slots(scenario)

@@ -157,7 +157,7 @@ class Seat(PassingStore):
         self._process.point(f"after {name}")
         return result
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
         machine, inside = self._process.machine, self._store
         self._process.point("before commit")
         if self.refuses == "refused":
@@ -168,7 +168,7 @@ class Seat(PassingStore):
         if self.cuts:
             self._cut(batch)
         self._die("before")
-        inside.commit(batch)
+        inside.commit(batch, wait=wait)
         self._watch.committed(self._process, batch, inside)
         self._die("after")
         if self.refuses == "doubtful":

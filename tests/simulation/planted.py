@@ -149,9 +149,9 @@ def facts_without_rows(patch: Patch) -> None:
     """Events and the rows of the index are stored in two transactions."""
     whole = sqlite.SqliteStore.commit
 
-    def commit(self: sqlite.SqliteStore, batch: Batch) -> None:
-        whole(self, replace(batch, artifacts=()))
-        whole(self, Batch(artifacts=batch.artifacts))
+    def commit(self: sqlite.SqliteStore, batch: Batch, *, wait: bool = True) -> None:
+        whole(self, replace(batch, artifacts=()), wait=wait)
+        whole(self, Batch(artifacts=batch.artifacts), wait=wait)
 
     patch.setattr(sqlite.SqliteStore, "commit", commit)
 

@@ -212,3 +212,40 @@ def test_a_frame_of_the_log_takes_away_what_came_after_but_changes_nothing(
 def test_events_without_a_journal_are_named(place: Path, raw: apsw.Connection) -> None:
     raw.execute("DELETE FROM journal WHERE name = 'line:other'")
     assert problems(place) == ["database: events of a journal 2 that is not there"]
+
+
+@pytest.mark.req("D07")
+@pytest.mark.parametrize(
+    "statement,told",
+    [
+        ("DROP TABLE stat", "its table 'stat' is missing"),
+        ("DROP TABLE claim", "its table 'claim' is missing"),
+        ("DROP INDEX artifact_find", "its index 'artifact_find' is missing"),
+        ("DROP INDEX artifact_once", "its index 'artifact_once' is missing"),
+        ("DROP TRIGGER event_is_kept", "its trigger 'event_is_kept' is missing"),
+        (
+            "PRAGMA user_version = 2",
+            "its index 'artifact_once' is not the one that Holdfast makes",
+        ),
+        (
+            "CREATE TRIGGER more AFTER INSERT ON event BEGIN DELETE FROM event; END",
+            "it has a trigger 'more' that Holdfast does not make",
+        ),
+    ],
+)
+def test_tables_that_are_not_as_holdfast_makes_them(
+    place: Path, raw: apsw.Connection, statement: str, told: str
+) -> None:
+    raw.execute(statement)
+    assert f"database: {told}" in problems(place)
+
+
+@pytest.mark.req("D07")
+def test_a_bit_of_the_name_of_a_table(place: Path) -> None:
+    """SQLite finds no fault in it: the statements of a store do not fit it any more."""
+    flip(place / "state.db", b"CREATE TABLE journal(\n  i")
+    assert "database: its table 'journal' is not the one that Holdfast makes" in problems(place)
+    store = SqliteStore.open(str(place), create=False)
+    with store, pytest.raises(IntegrityError, match="is damaged: no such column") as caught:
+        list(store.read("line:main"))
+    assert caught.value.hint == "holdfast verify"

@@ -12,7 +12,7 @@ from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.grown import grown
 from holdfast.cli.judge import judge, stored_candidate
-from holdfast.cli.people import latest_run
+from holdfast.cli.people import held_row, latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
 from holdfast.cli.preview import look_ahead
 from holdfast.cli.say import out, out_json
@@ -66,6 +66,7 @@ def amend(
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     with_store = where.open()
     try:
+        was_held = held_row(with_store, loaded.plan, found) is not None
         event = _amend(where, loaded, found, with_store, file, because)
     finally:
         with_store.close()
@@ -83,7 +84,9 @@ def amend(
         out(
             f"{event.step}: your version {event.digest[:12]} stands; steps that read it will run again"
         )
-        out_next("holdfast plan    holdfast run")
+        out_next(
+            "holdfast resume    holdfast plan" if was_held else "holdfast plan    holdfast run"
+        )
     return 0
 
 
@@ -120,7 +123,7 @@ def _amend(
             verified=outcome.verified or outcome.ended == "asked",
             by=getpass.getuser(),
             because=reason,
-            replaces=newest.digest,
+            replaces=newest.digest or None,
             after_run=latest,
             after_seq=seq,
         )
@@ -133,6 +136,9 @@ def _amend(
 
 def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifact:
     """The artifact that stands now. If the step would run again, a version of it would not stand."""
+    held = held_row(store, loaded.plan, step)
+    if held is not None:
+        return held
     newest = store.newest(loaded.plan.project, loaded.plan.name, step.id)
     if newest is None:
         raise UsageError(f"'{step.id}' has no accepted artifact to amend", hint="holdfast run")
@@ -177,7 +183,7 @@ def _whole(outputs: Outputs, step: Step, newest: Artifact) -> Kept:
     kept = outputs.keep(step)
     if not kept.entries:
         raise UsageError(f"nothing lies at the output paths of '{step.id}'")
-    wanted = outputs.wanted(step, newest.digest, newest.form)
+    wanted = outputs.wanted(step, newest.digest, newest.form) if newest.digest else ()
     missing = [entry.path for entry in outputs.missing(step, kept.entries, wanted)]
     if missing:
         raise UsageError(

@@ -14,6 +14,7 @@ from typing import Literal, NewType, Union, get_args, get_origin, get_type_hints
 from holdfast.core.reasons import SENTENCES
 from holdfast.core.state import PHASES
 from holdfast.core.views import RUN_SCHEMA
+from holdfast.model.conflict import ConflictKind
 from holdfast.model.digest import Json
 from holdfast.model.event import EndStatus, RestStatus
 from holdfast.store.codec import CLASSES, KINDS
@@ -98,6 +99,15 @@ def run_schema() -> dict[str, Json]:
             "subject": _or_null(_DIGEST),
         }
     )
+    conflict = _object(
+        {
+            "conflict": {"type": "string", "pattern": "^c-"},
+            "kind": {"enum": list(get_args(ConflictKind))},
+            "steps": _TEXTS,
+            "paths": _TEXTS,
+            "record": _DIGEST,
+        }
+    )
     plan = _object({"line": _TEXT, "ref": _DIGEST, "file": _or_null(_TEXT)})
     counts = ("steps", "done", "reused", "failed", "skipped")
     money: dict[str, Json] = {"cost_usd": _MONEY, "saved_usd": _MONEY, "duration_ms": _COUNT}
@@ -105,11 +115,16 @@ def run_schema() -> dict[str, Json]:
         "schema": {"const": RUN_SCHEMA},
         "run": {"type": "string", "pattern": "^r-"},
         "status": {"enum": states},
+        "reason": {
+            "anyOf": [{"$ref": "#/$defs/reason"}, {"type": "null"}],
+            "description": "Why the run rests where it does.",
+        },
         "plan": plan,
         "steps": _by_step({"$ref": "#/$defs/step"}),
         "waiting": {"type": "array", "items": waiting},
         "gaps": {"type": "array", "items": gap},
         "forked": _or_null(fork),
+        "conflicts": {"type": "array", "items": conflict},
         "totals": _totals(counts, **money),
     }
     return _document(RUN_SCHEMA, _object(keys), {"reason": _REASON, "step": step})

@@ -19,9 +19,8 @@ from holdfast.cli.place import Place, file_option, json_option, place, place_opt
 from holdfast.cli.say import named, out, out_json, talk
 from holdfast.cli.view import view
 from holdfast.core.approvals import Approval
+from holdfast.engine.answers import given_for, lying_there
 from holdfast.engine.decisions import Decisions, Given, Person, Wanted
-from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import read_state
 from holdfast.errors import UsageError
 from holdfast.formats.shapes import seconds_of
 from holdfast.model.artifact import Form
@@ -204,58 +203,28 @@ def answer(
     FILE is the content, '-' reads stdin; without FILE what lies at the step's output paths counts.
     """
     with desk(place(plan, store, plan_id)) as at:
-        wanted = [w for w in _fitting(at, step) if w.approval.request.gate == "answer"]
-        if not wanted:
-            raise UsageError(f"'{step}' does not wait for content", hint="holdfast approvals")
-        state = read_state(at.store, wanted[0].run)
-        assert state is not None  # it was read to find the question
-        at.person.names_for(wanted[0].approval.request.names)
-        digest, form = content_of(at.store, at.where.root, state.plan.steps[wanted[0].step], file)
+        wanted, doing = at.decisions.answerable(step)
+        at.person.names_for(wanted.approval.request.names)
+        digest, form = _content(at, doing, file)
         given = Given(because=because, content=digest, form=form)
-        made = [at.decisions.decide(wanted[0], at.person, given, yes=True)]
+        made = [at.decisions.decide(wanted, at.person, given, yes=True)]
         _told(at, made, as_json=as_json)
     return 0
 
 
-def content_of(store: Store, root: str, step: Step, file: str | None) -> tuple[Digest, Form]:
+def _content(at: Desk, step: Step, file: str | None) -> tuple[Digest, Form]:
     """Store what a person gives for a step: a file, stdin, or what lies at its output paths."""
     if file is None:
-        return _lying_there(store, root, step)
-    if len(step.produces) > 1:
-        raise UsageError(
-            f"'{step.id}' makes several files; FILE can only be one",
-            hint=f"put them in place, then holdfast answer {named(step.id)}",
-        )
+        return lying_there(at.store, at.where.root, step)
     if file == "-":
-        return store.put(stdin_bytes()), "bytes"
+        return given_for(at.store, step, stdin_bytes())
     try:
         with open(file, "rb") as opened:
             content = opened.read()
             program = bool(os.fstat(opened.fileno()).st_mode & 0o100)
     except OSError as error:
         raise UsageError(f"cannot read '{file}': {error.strerror}") from error
-    return store.put(content), "program" if program and step.produces else "bytes"
-
-
-def _lying_there(store: Store, root: str, step: Step) -> tuple[Digest, Form]:
-    if not step.produces:
-        raise UsageError(
-            f"'{step.id}' writes no files; name a FILE with its content", hint="'-' reads stdin"
-        )
-    kept = Outputs(root, "", store).keep(step)
-    there = [entry.path for entry in kept.entries]
-    missing = [p for p in step.produces if not any(e == p or e.startswith(f"{p}/") for e in there)]
-    if missing:
-        raise UsageError(
-            f"nothing lies at {', '.join(missing)}",
-            hint=f"put it there, or name a file: holdfast answer {named(step.id)} FILE",
-        )
-    for _, content in kept.blobs:
-        store.put(content)
-    if there == list(step.produces[:1]):
-        entry = kept.entries[0]
-        return entry.digest, "program" if entry.executable else "bytes"
-    return kept.digest, "tree"
+    return given_for(at.store, step, content, executable=program)
 
 
 # --- which ----------------------------------------------------------------------------------------
@@ -279,7 +248,7 @@ def _chosen(at: Desk, which: Sequence[str], *, every: bool, verb: str) -> list[W
                 f"{len(found)} questions are open: {names}", hint="say which, or --all"
             )
     else:
-        found = [wanted for name in which for wanted in _fitting(at, name)]
+        found = [wanted for name in which for wanted in at.decisions.called(name)]
     if not found:
         raise UsageError("nothing waits for a person", hint="holdfast status")
     if verb == "approve":
@@ -294,23 +263,6 @@ def _refuse_answers(found: Sequence[Wanted]) -> None:
                 f"'{wanted.step}' waits for its content, not for a yes",
                 hint=f"holdfast answer {named(wanted.step)} FILE",
             )
-
-
-def _fitting(at: Desk, name: str) -> list[Wanted]:
-    """The open questions of a step, or the one with this id."""
-    wanted = at.decisions.wanted()
-    fits = [w for w in wanted if name in {w.step, w.approval.id}]
-    fits = fits or [w for w in wanted if name.startswith("a-") and w.approval.id.startswith(name)]
-    if len({w.approval.id for w in fits}) > 1 and not any(w.step == name for w in fits):
-        raise UsageError(f"'{name}' fits {len(fits)} approvals", hint="holdfast approvals")
-    if fits:
-        return fits
-    known = [a for a in at.decisions.book if name.startswith("a-") and a.id.startswith(name)]
-    if known:
-        stand = known[0].stand(wire.now_ms())
-        words = "waited for by no step any more" if stand == "open" else f"{stand} already"
-        raise UsageError(f"'{known[0].id}' is {words}", hint="holdfast approvals --all")
-    raise UsageError(f"nothing called '{name}' waits for a person", hint="holdfast approvals")
 
 
 # --- what came of it ------------------------------------------------------------------------------

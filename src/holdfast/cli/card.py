@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from holdfast.cli.measure import moment
 from holdfast.cli.pieces import Contents, Piece, pieces
 from holdfast.cli.say import short
+from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.values import filled, has_expressions
 from holdfast.engine.decisions import Decisions, Wanted
@@ -32,6 +33,7 @@ _WHAT = {
     "guard": "an approval of what it made",
     "answer": "a person to give its content",
     "effect": "a decision: its effect was started and never confirmed",
+    "stuck": "a decision: it cannot get through",
 }
 
 
@@ -71,6 +73,7 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
         rows.append(("is", step.description.strip()))
     rows += _asked(state, store, step) if request.gate == "answer" else []
     rows += _effect(decisions, wanted) if request.gate == "effect" else []
+    rows += _stuck(state, wanted.step) if request.gate == "stuck" else []
     rows += _does(step, document, root)
     found = _differing(state, store, step, document, root)
     rows += [("differs", _counted(piece)) for piece in found]
@@ -91,7 +94,7 @@ def _does(step: Step, document: Mapping[str, Json], root: str) -> list[tuple[str
         rows.append(("runs", words_of(run)))
     elif shell:
         rows.append(("runs", f"/bin/sh: {json.dumps(shell)}"))
-    elif document.get("gate") == "effect":
+    elif document.get("gate") in {"effect", "stuck"}:
         argv = list(step.run) or ["/bin/sh", "-c", step.shell]
         rows.append(("runs", words_of(argv)))
     if rows:
@@ -154,6 +157,16 @@ def _effect(decisions: Decisions, wanted: Wanted) -> list[tuple[str, str]]:
     rows = [("begun", f"attempt {begun.attempt} of {short(begun.run)}, {moment(begun.at)}")]
     rows += [("key", begun.key)] if begun.key else []
     return [*rows, ("approve", "does it again"), ("reject", "fails the step")]
+
+
+def _stuck(state: State, step_id: StepId) -> list[tuple[str, str]]:
+    here, step = state.steps[step_id], state.plan.steps[step_id]
+    rows = [("tried", f"{here.attempts} attempts")]
+    rows += [("refused", sentence(here.last))] if here.last is not None else []
+    rows += (
+        [("sent back", f"{', '.join(step.escalate)}: {here.reopened}×")] if here.reopened else []
+    )
+    return [*rows, ("approve", "begins its tries anew"), ("reject", "fails the step")]
 
 
 # --- what differs ---------------------------------------------------------------------------------

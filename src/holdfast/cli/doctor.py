@@ -16,7 +16,7 @@ from holdfast.cli.again import again
 from holdfast.cli.measure import count, moment, size_words
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json
-from holdfast.errors import HoldfastError, PlanError
+from holdfast.errors import HoldfastError, IntegrityError, PlanError
 from holdfast.model.digest import Json
 from holdfast.ports import Store
 
@@ -159,8 +159,12 @@ def _disk(where: Place) -> Iterator[Check]:
 
 
 def _state(where: Place) -> Iterator[Check]:
-    if not where.exists():
-        yield Check("store", "ok", "none yet; the first run makes it")
+    try:
+        if not where.exists():
+            yield Check("store", "ok", "none yet; the first run makes it")
+            return
+    except IntegrityError as error:
+        yield Check("store", "fix", error.message, error.hint or "holdfast verify")
         return
     database = os.path.join(where.location, "state.db")
     if not os.access(database, os.R_OK | os.W_OK):

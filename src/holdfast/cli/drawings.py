@@ -75,7 +75,7 @@ def labels(drawn: Drawn) -> dict[tuple[int, int], str]:
             if need.step not in box:
                 continue
             arrow = (box[need.step], place)
-            if need.type == "approval":
+            if need.asks:
                 named.setdefault(arrow, {}).update({need.approver: None} if need.approver else {})
             else:
                 others.add(arrow)

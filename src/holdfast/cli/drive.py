@@ -29,6 +29,7 @@ class Drive:
     store: Store
     wishes: wire.Wishes
     quiet: bool
+    checkpoints: str | None = None  # where to write them
 
 
 def once(
@@ -37,7 +38,8 @@ def once(
     repeat: Callable[[World], Repeated | None] | None = None,
 ) -> State:
     """Drive to an end or a rest, and tell of it."""
-    with following(drive.store, quiet=drive.quiet) as tell:
+    with following(drive.store, quiet=drive.quiet) as follower:
+        tell = _noting(drive, follower)
         reminders = Reminders(tell.say)
         wishes = replace(
             drive.wishes,
@@ -55,6 +57,15 @@ def once(
             state = _told(repeated, tell)
     reminders.again()
     return state
+
+
+def _noting(drive: Drive, follower: Follower) -> Follower:
+    """The follower, writing checkpoints if that was asked for."""
+    if drive.checkpoints is None:
+        return follower
+    from holdfast.cli.checkpoint import Noting
+
+    return Noting(follower, drive.where, drive.store, drive.checkpoints)
 
 
 def _told(repeated: Repeated, tell: Follower) -> State:

@@ -8,14 +8,14 @@ from contextlib import suppress
 from holdfast import wire
 from holdfast.cli.again import again, folded
 from holdfast.cli.failure import failure_lines, failure_next
-from holdfast.cli.gates import commands, waiting_words
+from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json
-from holdfast.engine.decisions import asked_in
+from holdfast.engine.asked import asked_in
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line
@@ -30,6 +30,7 @@ EXIT = {
     "escalated": 8,
     "paused": 130,
 }
+_WITH_REASON = frozenset({"limit", "escalated", "blocked"})
 MOST_STEPS = 20
 MOST_TIMED = 2000
 
@@ -93,7 +94,7 @@ def end_block(
         lines.append(f"{SIGNS['skipped']} {_steps(skipped)} skipped because of that")
     if state.unselected:
         lines.append(f"{SIGNS['skipped']} {_steps(state.unselected)} not selected")
-    if state.status == "paused" and state.counts["pending"]:
+    if state.status in {"paused", "escalated"} and state.counts["pending"]:
         lines.append(
             f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
         )
@@ -113,11 +114,22 @@ def _cut_off(state: State) -> list[StepId]:
 
 def _blocked(state: State) -> list[str]:
     lines = []
+    if state.rest is not None and state.rest.code == "deadlocked":
+        lines += [f"! {stuck}: {_why_stuck(state, StepId(stuck))}" for stuck in state.rest.because]
     for step_id in _cut_off(state)[:MOST_STEPS]:
         reason = state.steps[step_id].reason
         names = ", ".join(reason.because) if reason else ""
         lines.append(f"! {step_id} needs {names}, which would have to run and is not selected")
     return lines
+
+
+def _why_stuck(state: State, step_id: StepId) -> str:
+    """Why a step can never start: what it takes, or that something above it never comes."""
+    takes = state.plan.steps[step_id].resources
+    if not takes:
+        return "what it needs never comes"
+    asked = ", ".join(f"{count} of {name}" for name, count in sorted(takes.items()))
+    return f"it takes {asked}, and there is less"
 
 
 def _steps(count: int) -> str:
@@ -133,16 +145,16 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     took = seconds(max(0, end - state.since))
     word = "running, engine gone" if abandoned else str(state.status)
     saved = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
-    limit = ""
-    if state.status == "limit" and state.rest is not None:
-        limit = f" · {sentence(state.rest)}"
+    why = ""
+    if state.status in _WITH_REASON and state.rest is not None:
+        why = f" · {sentence(state.rest)}"
     failed = f", {counts['failed']} failed" if counts["failed"] else ""
     gaps = len(state.gaps)
     without = f", {gaps} gap{'s' if gaps > 1 else ''}" if gaps else ""
     return (
         f"{short(state.run)} {word} · {complete} of {len(state.steps)} done"
         f" · {counts['reused'] - gaps} reused, {counts['done']} ran{failed}{without}"
-        f" · {took}{saved}{limit}"
+        f" · {took}{saved}{why}"
     )
 
 
@@ -161,6 +173,7 @@ def _waiting(state: State) -> list[str]:
         lines.append(f"{SIGNS['waiting']} {step_id}: {why}")
     if len(waiting) > MOST_STEPS:
         lines.append(f"{SIGNS['waiting']} {len(waiting) - MOST_STEPS} more wait")
+    lines += conflict_lines(state)
     return lines
 
 
@@ -168,10 +181,15 @@ def next_commands(state: State, *, driven: bool = True) -> str:
     """The commands that fit where a run stands."""
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
-    if state.status == "failed" and (mends := failure_next(state)):
+    if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
         return "    ".join(mends)
     if state.status == "waiting":
-        first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
+        waiting = (s for s in state.graph.order if state.steps[s].phase == "waiting")
+        first = next(waiting, None)
+        if first is None:  # all is made, and agents disagree about it
+            return (
+                f"holdfast conflicts    holdfast resolve {next(iter(state.conflicts))} --take STEP"
+            )
         reason = state.steps[first].reason
         offers = commands(state.plan.steps[first], reason)
         if reason is not None and reason.code == "effect_unconfirmed":

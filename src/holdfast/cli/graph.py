@@ -153,9 +153,10 @@ def _need_json(need: Need) -> dict[str, Json]:
 
 
 def _need_words(need: Need) -> str:
-    if need.type == "approval":
-        return f"{need.step} (approval{f' from {need.approver}' if need.approver else ''})"
-    return f"{need.step}.{need.key}" if need.key else need.step
+    what = f"{need.step}.{need.key}" if need.key else need.step
+    if not need.asks:
+        return what
+    return f"{what} (approval{f' from {need.approver}' if need.approver else ''})"
 
 
 def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen) -> None:

@@ -10,6 +10,7 @@ from holdfast.cli.place import Place, file_option, json_option, place, place_opt
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import CORRUPT, UNREADABLE, Audit, audit, follows, rebuilt_index
 from holdfast.errors import IntegrityError
+from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.store.host import gone
 
@@ -42,6 +43,8 @@ def verify(
     else:
         for problem in found.problems:
             talk(problem)
+        if any("content '" in problem for problem in found.problems):
+            talk("what a step made is made again by: holdfast run --force-node STEP")
         for run in found.stuck:
             talk(
                 f"run '{short(run)}' is not finished and no engine works on it: holdfast resume {short(run)}"
@@ -71,9 +74,15 @@ def rebuild(plan: str | None, store: str | None, plan_id: str | None, *, as_json
     where = place(plan, store, plan_id)
     with_store = where.open()
     try:
-        rows = rebuilt_index(with_store)
-        before = [replace(row, number=0) for row in with_store.artifacts()]
-        with_store.replace_artifacts(rows)
+        before: list[Artifact] = []
+        rows: list[Artifact] = []
+
+        def rebuilt() -> list[Artifact]:  # called when nobody else can write
+            before.extend(replace(row, number=0) for row in with_store.artifacts())
+            rows.extend(rebuilt_index(with_store))
+            return rows
+
+        with_store.replace_artifacts(rebuilt)
         changed = not follows(with_store, before, rows)
     finally:
         with_store.close()

@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
+from holdfast.engine.probe import read_state
+from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
+from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import StepAccepted, StepAmended, StepUndone
-from holdfast.model.plan import RunId, StepId
+from holdfast.model.event import AttemptStarted, StepAccepted, StepAmended, StepUndone
+from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
 BY_PEOPLE = frozenset({"amended", "accepted_by_person", "undone", "skipped_by_person"})
@@ -81,6 +84,44 @@ def _spoken(store: Store, state: State) -> dict[StepId, Decided]:
         if word is not None:
             found[step_id] = word
     return found
+
+
+def held_row(store: Store, plan: Plan, step: Step) -> Artifact | None:
+    """What a step would have had that the line's last run holds for a person; without content."""
+    rows = [row for row in store.runs(plan.name) if row.project == plan.project]
+    run: RunId | None = rows[-1].run if rows else None
+    state = read_state(store, run) if run is not None else None
+    here = state.steps.get(step.id) if state is not None and not state.ended else None
+    if (
+        here is None
+        or here.phase != "waiting"
+        or here.reason is None
+        or here.reason.code not in HELD
+    ):
+        return None
+    began: AttemptStarted | None = None
+    while began is None and run is not None and (state := read_state(store, run)) is not None:
+        for recorded in store.read(f"run:{run}"):
+            if isinstance(recorded.event, AttemptStarted) and recorded.event.step == step.id:
+                began = recorded.event
+        run = state.previous
+    if began is None:
+        return None
+    several = len(step.produces) > 1
+    return Artifact(
+        project=plan.project,
+        line=plan.name,
+        step=step.id,
+        config_ref=began.config_ref,
+        input_ref=began.input_ref,
+        own_ref=began.own_ref,
+        digest=Digest(""),
+        status="interrupted",
+        source="human",
+        run=rows[-1].run,
+        attempt=began.attempt,
+        form="tree" if several else "bytes",
+    )
 
 
 def latest_run(store: Store, project: str, line: str) -> tuple[RunId, int]:

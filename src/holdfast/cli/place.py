@@ -54,9 +54,14 @@ class Place:
         from holdfast.formats.planfile import load_plan  # many commands need only the line's name
 
         params = {**(before or {}), **self.params}
-        find, check = wire.project_files, wire.guard_flaw
         return load_plan(
-            self.file, name=self.plan_id, params=params, find=find, check=check, held=held
+            self.file,
+            name=self.plan_id,
+            params=params,
+            find=wire.project_files,
+            check=wire.guard_flaw,
+            held=held,
+            own=wire.own_agents,
         )
 
     def line(self) -> str | None:

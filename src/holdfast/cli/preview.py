@@ -123,6 +123,7 @@ def _next(ahead: Ahead, asked: list[str]) -> list[str]:
     first = next((s for s, o in ahead.outlooks.items() if o.decision != "reuse"), None)
     ask = [_command("why", first)] if first is not None else []
     if not any(o.is_work and o.decision != "wait" for o in ahead.outlooks.values()):
-        return ask
+        waits = any(o.reason.code == "awaiting_approval" for o in ahead.outlooks.values())
+        return [*ask, _command("approvals")] if waits else ask
     save = _command("plan", *asked, "-o", "review.plan.json")
     return [_command("run", *asked), *ask, save]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from holdfast.cli.again import again
-from holdfast.cli.gates import ASKED, commands, held_words
+from holdfast.cli.gates import ASKED, commands, conflict_words, held_words
 from holdfast.cli.say import SIGNS, named, seconds
 from holdfast.core.fold import INTERRUPTED
 from holdfast.core.reasons import sentence
@@ -19,6 +19,8 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    ConflictFound,
+    ConflictResolved,
     GapClosed,
     OutputsPlaced,
     PlanExtended,
@@ -85,7 +87,14 @@ class Teller:
             case StepHeld():
                 return [f"{SIGNS['waiting']} {event.step}: {self._held(event)}"]
             case AttemptParked():
-                return [self._parked(event)]
+                return [self._parked(event)] if event.guards else []
+            case ConflictFound():
+                return [f"! {event.conflict}: {conflict_words(event)}"]
+            case ConflictResolved():
+                whose = f"the version of '{event.winner}'" if event.winner else "what lies there"
+                return [f"  {event.conflict}: settled, {whose} stands"]
+            case StepsReleased(code="resumed"):  # it asks again at once
+                return []
             case StepsReleased():
                 word = sentence(Reason(event.code))
                 return [f"{SIGNS['pending']} {step}: {word}" for step in event.steps]

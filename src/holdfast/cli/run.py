@@ -38,7 +38,7 @@ from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json
-from holdfast.engine.decisions import asked_in
+from holdfast.engine.asked import asked_in
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
@@ -94,6 +94,11 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="NAME",
             help="Let steps that ask for it see this variable.",
         ),
+        click.option(
+            "--checkpoints",
+            metavar="DIR",
+            help="Write a checkpoint there whenever a wave is settled.",
+        ),
         click.option("--beat", type=float, hidden=True, default=10.0),
         click.option("--poll", type=float, hidden=True, default=1.0),
         click.option("--lease", type=float, hidden=True, default=30.0),
@@ -134,6 +139,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--keep-going", is_flag=True, help="Go on with other branches after a failure (the default)."
 )
+@click.option("--barrier", is_flag=True, help="Start a wave only when the one before is settled.")
 @click.option("-i", "--incremental", is_flag=True, help="Reuse what stands (the default).")
 @click.option("--watch", "watching", is_flag=True, help="Run again whenever an input changes.")
 @click.option("--detach", is_flag=True, help="Go on in the background; see attach, status, stop.")
@@ -144,6 +150,9 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option("--diff-plan", is_flag=True, help="Only show how the plan differs from the last one.")
 @click.option(
     "--preview", metavar="DIGEST", help="Run only if this is still what 'holdfast plan' foresees."
+)
+@click.option(
+    "--trust", metavar="DIGEST", help="Approve the plan of a file that comes from elsewhere."
 )
 def run(
     plan: str | None,
@@ -159,6 +168,7 @@ def run(
     join: bool,
     fail_fast: bool,
     keep_going: bool,
+    barrier: bool,
     incremental: bool,
     watching: bool,
     detach: bool,
@@ -168,6 +178,7 @@ def run(
     dry_run: bool,
     diff_plan: bool,
     preview: str | None,
+    trust: str | None,
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
@@ -191,9 +202,14 @@ def run(
         on_drift=on_drift,
         joined=join,
         fail_fast=fail_fast,
+        barrier=barrier,
         select=selected_steps(where, loaded, selected, excluded),
     )
     yes = bool(manner["yes"]) or saved is not None
+    if (loaded.foreign or trust is not None) and not (dry_run or diff_plan):
+        from holdfast.cli.foreign import trust_foreign
+
+        trust_foreign(where, loaded, options, trust)
     if (agreed := agree(where, loaded, options, asked, manner)) is None:
         return 0
     if not key:
@@ -241,17 +257,33 @@ def _start(
 
 @click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "--checkpoint",
+    metavar="ID|FILE|latest",
+    help="Continue the run that a checkpoint names, after looking at what changed since.",
+)
 @file_option
 @place_options
 @run_options
 def resume(
-    run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, **manner: object
+    run_id: str | None,
+    checkpoint: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    **manner: object,
 ) -> int:
     """Continue a run that was stopped, failed or killed. What is done stays done."""
+    _exclude(run_id is not None, checkpoint is not None, "a run and --checkpoint")
     where = place(plan, store, plan_id)
     with_store = where.open()
     try:
-        found = unfinished(with_store, run_id, where.line())
+        if checkpoint is None:
+            found = unfinished(with_store, run_id, where.line())
+        else:
+            from holdfast.cli.checkpoint import run_of
+
+            found = run_of(where, with_store, checkpoint, _folder(manner))
         state = read_state(with_store, found)
     finally:
         with_store.close()
@@ -265,6 +297,10 @@ def resume(
     _say_edited(where, state)
     consent_to(still_outside(state), yes=bool(manner["yes"]))
     return drive(where, state.plan, manner, lambda world: resume_run(world, found))
+
+
+def _folder(manner: dict[str, object]) -> str | None:
+    return str(manner["checkpoints"]) if manner["checkpoints"] else None
 
 
 def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
@@ -348,6 +384,7 @@ def drive(
     try:
         wishes = wire.Wishes(
             parallel=manner.parallel or settings.parallel or 0,
+            resources=settings.resources,
             beat_seconds=float(str(given["beat"])),
             poll_seconds=float(str(given["poll"])),
             lease_seconds=float(str(given["lease"])),
@@ -355,7 +392,7 @@ def drive(
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
             secrets=manner.secrets,
         )
-        driven = Drive(where, plan, store, wishes, quiet=manner.quiet)
+        driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)
         while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):
             run = state.run

@@ -302,9 +302,11 @@ def agree(
 
 def _held_options(saved: Saved, given: Options) -> Options:
     """The options of a saved preview, in the manner asked for now; deciding again is no use of it."""
-    if replace(given, joined=False, fail_fast=False) != Options():
+    if replace(given, joined=False, fail_fast=False, barrier=False) != Options():
         raise UsageError(
             f"'{saved.name}' says already how to run: no --force, --cutoff, --on-drift, -s",
             hint=f"holdfast run {saved.name}",
         )
-    return replace(saved.options, joined=given.joined, fail_fast=given.fail_fast)
+    return replace(
+        saved.options, joined=given.joined, fail_fast=given.fail_fast, barrier=given.barrier
+    )

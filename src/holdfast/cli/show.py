@@ -26,10 +26,11 @@ from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
 from holdfast.core.views import run_json
-from holdfast.engine.decisions import asked_in
+from holdfast.engine.asked import asked_in
 from holdfast.engine.probe import read_state
 from holdfast.errors import IntegrityError, UsageError, Where
-from holdfast.model.artifact import Artifact, Entry, tree_entries
+from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
@@ -186,7 +187,7 @@ def _print_content(store: Store, digest: Digest, *, as_json: bool) -> None:
         out_json({"schema": "holdfast.content/1", "digest": digest, "size": len(content)})
         return
     try:
-        _print_entries(tree_entries(content))
+        _print_manifest(content)
     except IntegrityError:  # not a list of files
         _print_bytes(iter([content]))
 
@@ -212,7 +213,7 @@ def artifact_json(artifact: Artifact) -> dict[str, Json]:
 
 def _print_artifact(store: Store, artifact: Artifact) -> None:
     if artifact.form == "tree":
-        _print_entries(tree_entries(store.get(artifact.digest)))
+        _print_manifest(store.get(artifact.digest))
         return
     _print_bytes(store.chunks(artifact.digest))
 
@@ -231,10 +232,15 @@ def _print_bytes(pieces: Iterator[bytes]) -> None:
         out(text.removesuffix("\n"), raw=True)
 
 
-def _print_entries(entries: tuple[Entry, ...]) -> None:
+def _print_manifest(content: bytes) -> None:
+    """The files of an artifact; IntegrityError if it is none of several files."""
+    entries, changes = tree_entries(content), changes_in(content)
     for entry in entries:
         mode = "755" if entry.executable else "644"
-        out(f"{mode} {entry.digest[:12]} {entry.size:>9} {entry.path}")
+        out(f"{mode} {entry.digest[:12]} {entry.size:>9} {one_line(entry.path)}")
+    for change in changes:
+        if change.digest is None:
+            out(f"gone {(change.base or '')[:12]} {'-':>9} {one_line(change.path)}")
 
 
 @click.command(

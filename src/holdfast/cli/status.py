@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from holdfast.cli.again import again
 from holdfast.cli.ending import headline, next_commands
 from holdfast.cli.failure import refusal
-from holdfast.cli.gates import waiting_words
+from holdfast.cli.gates import conflict_lines, waiting_words
 from holdfast.cli.grown import added_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, seconds, short
@@ -40,6 +40,7 @@ def status_lines(
             lines += _step(state, step_id, elapsed, words.get(step_id, ""), voice=voice)
     if not every:
         lines += _rest(state)
+    lines += conflict_lines(state)
     return [*lines, again(f"next: {next_commands(state, driven=driven)}")]
 
 

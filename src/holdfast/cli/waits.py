@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from holdfast import wire
 from holdfast.cli.gates import ASKED, commands, waiting_words
+from holdfast.cli.measure import moment
 from holdfast.cli.place import Place, find_run, known_step
 from holdfast.cli.say import named, seconds, short
 from holdfast.cli.show import load_state
@@ -14,12 +16,18 @@ from holdfast.core.causes import causes
 from holdfast.core.react import limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
-from holdfast.engine.decisions import asked_in
+from holdfast.engine.asked import asked_in
+from holdfast.engine.probe import read_state
+from holdfast.engine.questions import HELD
+from holdfast.errors import IntegrityError
+from holdfast.model.digest import Digest
 from holdfast.model.event import Reason
 from holdfast.model.plan import StepId
+from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
 
 MOST_NEEDS = 8
+MOST_WORDS = 6
 Rows = list[tuple[str, str]]
 
 
@@ -63,7 +71,7 @@ def _told(store: Store, state: State, step_id: StepId) -> Told:
     elif here.phase == "waiting" and reason is not None:
         words = waiting_words(state.plan.steps[step_id], here)
         head = f"{step_id} waits in {short(state.run)}: {words}."
-        rows += _held(reason)
+        rows += _held(store, state, step_id, reason)
         rows += _asked(store, state, step_id)
     else:
         words = _state_words(state, step_id, now)
@@ -164,13 +172,55 @@ def _asked(store: Store, state: State, step_id: StepId) -> Rows:
     return rows
 
 
-def _held(reason: Reason) -> Rows:
-    if reason.code != "effect_unconfirmed":
+def _held(store: Store, state: State, step_id: StepId, reason: Reason) -> Rows:
+    """What is known of a step that is held for a person."""
+    if reason.code == "effect_unconfirmed":
+        return [
+            ("because", "it touches the outside, began, and never said that it had ended"),
+            *_effect(store, state, step_id),
+            ("to do", "look whether it happened; retry does it again, amend says what it gave"),
+        ]
+    if reason.code != "stuck":
         return []
-    return [
-        ("because", "it touches the outside, began, and never said that it had ended"),
-        ("to do", "look whether it happened; retry does it again, amend says what it gave"),
+    here = state.steps[step_id]
+    rows = [("tried", f"{here.attempts} attempts")]
+    if here.reopened:
+        above = ", ".join(state.plan.steps[step_id].escalate)
+        rows.append(("sent back", f"{above}, {here.reopened} times in all"))
+    if here.last is not None:
+        rows.append(("refused", sentence(here.last)))
+    words = _said(store, here.said)
+    rows += [("last said" if not place else "", line) for place, line in enumerate(words)]
+    rows.append(("to do", "retry begins new rounds, approve too; amend gives it, reject fails it"))
+    return rows
+
+
+def _effect(store: Store, state: State, step_id: StepId) -> Rows:
+    """Key, attempt and moment of an effect that nobody confirmed, in this run or before it."""
+    found: State | None = state
+    while found is not None and found.steps[step_id].effect is None:
+        before = read_state(store, found.previous) if found.previous is not None else None
+        found = before if before is not None and step_id in before.steps else None
+    if found is None:
+        return []
+    here = found.steps[step_id]
+    rows = [
+        ("key", str(here.effect)),
+        ("attempt", f"{here.attempts} of {short(found.run)}, begun {moment(here.started_at)}"),
     ]
+    words = _said(store, here.log)
+    rows += [("its log" if not place else "", line) for place, line in enumerate(words)]
+    return rows
+
+
+def _said(store: Store, digest: Digest | None) -> list[str]:
+    """The last lines of something that was kept."""
+    if digest is None:
+        return []
+    with suppress(IntegrityError):  # removed since
+        text = clean(store.get(digest).decode("utf-8", "replace"))
+        return [one_line(line) for line in text.splitlines() if line.strip()][-MOST_WORDS:]
+    return []
 
 
 def _next(state: State, step_id: StepId, *, driven: bool) -> Iterator[str]:
@@ -182,6 +232,8 @@ def _next(state: State, step_id: StepId, *, driven: bool) -> Iterator[str]:
     elif phase == "waiting":
         yield f"holdfast retry {step_id}    (does it again)"
         yield f"holdfast amend {step_id} FILE    (puts its result in place)"
+        if reason is not None and reason.code in HELD:
+            yield f"holdfast reject {step_id} --because '…'    (it has failed)"
     elif phase == "pending" and not driven:
         yield "holdfast resume"
     elif phase in {"failed", "skipped"}:

@@ -10,6 +10,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import again
 from holdfast.cli.failure import failure_lines, failure_next
+from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.grown import added_words
 from holdfast.cli.measure import age_words
 from holdfast.cli.people import BY_PEOPLE, Decided, decided, decided_in
@@ -186,7 +187,19 @@ def _ahead(store: Store, ahead: Ahead, step_id: StepId) -> Told:
     )
     if outlook.decision == "reuse" and key is not None:
         return _standing(told, key)
-    return replace(told, rows=tuple(_notes(outlook)))
+    return replace(told, rows=(*_asked(outlook, step), *_notes(outlook)))
+
+
+def _asked(outlook: Outlook, step: Step) -> Iterator[tuple[str, str]]:
+    """What people will be asked."""
+    if outlook.decision == "wait" and outlook.reason.code in ASKED and not outlook.reason.because:
+        yield "asks", gate_words(step)
+        yield (
+            "covers",
+            "its command, files, inputs and variables as they are then; a change asks again",
+        )
+    elif outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
+        yield "then", "a person decides about what it made; until then the project stays as it is"
 
 
 def _notes(outlook: Outlook) -> Iterator[tuple[str, str]]:

@@ -143,7 +143,7 @@ def usual_scope(gate: Gate, approve: str) -> Scope:
 
 def allowed_scopes(gate: Gate, approve: str) -> tuple[Scope, ...]:
     """The scopes that a yes may have."""
-    if gate in {"answer", "effect"}:
+    if gate in {"answer", "effect", "stuck"}:
         return ("once",)
     if gate == "budget" or (gate == "step" and approve == "always"):
         return ("once", "run")

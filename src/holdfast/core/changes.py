@@ -80,16 +80,18 @@ def choose(
     tried: Reason | None = None,
     refused: Collection[Digest | None] = (),
     selected: bool = True,
+    anew: bool = False,
 ) -> Choice:
     """Reuse, guard again, run, or leave out what may not run because it was not selected.
 
     `tried` says that this run tried already, and how that ended; `refused` are the contents that guards
-    refused in it. An attempt at guarding again that was lost on the way is made once more.
+    refused in it. An attempt at guarding again that was lost on the way is made once more. With `anew`
+    nothing that stands is good enough: a step below sent this one back.
     """
     if not selected:
         unforced = choose(step, probe, replace(options, force=False, force_steps=()), now=now)
         return unforced if unforced.action == "reuse" else Choice("skip", Reason("not_selected"))
-    if options.force or step.id in options.force_steps:
+    if anew or options.force or step.id in options.force_steps:
         return Choice("run", tried or Reason("forced"))
     if probe.unsure:
         return Choice("run", tried or unresolved(probe) or _why_run(probe))
@@ -97,7 +99,7 @@ def choose(
         return Choice("run", tried or Reason("additions_unfit", (probe.unfit,)))
     if probe.found is not None:
         return _expired(step, probe.found, now) or Choice(
-            "reuse", _stands(probe.found), probe.found
+            "reuse", _stands(step, probe.found), probe.found
         )
     if probe.same_content is not None and (options.cutoff or step.reuse == "content"):
         expired = _expired(step, probe.same_content, now)
@@ -113,16 +115,22 @@ def unresolved(probe: Probe) -> Reason | None:
     return None if probe.newest is None else Reason("command_changed", names)
 
 
+_CLOCKS_DIFFER = 60_000  # ms by which clocks may differ before a time is not believed
 _UNCHANGED = Reason("unchanged")
 _STANDS = {"human": Reason("amended"), "accepted": Reason("accepted_by_person")}
 
 
-def _stands(artifact: Artifact) -> Reason:
+def _stands(step: Step, artifact: Artifact) -> Reason:
+    if step.uses == "human" and artifact.run:  # given when it was asked for, as it should be
+        return _UNCHANGED
     return _STANDS.get(artifact.source, _UNCHANGED)
 
 
 def _expired(step: Step, artifact: Artifact, now: int) -> Choice | None:
-    if step.fresh_for is not None and now - artifact.at > step.fresh_for * 1000:
+    if step.fresh_for is None:
+        return None
+    age = now - artifact.at
+    if age > step.fresh_for * 1000 or age < -_CLOCKS_DIFFER:  # from a time that has not come yet
         return Choice("run", Reason("expired"))
     return None
 

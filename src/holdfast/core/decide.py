@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.core.fold import INTERRUPTED, NOT_SELECTED
+from holdfast.core.reopen import beyond, stagnates
 from holdfast.core.state import COMPLETE, State
 from holdfast.model.artifact import tree_bytes
 from holdfast.model.digest import Digest, digest_bytes, digest_json
@@ -28,6 +29,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.plan import Step, StepId
 
+BEYOND = frozenset({"guard_rejected", "guard_fatal", "command_failed", "stagnated"})
 Ending = AttemptAccepted | AttemptParked | AttemptRejected | AttemptFailed | AttemptLost
 
 
@@ -45,6 +47,10 @@ def settle(state: State, ending: Ending) -> list[RunEvent]:
         return facts
     if reason.code == "effect_unconfirmed":
         return [*facts, StepHeld(ending.step, reason)]
+    if isinstance(ending, AttemptRejected | AttemptFailed) and reason.code in BEYOND:
+        held = beyond(state, state.plan.steps[ending.step])
+        if held is not None:
+            return [*facts, held]
     return [*facts, *fail(state, ending.step, reason)]
 
 
@@ -66,14 +72,18 @@ def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost
         spent = ending.code != INTERRUPTED and now.losses >= step.lost_retries
         return Reason(ending.code, _limit(step, ending.code)) if spent else None
     if isinstance(ending, AttemptFailed):
-        return Reason(ending.code) if now.rejections >= step.retries else None
+        if now.rejections >= step.retries:
+            return Reason(ending.code)
+        return Reason("stagnated", ("its command",)) if stagnates(state, ending) else None
     if only_guarded and started is not None and started.reason.code == "output_modified":
         return started.reason
     if ending.fatal:
         return Reason("guard_fatal", (ending.guard,))
     if only_guarded:
         return None
-    return Reason("guard_rejected", (ending.guard,)) if now.rejections >= step.retries else None
+    if now.rejections >= step.retries:
+        return Reason("guard_rejected", (ending.guard,))
+    return Reason("stagnated", (f"guard '{ending.guard}'",)) if stagnates(state, ending) else None
 
 
 def _limit(step: Step, code: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from holdfast.core.escalation import note_again, note_failure, note_settled
 from holdfast.core.growth import grow
 from holdfast.core.state import (
     COMPLETE,
@@ -23,7 +24,6 @@ from holdfast.core.state import (
     Plans,
     State,
     StepState,
-    WaveFailures,
     empty_state,
     no_plans,
 )
@@ -79,17 +79,23 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "effect_confirmed": {"running": "running", "waiting": "waiting"},
     "steps_reset": {"failed": "pending", "skipped": "pending", "waiting": "pending"},
     "steps_released": {"waiting": "pending"},
-    "steps_reopened": {"done": "pending", "reused": "pending", "pending": "pending"},
+    "steps_reopened": {
+        "done": "pending",
+        "reused": "pending",
+        "pending": "pending",
+        "waiting": "pending",
+        "failed": "pending",
+        "skipped": "pending",
+    },
     "step_waived": {"pending": "reused"},
-    "gap_closed": {"done": "pending", "reused": "pending", "pending": "pending"},
+    "gap_closed": {"done": "pending", "reused": "pending"},
     "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
 }
 INTERRUPTED: Final = "previous_interrupted"
 NOT_SELECTED: Final = "not_selected"
 WAIVED: Final = "skipped_by_person"
 IN_CONFLICT: Final = "conflict_open"
-_WITHOUT_SUCCESS: Final = frozenset({"failed", "skipped", "reused"})
-_SEVERAL: Final = 2  # one step that fails alone in its wave is a failure like any other
+REOPENING: Final = "reopening"
 
 
 def fold(plan: Plan, events: Iterable[Recorded], plans: Plans = no_plans) -> State:
@@ -215,7 +221,7 @@ def _reuse(state: State, item: Reused) -> None:
     _set(state, step, "reused")
     _completed(state, item.step)
     if state.failures:
-        _check_wave(state, item.step)
+        note_settled(state, item.step)
 
 
 def _check_reused(state: State, event: StepsReused) -> None:
@@ -243,8 +249,22 @@ def _attempt_started(state: State, event: AttemptStarted, at: int) -> None:
         step.reason = event.reason
     state.attempts += 1
     state.running[event.step] = event
+    if state.demands:
+        _take(state, event.step, 1)
     state.ready.discard(event.step)
     _set(state, step, "running")
+
+
+def _take(state: State, step_id: StepId, times: int) -> None:
+    """Keep account of what the attempts that run have taken."""
+    for thing, count in state.demands.get(step_id, ()):
+        state.taken[thing] = state.taken.get(thing, 0) + times * count
+
+
+def _stop(state: State, step_id: StepId) -> None:
+    """An attempt does not run any more; one whose candidate was kept stopped before."""
+    if state.running.pop(step_id, None) is not None and state.demands:
+        _take(state, step_id, -1)
 
 
 def _require_attempt(step: StepState, event: Ending, kind: str) -> AttemptStarted:
@@ -263,15 +283,17 @@ def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     step.config_ref, step.digest, step.form = started.config_ref, event.digest, event.form
     step.verified, step.log, step.last = event.verified, event.log, None
     step.duration_ms = _spend(step, at, event.duration_ms)
-    step.running = step.parked = None
-    state.running.pop(event.step, None)
+    step.running, step.parked, step.remade = None, None, False
+    _stop(state, event.step)
     if step.phase == "waiting":
-        step.reason = started.reason
+        step.reason, step.why = step.why, None
     if started.reguard is None or started.approvals:  # made, or given by a person who was asked
         _set(state, step, "done")
     else:  # nothing was made: an artifact that exists passed the guards
         step.reason = Reason("amended" if event.source == "human" else "reguarded")
         _set(state, step, "reused")
+        if state.failures:
+            note_settled(state, event.step)
     _completed(state, event.step)
 
 
@@ -286,7 +308,7 @@ def _back_to_pending(state: State, step_id: StepId, step: StepState) -> AttemptS
     started = step.running
     assert started is not None  # _require_attempt came first
     step.running = step.parked = None
-    state.running.pop(step_id, None)
+    _stop(state, step_id)
     _set(state, step, "pending")
     _now_ready(state, step_id)
     return started
@@ -297,8 +319,8 @@ def _attempt_parked(state: State, event: AttemptParked, at: int) -> None:
     _require_attempt(step, event, "attempt_parked")
     _spend(step, at, event.duration_ms)
     step.parked, step.log = event, event.log
-    step.reason = Reason("awaiting_approval", event.approvals)
-    del state.running[event.step]
+    step.why, step.reason = step.reason, Reason("awaiting_approval", event.approvals)
+    _stop(state, event.step)
     _set(state, step, "waiting")
 
 
@@ -320,7 +342,7 @@ def _attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
     step = _move(state, event.step, "attempt_rejected")
     started = _require_attempt(step, event, "attempt_rejected")
     if step.phase == "waiting":
-        step.reason = started.reason
+        step.reason, step.why = step.why, None
     _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
     if started.reguard is None:  # a kept artifact under new guards costs no try
@@ -328,7 +350,7 @@ def _attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
     step.last = Reason("guard_fatal" if event.fatal else "guard_rejected", (event.guard,))
     step.log = event.log
     step.said = event.feedback
-    step.fed = (*step.fed, Fed(event.digest, event.guard, event.feedback))
+    step.fed = (*step.fed, Fed(event.digest, event.guard, event.feedback, event.alike))
 
 
 def _attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
@@ -339,7 +361,7 @@ def _attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
     step.rejections += 1
     step.last, step.log = Reason(event.code), event.log
     step.said = event.feedback
-    step.fed = (*step.fed, Fed(None, "", event.feedback))
+    step.fed = (*step.fed, Fed(None, "", event.feedback, event.alike))
 
 
 def _attempt_lost(state: State, event: AttemptLost, at: int) -> None:
@@ -355,45 +377,32 @@ def _attempt_lost(state: State, event: AttemptLost, at: int) -> None:
 
 def _step_failed(state: State, event: StepFailed, _: int) -> None:
     step = _move(state, event.step, "step_failed")
+    _stay(state, event.step)
     step.reason = event.reason
     step.said = event.because or step.said
     state.ready.discard(event.step)
     _set(state, step, "failed")
-    if state.plan.steps[event.step].priority == "critical":
-        state.escalation = state.escalation or Reason("critical_failed", (event.step,))
-    if step.attempts:
-        _wave_of(state, event.step).failed += 1
-        _check_wave(state, event.step)
-
-
-def _wave_of(state: State, step_id: StepId) -> WaveFailures:
-    number = state.graph.wave[step_id]
-    found = state.failures.get(number)
-    if found is None:
-        steps = [s for s in state.graph.order if state.graph.wave[s] == number]
-        found = state.failures[number] = WaveFailures(steps)
-    return found
-
-
-def _check_wave(state: State, step_id: StepId) -> None:
-    """A wave in which everything that ran failed, and at least two steps did, needs a person."""
-    wave = state.failures.get(state.graph.wave[step_id])
-    if wave is None:
-        return
-    while wave.settled < len(wave.steps):
-        if state.steps[wave.steps[wave.settled]].phase not in _WITHOUT_SUCCESS:
-            return
-        wave.settled += 1
-    if wave.failed >= _SEVERAL:
-        failed = [s for s in wave.steps if state.steps[s].phase == "failed"]
-        state.escalation = state.escalation or Reason("wave_failed", tuple(failed[:5]))
+    note_failure(state, event.step, event.reason)
 
 
 def _step_held(state: State, event: StepHeld, _: int) -> None:
     step = _move(state, event.step, "step_held")
-    step.reason = event.reason
+    _stay(state, event.step)
+    if step.phase == "pending":
+        step.why = step.reason
+    step.reason, step.held_at = event.reason, state.seq + 1
     state.ready.discard(event.step)
     _set(state, step, "waiting")
+    if event.reason.code == REOPENING:
+        above = StepId(event.reason.because[0])
+        state.reopening[event.step] = above
+        state.frozen |= state.graph.below([above])
+
+
+def _stay(state: State, step_id: StepId) -> None:
+    """A step that was to send another one back does not wait for that any more."""
+    if state.reopening and state.reopening.pop(step_id, None) is not None:
+        state.frozen = frozenset(state.graph.below(state.reopening.values()))
 
 
 def _steps_skipped(state: State, event: StepsSkipped, _: int) -> None:
@@ -406,6 +415,9 @@ def _steps_skipped(state: State, event: StepsSkipped, _: int) -> None:
         state.unselected += item.code == NOT_SELECTED
         state.ready.discard(item.step)
         _set(state, step, "skipped")
+    if state.failures:
+        for item in event.items:
+            note_settled(state, item.step)
 
 
 def _steps_reset(state: State, event: StepsReset, _: int) -> None:
@@ -417,12 +429,11 @@ def _steps_reset(state: State, event: StepsReset, _: int) -> None:
         step = state.steps[step_id]
         step.rejections = step.losses = step.reopened = 0
         step.running = step.parked = None
-        if step.phase == "failed" and step.attempts:
-            wave = _wave_of(state, step_id)
-            wave.failed, wave.settled = wave.failed - 1, 0
+        _stay(state, step_id)
+        note_again(state, step_id)
         if step.phase == "skipped" and step.reason is not None:
             state.unselected -= step.reason.code == NOT_SELECTED
-        step.reason, step.last = None, Reason(event.code)
+        step.reason, step.why, step.last = None, None, Reason(event.code)
         _set(state, step, "pending")
         if not state.missing[step_id]:
             _now_ready(state, step_id)
@@ -436,36 +447,53 @@ def _steps_released(state: State, event: StepsReleased, _: int) -> None:
             raise BugError(f"'{step_id}' is released while its candidate waits for a decision")
     for step_id in event.steps:
         step = state.steps[step_id]
-        step.reason = None
+        step.reason, step.why = step.why, None
+        _stay(state, step_id)
         _set(state, step, "pending")
-        _now_ready(state, step_id)
-
-
-def _open_again(state: State, steps: Sequence[StepId], kind: str, reason: Reason) -> None:
-    """These steps are pending again, also those that were complete."""
-    _require_once(steps, kind)
-    for step_id in steps:
-        _move(state, step_id, kind)
-    _close_conflicts(state, steps)
-    for step_id in steps:
-        step = state.steps[step_id]
-        if step.phase in COMPLETE:
-            for dependent in state.graph.dependents.get(step_id, ()):
-                state.missing[dependent] += 1
-                state.ready.discard(dependent)
-            _set(state, step, "pending")
-        step.reason, step.digest, step.rejections = None, None, 0
-        step.last = reason
-        state.gaps.pop(step_id, None)
+        if not state.missing[step_id]:
+            _now_ready(state, step_id)
 
 
 def _steps_reopened(state: State, event: StepsReopened, _: int) -> None:
     """Everything that stands on the step is pending again; the one that asked keeps count of it."""
-    _open_again(state, event.steps, "steps_reopened", Reason("reopened", (event.by,)))
-    above = state.steps[event.step]
-    above.fed = (*above.fed, Fed(event.digest, event.guard, event.feedback))
-    state.steps[event.by].reopened += 1
-    _now_ready(state, event.step)
+    _require_once(event.steps, "steps_reopened")
+    if event.step not in event.steps or event.by not in event.steps:
+        raise BugError(f"'{event.by}' sends '{event.step}' back, and one of them stays")
+    sent = set(event.steps)
+    for step_id in event.steps:
+        _move(state, step_id, "steps_reopened")
+        for stands in state.graph.dependents.get(step_id, ()):
+            if stands not in sent and state.steps[stands].phase in {"running", "done", "reused"}:
+                raise BugError(f"'{stands}' stands on '{step_id}', which is sent back")
+    _close_conflicts(state, event.steps)
+    for step_id in event.steps:
+        _reopen(state, step_id)
+    above, below = state.steps[event.step], state.steps[event.by]
+    teller = f"{event.by}: {event.guard}" if event.guard else str(event.by)
+    above.fed = (*above.fed, Fed(event.digest, teller, event.feedback))
+    above.last, above.remade = Reason("reopened", (event.by,)), True
+    above.sent_back += 1
+    below.reopened += 1
+    if not state.missing[event.step]:
+        _now_ready(state, event.step)
+
+
+def _reopen(state: State, step_id: StepId) -> None:
+    step = state.steps[step_id]
+    _stay(state, step_id)
+    note_again(state, step_id)
+    if step.phase in COMPLETE:
+        step.stood = True
+        for dependent in state.graph.dependents.get(step_id, ()):
+            state.missing[dependent] += 1
+            state.ready.discard(dependent)
+    if step.phase == "skipped" and step.reason is not None:
+        state.unselected -= step.reason.code == NOT_SELECTED
+    step.running = step.parked = step.reason = step.digest = step.last = None
+    step.rejections = step.losses = 0
+    state.ready.discard(step_id)
+    state.gaps.pop(step_id, None)
+    _set(state, step, "pending")
 
 
 def _plan_extended(state: State, event: PlanExtended, at: int) -> None:
@@ -490,13 +518,19 @@ def _step_waived(state: State, event: StepWaived, at: int) -> None:
     _set(state, step, "reused")
     _completed(state, event.step)
     if state.failures:
-        _check_wave(state, event.step)
+        note_settled(state, event.step)
 
 
 def _gap_closed(state: State, event: GapClosed, _: int) -> None:
     if event.step not in event.steps:
         raise BugError(f"'gap_closed' of '{event.step}' leaves it as it is")
-    _open_again(state, event.steps, "gap_closed", Reason("retried"))
+    _require_once(event.steps, "gap_closed")
+    for step_id in event.steps:
+        _move(state, step_id, "gap_closed")
+    _close_conflicts(state, event.steps)
+    for step_id in event.steps:
+        _reopen(state, step_id)
+        state.steps[step_id].last = Reason("retried")
     for step_id in event.steps:
         if not state.missing[step_id]:
             _now_ready(state, step_id)

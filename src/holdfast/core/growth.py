@@ -7,9 +7,10 @@ a state that grew in place equals one that is folded from nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
+from holdfast.core.room import demands_of
 from holdfast.core.state import COMPLETE, Origin, State, StepState
 from holdfast.core.waves import extended
 from holdfast.errors import BugError, PlanError
@@ -75,12 +76,15 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
         if not missing:
             ready.append(step_id)
     state.counts["pending"] += len(steps)
-    state.alone |= {s for s, step in steps.items() if step.effects == "workspace"}
+    state.alone |= {s for s, step in steps.items() if step.runs_alone}
+    state.demands = demands_of(plan)
     if state.selected is not None and (event.request or event.step in state.selected):
         state.selected |= (
             steps.keys()
         )  # what a person, or a step that was asked for, adds shall run
-    _enter_waves(state, steps)
+    if state.reopening:  # what stands on a step that is sent back does not start
+        state.frozen = frozenset(graph.below(state.reopening.values()))
+    _enter_waves(state)
     return ready
 
 
@@ -100,9 +104,13 @@ def _checked(state: State, event: PlanExtended) -> dict[StepId, Step]:
     return steps
 
 
-def _enter_waves(state: State, steps: Iterable[StepId]) -> None:
-    """A wave in which steps failed has further ones now."""
-    for number in {state.graph.wave[step_id] for step_id in steps} & state.failures.keys():
-        wave = state.failures[number]
-        wave.steps = [s for s in state.graph.order if state.graph.wave[s] == number]
-        wave.settled = 0
+def _enter_waves(state: State) -> None:
+    """Waves in which steps failed lie elsewhere in the order now, and may have further steps."""
+    if not state.failures:
+        return
+    places: dict[int, list[int]] = {}
+    for place, step_id in enumerate(state.graph.order):
+        places.setdefault(state.graph.wave[step_id], []).append(place)
+    for number, wave in state.failures.items():
+        wave.first, wave.end = places[number][0], places[number][-1] + 1
+        wave.settled = wave.first

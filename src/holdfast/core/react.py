@@ -7,8 +7,11 @@ recovery.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from holdfast.core.room import NOTHING_SAID, fits
 from holdfast.core.state import State
 from holdfast.model.event import Reason, RunEnded, RunRested
 from holdfast.model.plan import StepId
@@ -24,11 +27,18 @@ class Next(NamedTuple):
 
 
 def react(
-    state: State, *, seen: int, now: int, stopping: bool = False, staying: bool = False
+    state: State,
+    *,
+    seen: int,
+    now: int,
+    stopping: bool = False,
+    staying: bool = False,
+    stuck: AbstractSet[StepId] = frozenset(),
 ) -> Next:
     """What the shell should do. `stopping` means that a person asked to start nothing more.
 
-    With `staying` a run that only waits for a person goes on waiting instead of coming to rest.
+    With `staying` a run that only waits for a person goes on waiting instead of coming to rest. `stuck`
+    are ready steps that ask for more than there is: they can never start.
     """
     if state.status != "running":
         return Next((), len(state.ready_log), None, None)
@@ -41,18 +51,46 @@ def react(
         if log[place] in state.ready:
             fresh[log[place]] = None
     stays = staying and (state.counts["waiting"] or state.conflicts)
-    end = None if state.ready or state.running or stays else conclude(state)
+    open_steps = state.ready and not (stuck and state.ready <= stuck)
+    end = None if open_steps or state.running or stays else conclude(state, stuck)
     return Next(tuple(fresh), len(log), end, _deadline(state))
 
 
-def may_start(state: State, step_id: StepId) -> bool:
-    """Whether an attempt may begin beside those that run: some steps run alone, and attempts are limited."""
-    most = state.plan.limits.attempts
-    if most is not None and state.attempts >= most:
+def may_start(state: State, step_id: StepId, machine: Mapping[str, int] = NOTHING_SAID) -> bool:
+    """Whether an attempt may begin beside those that run.
+
+    Some steps run alone, attempts are limited, and there is only so much of some things; `machine` says
+    how much of them there is here.
+    """
+    limits = state.plan.limits
+    if limits.attempts is not None and state.attempts >= limits.attempts:
+        return False
+    if state.frozen and step_id in state.frozen:
+        return False
+    if state.demands and not fits(state.demands.get(step_id, ()), state.taken, limits, machine):
         return False
     if not state.running or not state.alone:
         return True
     return step_id not in state.alone and not any(other in state.alone for other in state.running)
+
+
+def can_never_start(
+    state: State, step_id: StepId, machine: Mapping[str, int] = NOTHING_SAID
+) -> bool:
+    """Whether a step asks for more than there is, whoever else runs."""
+    demands = state.demands.get(step_id)
+    return demands is not None and not fits(demands, {}, state.plan.limits, machine)
+
+
+def front(state: State, after: int = 0) -> int:
+    """Where, in the order of the graph, the first step stands that is still to be settled.
+
+    `after` is an answer that was given before; no step before it became pending since.
+    """
+    order = state.graph.order
+    while after < len(order) and state.steps[order[after]].phase not in {"pending", "running"}:
+        after += 1
+    return after
 
 
 def limit_reached(state: State, now: int) -> Reason | None:
@@ -65,8 +103,8 @@ def limit_reached(state: State, now: int) -> Reason | None:
     return None
 
 
-def conclude(state: State) -> RunEnded | RunRested:
-    """The end of a run in which nothing is ready and nothing is running."""
+def conclude(state: State, stuck: AbstractSet[StepId] = frozenset()) -> RunEnded | RunRested:
+    """The end of a run in which nothing can start and nothing is running."""
     counts = state.counts
     if state.complete and not state.conflicts:
         return RunEnded("completed")
@@ -82,6 +120,7 @@ def conclude(state: State) -> RunEnded | RunRested:
         return RunRested("failed", Reason("dependency_failed", failed[:5]))
     if counts["pending"]:
         left = [s for s in state.graph.order if state.steps[s].phase == "pending"]
+        left = [s for s in left if s in stuck] or left
         return RunRested("blocked", Reason("deadlocked", tuple(left[:5])))
     cut = [s for s in state.graph.order if state.steps[s].phase == "skipped" and state.may_run(s)]
     return RunRested("blocked", Reason("dependency_skipped", tuple(cut[:5])))

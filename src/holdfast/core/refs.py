@@ -113,21 +113,16 @@ def refs_of(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> Refs
     A data need that is missing from `upstream` is an error, never an omission: the ref without it would
     equal the ref of a step that does not have the need.
     """
-    head, above = _halves(step, own, upstream)
-    return Refs(
-        config_ref=digest_bytes(head + above),
-        input_ref=digest_bytes(head + b"}"),
-        own_ref=digest_bytes(own),
-    )
+    head, above = halves(step, own, upstream)
+    return refs_from(digest_bytes(head + above), head, own)
 
 
-def config_ref_of(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> Digest:
-    """The one ref that decides about reuse."""
-    head, above = _halves(step, own, upstream)
-    return digest_bytes(head + above)
+def refs_from(config_ref: Digest, head: bytes, own: bytes) -> Refs:
+    """All refs, given the one that decides about reuse and the first half of what it was made from."""
+    return Refs(config_ref, digest_bytes(head + b"}"), digest_bytes(own))
 
 
-def _halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tuple[bytes, bytes]:
+def halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tuple[bytes, bytes]:
     """The preimage of the config ref: up to the refs above, and these. Ids and digests need no escaping."""
     hashes, above = [], []
     for need in step.needs:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from holdfast.core.room import Demands, Thing, demands_of
 from holdfast.core.waves import Graph, graph_of
 from holdfast.errors import BugError
 from holdfast.model.artifact import Form
@@ -28,11 +29,15 @@ COMPLETE = frozenset({"done", "reused"})
 
 
 class Fed(NamedTuple):
-    """What an attempt left for the next one: its candidate, who refused it, the words as a blob."""
+    """What an attempt left for the next one: its candidate, who refused it, the words as a blob.
+
+    Words that say the same have the same `alike`.
+    """
 
     digest: Digest | None
     guard: str
     feedback: Digest | None
+    alike: Digest | None = None
 
 
 @dataclass(slots=True)
@@ -50,8 +55,13 @@ class StepState:
     verified: bool = False
     running: AttemptStarted | None = None
     parked: AttemptParked | None = None  # a candidate that people decide about; `running` made it
+    why: Reason | None = None  # the reason that stands again when it waits no more
     effect: Digest | None = None  # the key of an effect that was started and not confirmed
+    held_at: int = 0  # the number of the event that holds it for a person
     reopened: int = 0  # how often it sent a step above it back
+    sent_back: int = 0  # how often a step below sent it back
+    remade: bool = False  # it was sent back and has to be made, whatever stands
+    stood: bool = False  # it had an artifact in this run before
     last: Reason | None = None  # how the last attempt ended, if it did not count
     fed: tuple[Fed, ...] = ()
     said: Digest | None = None  # what the last attempt that did not count was ended with, as a blob
@@ -87,9 +97,13 @@ def no_plans(digest: Digest) -> Plan:
 
 @dataclass(slots=True)
 class WaveFailures:
-    """A wave in which steps failed: its steps, how many ran and failed, how many are known settled."""
+    """A wave in which steps failed: where it lies in the order of the graph, and how many ran and failed.
 
-    steps: list[StepId]
+    Up to `settled` none of its steps is open, and none was made.
+    """
+
+    first: int
+    end: int
     failed: int = 0
     settled: int = 0
 
@@ -135,6 +149,10 @@ class State:
     escalation: Reason | None = None  # why nothing more may start until a person looked
     failures: dict[int, WaveFailures] = field(default_factory=dict)  # waves in which steps failed
     conflicts: dict[str, ConflictFound] = field(default_factory=dict)  # those nobody settled yet
+    reopening: dict[StepId, StepId] = field(default_factory=dict)  # who sends whom back, and waits
+    frozen: frozenset[StepId] = frozenset()  # what stands on those; nothing of it starts meanwhile
+    demands: Mapping[StepId, Demands] = field(default_factory=dict)  # of steps that ask for any
+    taken: dict[Thing, int] = field(default_factory=dict)  # by attempts that are running
     added: dict[StepId, Origin] = field(default_factory=dict)  # steps it did not begin with
     gaps: dict[StepId, Gap] = field(default_factory=dict)  # steps it goes on without
     heard: int = 0  # the last request of the line's journal that was answered
@@ -164,4 +182,5 @@ def empty_state(plan: Plan, graph: Graph | None = None, plans: Plans = no_plans)
     state.missing = {step_id: len(plan.steps[step_id].needs) for step_id in graph.order}
     state.counts["pending"] = len(graph.order)
     state.alone = frozenset(s for s, step in plan.steps.items() if step.runs_alone)
+    state.demands = demands_of(plan)
     return state

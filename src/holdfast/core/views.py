@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.reasons import sentence
@@ -16,7 +16,7 @@ from holdfast.model.event import (
     AttemptLost,
     AttemptRejected,
     AttemptStarted,
-    GapClosed,
+    ConflictFound,
     Reason,
     Recorded,
     Reused,
@@ -56,15 +56,41 @@ def run_json(
         "schema": RUN_SCHEMA,
         "run": state.run,
         "status": state.status,
+        "reason": reason_json(None if state.ended or state.status == "running" else state.rest),
         "plan": plan_head(state, file),
         "steps": {step_id: _step_json(state, step_id) for step_id in state.steps},
         "waiting": _waiting(state, asked or {}),
+        "conflicts": [_conflict_json(found) for found in state.conflicts.values()],
         "gaps": [
             {"step": step_id, "by": gap.by, "because": gap.because, "at": gap.at}
             for step_id, gap in state.gaps.items()
         ],
         "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
         "totals": totals(state, now),
+    }
+
+
+def skipped_words(state: State, step_id: StepId) -> str:
+    """Why a step was skipped, in the words of the graph document: it names the step that failed.
+
+    '' if it was not skipped, or not because of a failure.
+    """
+    here = state.steps[step_id]
+    while here.phase == "skipped" and here.reason is not None and here.reason.because:
+        above = StepId(here.reason.because[0])
+        here = state.steps[above]
+        if here.phase == "failed":
+            return f"Dependency {above} failed"
+    return ""
+
+
+def _conflict_json(found: ConflictFound) -> dict[str, Json]:
+    return {
+        "conflict": found.conflict,
+        "kind": found.kind,
+        "steps": list(found.steps),
+        "paths": list(found.paths),
+        "record": found.record,
     }
 
 
@@ -145,6 +171,7 @@ def artifacts_of(
     rows: list[tuple[int, Artifact]] = []
     start: RunStarted | None = None
     open_attempts: dict[str, AttemptStarted] = {}
+    standing: dict[str, int] = {}
     for recorded in events:
         event = recorded.event
         if isinstance(event, RunStarted):
@@ -155,25 +182,31 @@ def artifacts_of(
             event, AttemptAccepted | AttemptRejected | AttemptLost
         ):
             row = _row(start, open_attempts.pop(event.step), event, recorded.at)
+            if isinstance(event, AttemptAccepted):
+                _supersede(rows, standing, event.step)
             rows += [(recorded.seq, row)] if row else []
         elif start is not None and isinstance(event, StepsReused):
             for item in event.items:
                 if item.code == "unchanged_content" and (row := origin(recorded.seq, item)):
                     row = replace(row, config_ref=item.config_ref, run=start.run, attempt=0)
+                    _supersede(rows, standing, item.step)
                     rows.append((recorded.seq, row))
         elif start is not None and isinstance(event, StepsTaken):
-            rows += [(recorded.seq, taken_row(start, item)) for item in event.items]
-        elif isinstance(event, GapClosed):
-            rows = [(seq, _withdrawn(row, event.steps)) for seq, row in rows]
+            for taken in event.items:
+                _supersede(rows, standing, taken.step)
+                rows.append((recorded.seq, taken_row(start, taken)))
         elif isinstance(event, AttemptFailed):
             del open_attempts[event.step]
     return rows
 
 
-def _withdrawn(row: Artifact, steps: Collection[StepId]) -> Artifact:
-    """A row that no longer counts, if it is of one of these steps and did."""
-    counts = row.status == "accepted" and row.step in steps
-    return replace(row, status="withdrawn") if counts else row
+def _supersede(rows: list[tuple[int, Artifact]], standing: dict[str, int], step: StepId) -> None:
+    """A run that accepts a step again lets what it accepted before stand no more; the next row does."""
+    before = standing.get(step)
+    if before is not None:
+        seq, row = rows[before]
+        rows[before] = (seq, replace(row, status="superseded"))
+    standing[step] = len(rows)
 
 
 def taken_row(start: RunStarted, item: Taken) -> Artifact:

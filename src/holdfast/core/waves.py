@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from holdfast.errors import PlanError, Problem
+from holdfast.errors import CyclicDependencyError, Problem
 from holdfast.model.plan import Plan, Step, StepId
 
 
@@ -68,7 +68,8 @@ def graph_of(plan: Plan) -> Graph:
         level = sorted(following)
         number += 1
     if len(order) < len(plan.steps):
-        raise PlanError((_cycle(plan, {s for s in plan.steps if s not in wave}),))
+        stuck = {s for s in plan.steps if s not in wave}
+        raise CyclicDependencyError((_cycle(plan, stuck),))
     return Graph(
         steps=plan.steps,
         order=tuple(order),
@@ -101,7 +102,7 @@ def extended(graph: Graph, plan: Plan, added: Iterable[StepId]) -> Graph:
             if not missing[dependent]:
                 ready.append(dependent)
     if len(ready) < len(fresh):
-        raise PlanError((_cycle(plan, fresh.difference(ready)),))
+        raise CyclicDependencyError((_cycle(plan, fresh.difference(ready)),))
     order = sorted((*graph.order, *ready), key=lambda step_id: (wave[step_id], step_id))
     dependents = dict(graph.dependents)
     for step_id, more in below.items():

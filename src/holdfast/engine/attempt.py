@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.recent import Recent
 from holdfast.engine.rooms import Rooms
 from holdfast.engine.survey import NoInputError, Survey
-from holdfast.engine.taking import Allowed, Clash, Taken, Taker, Wish, without
+from holdfast.engine.taking import Allowed, Clash, Taken, Taker, Wish, settled
 from holdfast.engine.tee import Tee, tee_path
 from holdfast.engine.worktrees import drop_worktree, drop_worktrees
 from holdfast.engine.world import World
@@ -60,6 +61,7 @@ class Result:
     words: list[str] = field(default_factory=list)  # to be said afterwards
     wrote: list[str] = field(default_factory=list)  # what a shared step wrote, not yet safe
     after: list[RunEvent] = field(default_factory=list)  # what follows from it at once
+    superseded: list[Artifact] = field(default_factory=list)  # what this run accepted before
 
 
 class Bench:
@@ -143,6 +145,7 @@ class Bench:
             env={name: world.env[name] for name in names if name in world.env},
             on_output=self._listener(started),
             take=self._taking(step) if step.changes_copy else None,
+            effect=self._state.steps[step.id].effect or "",
         )
 
     def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:
@@ -341,9 +344,10 @@ class Bench:
         result = Result(
             event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)]
         )
+        result.superseded += self.superseded(step.id)
         if step.changes_copy:
             self._take_over(
-                started, Wish(step, entries, candidate.changes, candidate.files), result
+                started, Wish(step, digest, entries, candidate.changes, candidate.files), result
             )
         elif step.produces:
             if started.reguard is None and not self.in_copy(step):
@@ -379,7 +383,7 @@ class Bench:
             reusable,
         )
         result = Result(event, now, blobs)
-        self._put_back(started, step, result)
+        self._put_back(started, step, result, silent=True)
         return result
 
     def stored(self, step: Step, candidate: Candidate) -> tuple[Digest, Form]:
@@ -428,10 +432,12 @@ class Bench:
             confined=parked.confined,
         )
         row = self.row(started, parked.digest, parked.form, "accepted", now, accepted)
-        result = Result(accepted, now, artifacts=[row])
+        result = Result(accepted, now, artifacts=[row], superseded=self.superseded(step_id))
         if step.changes_copy:
             self._take_over(
-                started, Wish(step, entries, candidate.changes, candidate.files), result
+                started,
+                Wish(step, parked.digest, entries, candidate.changes, candidate.files),
+                result,
             )
         elif step.produces:
             self._place(started, step, entries, candidate, result)
@@ -445,7 +451,7 @@ class Bench:
         assert parked is not None
         whole = self._kept(parked.digest, parked.form)
         files = tuple(file for file in whole.files if file.path not in lost)
-        candidate = replace(whole, files=files, changes=without(whole.changes, lost))
+        candidate = replace(whole, files=files, changes=settled(whole.changes, lost, allowed))
         digest, blobs, entries = self._content(step, candidate)
         accepted = AttemptAccepted(
             step_id,
@@ -460,8 +466,8 @@ class Bench:
             confined=parked.confined,
         )
         row = self.row(started, digest, parked.form, "accepted", now, accepted)
-        result = Result(accepted, now, blobs, [row])
-        wish = Wish(step, entries, candidate.changes, candidate.files)
+        result = Result(accepted, now, blobs, [row], superseded=self.superseded(step_id))
+        wish = Wish(step, digest, entries, candidate.changes, candidate.files)
         self._take_over(started, wish, result, allowed)
         return result
 
@@ -485,6 +491,7 @@ class Bench:
         told = self.conflicts.about_files(wish.step.id, ending.digest, taken)
         result.blobs += told.blobs
         result.artifacts.clear()
+        result.superseded.clear()
         result.after += told.events
         result.ending = AttemptParked(
             ending.step,
@@ -498,6 +505,13 @@ class Bench:
             ending.confined,
             ending.reusable,
         )
+
+    def superseded(self, step_id: StepId) -> list[Artifact]:
+        """What this run accepted of a step before it was sent back; it stands until something else does."""
+        if not self._state.steps[step_id].stood:
+            return []
+        rows = self._world.store.artifacts(run=self._state.run, step=step_id, status="accepted")
+        return list(rows)
 
     def _place(
         self,
@@ -550,6 +564,8 @@ class Bench:
         if candidate.form != "tree":
             content = candidate.content
             digest = self._put(blobs, content)
+            if step.agent:
+                self.conflicts.note(digest, content)
             if not step.produces:
                 self._recent.made(digest, content)
                 return digest, blobs, ()
@@ -604,6 +620,7 @@ class Bench:
             fatal=outcome.ended == "fatal",
             log=self._note(step, blobs, outcome.log),
             duration_ms=took,
+            alike=self._alike(step, outcome.feedback),
         )
         result = Result(event, now, blobs)
         if digest is not None:
@@ -618,13 +635,28 @@ class Bench:
         blobs: list[tuple[Digest, bytes]] = []
         words = self._note(step, blobs, feedback.encode("utf-8", "replace"))
         log_digest = self._note(step, blobs, log)
-        result = Result(
-            AttemptFailed(step.id, started.attempt, code, words, log_digest, took), now, blobs
+        event = AttemptFailed(
+            step.id,
+            started.attempt,
+            code,
+            words,
+            log_digest,
+            took,
+            alike=self._alike(step, feedback),
         )
+        result = Result(event, now, blobs)
         back = self._put_back(started, step, result)
-        kept = back.kept.digest if back else None
-        result.ending = AttemptFailed(step.id, started.attempt, code, words, log_digest, took, kept)
+        result.ending = replace(event, kept=back.kept.digest if back else None)
         return result
+
+    def _alike(self, step: Step, feedback: str) -> Digest | None:
+        """Equal for feedback that says the same; blanks, and where the attempt worked, say nothing."""
+        if step.patience is None:
+            return None
+        rooms = re.escape(os.path.join(self._world.scratch, self._state.run))
+        return digest_bytes(
+            " ".join(re.sub(rf"{rooms}/[^/\s]+", "", feedback).split()).encode("utf-8", "replace")
+        )
 
     def lost(
         self,
@@ -660,6 +692,7 @@ class Bench:
         *,
         loud: bool = False,
         unwatched: bool = False,
+        silent: bool = False,
     ) -> PutBack | None:
         """Restore the output paths of a shared attempt; gives what was there instead."""
         if started.before is None or started.reguard is not None or self.in_copy(step):
@@ -670,6 +703,8 @@ class Bench:
         if done is None:
             return None
         result.applied.append(key)
+        if silent:  # what it made is kept, and will be shown
+            return done
         for line in (*done.words(step), *(done.doubt(step) if unwatched else ())):
             (self._world.remind if loud else self._world.say)(line)
         return done

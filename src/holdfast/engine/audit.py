@@ -36,6 +36,7 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Facts, Owner, RunRow, Store
 
 CORRUPT, UNREADABLE, STUCK = 1, 4, 8
+_LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,24 @@ class Audit:
 
 
 def audit(store: Store, gone: Callable[[Owner], bool] = lambda _: False) -> Audit:
-    """Check everything; problems name the object and the run. `gone` tells whether an engine is dead."""
+    """Check everything as of one moment; problems name the object and the run.
+
+    `gone` tells whether an engine is dead.
+    """
+    left = _LOOKS
+    while True:
+        before, left = _ends(store), left - 1
+        with store.steady():
+            found = _audit(store, gone)
+        if not found.problems or not left or _ends(store) == before:
+            return found  # else look again: files are not of one moment, a clean-up may remove some
+
+
+def _ends(store: Store) -> dict[str, int]:
+    return {journal: store.last(journal) for journal in store.journals()}
+
+
+def _audit(store: Store, gone: Callable[[Owner], bool]) -> Audit:
     problems = list(store.check())
     bits = CORRUPT if problems else 0
     events = sum(store.last(journal) for journal in store.journals())
@@ -73,7 +91,7 @@ def audit(store: Store, gone: Callable[[Owner], bool] = lambda _: False) -> Audi
         problems += [told for digest, told in lost if not any(digest in p for p in problems)]
         bits |= CORRUPT
     if not problems:
-        problems += [*_unopened(store, rows), *_fences(store, rows, readings)]
+        problems += [*_unmatched(store), *_fences(store, rows, readings)]
         problems += unvouched(store, rows, readings)
         index = [replace(row, number=0) for row in store.artifacts()]
         if not follows(store, index, rebuilt_index(store)):
@@ -116,18 +134,45 @@ def _differences(state: State, reading: Reading) -> Iterator[str]:
             yield f"step '{step_id}' is {here.phase} by its fold, not by its rows"
 
 
-def _unopened(store: Store, rows: Sequence[RunRow]) -> Iterator[str]:
-    """Runs that their line does not know of."""
-    opened = {
-        json.loads(row.body)["run"]
+def _unmatched(store: Store) -> Iterator[str]:
+    """Runs of which the lines, the rows and the journals do not say the same.
+
+    A run may begin or be collected between two looks; what both have seen is so.
+    """
+    again = set[str]()
+    for told in _unmatched_now(store):
+        again = again or set(_unmatched_now(store))
+        if told in again:
+            yield told
+
+
+def _unmatched_now(store: Store) -> Iterator[str]:
+    said, journals = _said_of_runs(store), set(store.journals())
+    rows = {row.run: row for row in store.runs(imported=True)}
+    for run, row in rows.items():
+        wanted = "run_imported" if row.imported else "run_opened"
+        if run not in said:
+            yield f"run '{run}': its line does not name it"
+        elif said[run] != wanted:
+            yield f"run '{run}': its line has '{said[run]}' of it, its row says '{wanted}'"
+    lost = [run for run, kind in said.items() if kind != "run_collected" and run not in rows]
+    yield from (f"run '{run}': its line names it, and it is not there" for run in lost)
+    for journal in sorted(journals):
+        run = RunId(journal.removeprefix("run:"))
+        if journal.startswith("run:") and run not in rows and run not in lost:
+            yield f"journal '{journal}': its run is not there"
+
+
+def _said_of_runs(store: Store) -> dict[RunId, str]:
+    """By run: the last that its line has of its being there or not."""
+    kinds = {"run_opened", "run_imported", "run_collected"}
+    return {
+        RunId(json.loads(row.body)["run"]): row.kind
         for journal in store.journals()
         if journal.startswith("line:")
         for row in store.raw(journal)
-        if row.kind in {"run_opened", "run_imported"}
+        if row.kind in kinds
     }
-    yield from (
-        f"run '{row.run}': its line does not name it" for row in rows if row.run not in opened
-    )
 
 
 def _fences(

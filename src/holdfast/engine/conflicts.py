@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -19,7 +19,7 @@ from holdfast.model.changeset import changes_in
 from holdfast.model.conflict import Conflict, Position, conflict_from_json, record_bytes
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import ConflictDecided, ConflictFound, ConflictResolved, RunEvent
-from holdfast.model.plan import StepId
+from holdfast.model.plan import Plan, StepId
 from holdfast.ports import Facts
 
 MOST_NAMED = 5
@@ -40,13 +40,18 @@ class Conflicts:
         self._world = world
         self._state = state
         self._outputs = outputs
+        self.content: Callable[[Digest], bytes] = (
+            world.store.get
+        )  # of what may still be queued, too
         self._line = Line(world.store, state.project, state.line, world.clock)
         self._decisions: dict[str, ConflictDecided] = {}
         self._records: dict[str, Conflict] = {}
-        self._looked: set[int] = set()
+        self._fresh: dict[Digest, bytes] = {}  # perhaps not stored yet
+        self._wave = self._settled = 0
+        self._graph = state.graph
         self._asked: set[StepId] = set()
         self._known: set[str] | None = None
-        self._has_agents = any(step.agent for step in state.plan.steps.values())
+        self._waves = state.graph.waves() if _has_agents(state.plan) else []
 
     def refresh(self) -> None:
         """Read what people said on the line since; the first word about a conflict counts."""
@@ -91,39 +96,38 @@ class Conflicts:
             there |= {change.path: change.digest for change in changes_in(manifest)}
         return (), there
 
+    def note(self, digest: Digest, content: bytes) -> None:
+        """Know what an agent made; it is about to be stored."""
+        self._fresh[digest] = content
+
     # --- agents ---------------------------------------------------------------------------------
 
     def among_needs(self, step: StepId) -> Told:
         """What the agents that a step stands on directly disagree about, told once."""
-        if not self._has_agents or step in self._asked:
+        if not self._waves or step in self._asked:
             return Told()
         self._asked.add(step)
         return self._among(need.step for need in self._state.plan.steps[step].needs)
 
     def in_waves(self) -> Told:
         """What agents of one wave disagree about, as soon as all steps of the wave are settled."""
-        if not self._has_agents or len(self._looked) > self._last_wave:
-            return Told()
         told = Told()
-        waves: dict[int, list[StepId]] = {}
-        for step_id in self._state.graph.order:
-            waves.setdefault(self._state.graph.wave[step_id], []).append(step_id)
-        for number, steps in waves.items():
-            if number not in self._looked and self._are_settled(steps):
-                self._looked.add(number)
-                found = self._among(steps)
-                told.events += found.events
-                told.blobs += found.blobs
+        if self._graph is not self._state.graph:  # steps were added
+            self._graph, self._wave, self._settled = self._state.graph, 0, 0
+            self._waves = self._graph.waves()
+        while self._wave < len(self._waves) and self._is_settled(self._waves[self._wave]):
+            found = self._among(self._waves[self._wave])
+            told.events += found.events
+            told.blobs += found.blobs
+            self._wave, self._settled = self._wave + 1, 0
         return told
 
-    @property
-    def _last_wave(self) -> int:
-        order = self._state.graph.order
-        return self._state.graph.wave[order[-1]] if order else 0
-
-    def _are_settled(self, steps: Iterable[StepId]) -> bool:
-        open_phases = {"pending", "running"}
-        return not any(self._state.steps[step].phase in open_phases for step in steps)
+    def _is_settled(self, steps: Sequence[StepId]) -> bool:
+        while self._settled < len(steps):
+            if self._state.steps[steps[self._settled]].phase in {"pending", "running"}:
+                return False
+            self._settled += 1
+        return True
 
     def _among(self, steps: Iterable[StepId]) -> Told:
         told, said = Told(), []
@@ -136,7 +140,7 @@ class Conflicts:
                 and here.form == "bytes"
             ):
                 try:
-                    said += recommendations(step_id, agent, self._world.store.get(here.digest))
+                    said += recommendations(step_id, agent, self.content(here.digest))
                 except IntegrityError:  # purged meanwhile: it has no voice
                     continue
         for found in find_conflicts(said, self._world.registry()) if said else ():
@@ -154,7 +158,7 @@ class Conflicts:
 
     def blocks(self, step: StepId) -> tuple[str, ...]:
         """The open disagreements that a step stands on."""
-        if not self._has_agents:
+        if not self._waves:
             return ()
         needs = {need.step for need in self._state.plan.steps[step].needs}
         return tuple(
@@ -200,6 +204,10 @@ class Conflicts:
         told.blobs.append((digest, content))
         assert record.winner is not None  # it is settled
         return ConflictResolved(record.conflict_id, digest, record.positions[record.winner].step)
+
+
+def _has_agents(plan: Plan) -> bool:
+    return any(step.agent for step in plan.steps.values())
 
 
 def place_of(record: Conflict, take: StepId) -> int:

@@ -9,9 +9,9 @@ from typing import NamedTuple, cast
 
 from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
 from holdfast.core.state import State
-from holdfast.engine.lines import Line, line_journal
+from holdfast.engine.lines import Line
 from holdfast.engine.probe import read_state
-from holdfast.engine.questions import repeats
+from holdfast.engine.questions import HELD, goes_on
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json, canonical
@@ -23,7 +23,7 @@ from holdfast.model.event import (
     RunEnded,
     Scope,
 )
-from holdfast.model.plan import RunId, StepId
+from holdfast.model.plan import RunId, Step, StepId
 from holdfast.model.policy import Rule, ruling
 from holdfast.ports import Store
 
@@ -173,6 +173,32 @@ class Decisions:
             if wanted.approval.stand(now) == "open"
         ]
 
+    def called(self, name: str) -> list[Wanted]:
+        """The open questions of a step, or the one with this id; UsageError if there is none."""
+        wanted = self.wanted()
+        by_id = name.startswith("a-")
+        fits = [w for w in wanted if name in {w.step, w.approval.id}]
+        fits = fits or [w for w in wanted if by_id and w.approval.id.startswith(name)]
+        if len({w.approval.id for w in fits}) > 1 and not any(w.step == name for w in fits):
+            raise UsageError(f"'{name}' fits {len(fits)} approvals", hint="holdfast approvals")
+        if fits:
+            return fits
+        known = [a for a in self.book if a.id.startswith(name)] if by_id else []
+        if known:
+            stand = known[0].stand(self._clock())
+            words = "waited for by no step any more" if stand == "open" else f"{stand} already"
+            raise UsageError(f"'{known[0].id}' is {words}", hint="holdfast approvals --all")
+        raise UsageError(f"nothing called '{name}' waits for a person", hint="holdfast approvals")
+
+    def answerable(self, name: str) -> tuple[Wanted, Step]:
+        """The question for the content of a step, and that step; UsageError if there is none."""
+        for wanted in self.called(name):
+            if wanted.approval.request.gate == "answer":
+                state = read_state(self._store, wanted.run)
+                assert state is not None  # it was read to find the question
+                return wanted, state.plan.steps[wanted.step]
+        raise UsageError(f"'{name}' does not wait for content", hint="holdfast approvals")
+
     def abandoned(self) -> list[Approval]:
         """Questions that nobody answered and no step waits for any more."""
         waiting = {wanted.approval.id for wanted in self.wanted()}
@@ -206,20 +232,20 @@ class Decisions:
         here = state.steps[step_id]
         if here.reason is None:
             return []
-        if here.reason.code == "effect_unconfirmed":
-            return [self._about_effect(state, step_id)]
+        if here.reason.code in HELD:
+            return [self._about_held(state, step_id)]
         found = (self.book.by_id.get(name) for name in here.reason.because)
         return [approval for approval in found if approval is not None]
 
-    def _about_effect(self, state: State, step_id: StepId) -> Approval:
-        """Whether to repeat an effect; nobody wrote the question down before somebody answers it."""
+    def _about_held(self, state: State, step_id: StepId) -> Approval:
+        """Whether to try again; nobody wrote the question down before somebody answers it."""
         here = state.steps[step_id]
-        question = repeats(step_id, state.run, here.attempts, here.effect)
+        question = goes_on(step_id, state.run, here)
         asked = self.book.by_subject.get(question.subject)
         if asked:
             return asked[-1]
         name = self.book.next_id(question.subject)
-        request = ApprovalRequested(name, "effect", step_id, state.run, question.subject)
+        request = ApprovalRequested(name, question.gate, step_id, state.run, question.subject)
         return Approval(request, here.started_at or state.since)
 
     def begun(self, wanted: Wanted) -> Begun:
@@ -233,10 +259,10 @@ class Decisions:
         return Begun(wanted.run, 0, None, wanted.approval.at)
 
     def document(self, approval: Approval) -> Mapping[str, Json]:
-        """Everything that an approval covers; of an effect, which one it is."""
+        """Everything that an approval covers; of a held step, which one it is."""
         request = approval.request
-        if request.gate == "effect" and request.approval not in self.book.by_id:
-            return {"gate": "effect", "step": request.step, "run": request.run}
+        if request.gate in {"effect", "stuck"} and request.approval not in self.book.by_id:
+            return {"gate": request.gate, "step": request.step, "run": request.run}
         return document_of(self._store, approval)
 
     def words(self, digest: Digest | None) -> str:
@@ -263,7 +289,7 @@ class Decisions:
         state = read_state(self._store, wanted.run)
         assert state is not None  # it was read to find the question
         here = state.steps[wanted.step]
-        self._store.put(repeats(wanted.step, wanted.run, here.attempts, here.effect).document)
+        self._store.put(goes_on(wanted.step, wanted.run, here).document)
         self._line.tell(
             lambda: None if request.approval in self.book.by_id else request, self.refresh
         )
@@ -303,21 +329,3 @@ class Decisions:
             f"'{approval.id}' was {word} already" + (f" by '{by}'" if by else ""),
             hint="holdfast approvals --all",
         )
-
-
-def asked_in(store: Store, state: State) -> dict[StepId, list[ApprovalRequested]]:
-    """What each waiting step of a run asked people, as far as the line has it."""
-    if not state.counts["waiting"]:
-        return {}
-    book = Book()
-    for recorded in store.read(line_journal(state.project, state.line)):
-        book.take(recorded)
-    return {
-        step_id: [
-            book.by_id[name].request
-            for name in (here.reason.because if here.reason else ())
-            if name in book.by_id
-        ]
-        for step_id, here in state.steps.items()
-        if here.phase == "waiting"
-    }

@@ -357,7 +357,7 @@ def _content(known: Mapping[StepId, Upstream], need: StepId) -> Digest | None:
 
 def _asks_besides(step: Step) -> bool:
     """Whether people are asked before the first attempt already."""
-    return step.uses == "human" or any(need.type == "approval" for need in step.needs)
+    return step.uses == "human" or any(need.asks for need in step.needs)
 
 
 def _first(changes: tuple[Change, ...]) -> Reason | None:

@@ -14,12 +14,19 @@ from holdfast.core.approvals import Approval, Book, Use
 from holdfast.core.state import State, StepState
 from holdfast.engine.lines import Line
 from holdfast.engine.probe import Probed
-from holdfast.engine.questions import Question, about, before, repeats
+from holdfast.engine.questions import HELD, Question, about, before, goes_on
 from holdfast.engine.world import World
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest
-from holdfast.model.event import ApprovalRequested, ApprovalUsed, LineEvent, Reason
-from holdfast.model.plan import Step, StepId
+from holdfast.model.event import (
+    ApprovalRequested,
+    ApprovalUsed,
+    LineEvent,
+    Reason,
+    StepAccepted,
+    StepAmended,
+)
+from holdfast.model.plan import RunId, Step, StepId
 
 
 class Answer(NamedTuple):
@@ -48,25 +55,43 @@ class Gatekeeper:
         self._state = state
         self._line = Line(world.store, state.project, state.line, world.clock)
         self.book = Book()
+        self._given: dict[StepId, list[tuple[RunId, int]]] = {}
 
     def refresh(self) -> bool:
         """Read what was said on the line since; true if it was about approvals."""
         moved = False
         for recorded in self._line.news():
+            event = recorded.event
+            if isinstance(event, StepAmended | StepAccepted):
+                place = (event.after_run, event.after_seq)
+                self._given.setdefault(event.step, []).append(place)
             moved = self.book.take(recorded) or moved
         return moved
 
     def before(self, step: Step, probed: Probed) -> list[Question]:
         """What has to be answered before an attempt at this step may begin."""
         state = self._state
-        made = state.steps[step.id].attempts
-        return before(step, state.w_ref, probed, lambda need: state.steps[need].digest, made)
+        here = state.steps[step.id]
+        return before(
+            step,
+            state.w_ref,
+            probed,
+            lambda need: state.steps[need].digest,
+            here.attempts,
+            here.sent_back,
+        )
 
     def about(
         self, step: Step, guards: Sequence[str], digest: Digest, form: Form
     ) -> list[Question]:
         """What has to be answered before a candidate may be accepted."""
         return about(step, self._state.w_ref, guards, digest, form)
+
+    def was_given(self, step_id: StepId, held_at: int) -> bool:
+        """Whether a person put an artifact in the place of a step after this event of the run held it."""
+        return any(
+            run == self._state.run and seq >= held_at for run, seq in self._given.get(step_id, ())
+        )
 
     def ask(self, step: Step, questions: Sequence[Question], attempt: int) -> Answer:
         """Whether an attempt may go on; what was never asked is asked now."""
@@ -92,8 +117,8 @@ class Gatekeeper:
     def decided_for(self, step_id: StepId, here: StepState) -> list[Approval] | None:
         """The approvals that a step waits for, if none of them is open any more; else None."""
         assert here.reason is not None  # a step that waits has one
-        if here.reason.code == "effect_unconfirmed":
-            question = repeats(step_id, self._state.run, here.attempts, here.effect)
+        if here.reason.code in HELD:
+            question = goes_on(step_id, self._state.run, here)
             asked = self.book.by_subject.get(question.subject, [])[-1:]
         else:
             known = (self.book.by_id.get(name) for name in here.reason.because)

@@ -8,6 +8,7 @@ of what caused it, with the snapshot of the plan that it goes on with; so nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from holdfast.core.growth import after, is_same, lost_need, with_steps
@@ -37,6 +38,7 @@ from holdfast.ports import File, Fragments, Store
 
 Steps = Mapping[StepId, Step]
 Request = AdditionRequested | SkipRequested
+NOTHING: Steps = MappingProxyType({})
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -248,4 +250,4 @@ def _asked(events: Iterable[Recorded], state: State) -> Iterator[tuple[int, Requ
 
 
 def _refused(message: str, hint: str = "") -> PlanError:
-    return PlanError((Problem(message, hint=hint, code="P057"),))
+    return PlanError((Problem(message, hint=hint, code="P059"),))

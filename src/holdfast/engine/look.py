@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from holdfast.core.changes import Choice, choose
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
 from holdfast.core.refs import Upstream
-from holdfast.core.state import State
+from holdfast.core.state import State, StepState
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
@@ -20,11 +20,11 @@ from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.survey import Survey
 from holdfast.engine.world import World
-from holdfast.errors import BugError, EditError
+from holdfast.errors import BugError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import changes_in, changeset_bytes
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptStarted, OutputsPlaced, Reason
+from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
 from holdfast.model.plan import Step, StepId
 
 Blobs = list[tuple[Digest, bytes]]
@@ -98,17 +98,27 @@ class Looker:
                 edited = self._edited(step, probed, self._outputs.read(step))
                 choice = Choice("run", Reason("output_modified", edited)) if edited else choice
             return Look(probed, choice)
-        drift = self._drift(step, choice.artifact)
+        try:
+            return self._beside(step, probed, choice, choice.artifact)
+        except IntegrityError as error:  # what should be put there cannot be read: it is made again
+            if not self._state.may_run(step.id):
+                raise
+            self._world.remind(f"{step.id}: {error.message}; it is made again")
+            return Look(probed, Choice("run", Reason("output_missing", step.produces)))
+
+    def _beside(self, step: Step, probed: Probed, choice: Choice, artifact: Artifact) -> Look:
+        """What becomes of an artifact that stands, given what lies at its output paths."""
+        drift = self._drift(step, artifact)
         if drift.state == "edited":
             if not self._state.may_run(step.id):
                 return Look(probed, Choice("skip", Reason("not_selected")))
             changed = Look(probed, Choice("run", Reason("output_modified", drift.paths)))
             adopts = self._state.options.on_drift == "adopt"
-            return self._completed(step, choice.artifact, changed) if adopts else changed
+            return self._completed(step, artifact, changed) if adopts else changed
         is_reused = choice.action == "reuse"
         if drift.state == "equal" or (is_reused and self._is_overwritten(step, drift.paths)):
             return Look(probed, choice)
-        return self._restored(step, choice.artifact, Look(probed, choice))
+        return self._restored(step, artifact, Look(probed, choice))
 
     def _standing(self, step: Step, look: Look, artifact: Artifact) -> Look | None:
         """Let changes that stand be in the project; None if a person changed one of the step's outputs.
@@ -121,7 +131,7 @@ class Looker:
             again = Choice("run", Reason("upstream_changed", (above,)))
             left_out = Choice("skip", Reason("not_selected"))
             return look._replace(choice=again if self._state.may_run(step.id) else left_out)
-        files = self._bench.taker.restored(step, changes)
+        files = self._bench.taker.restored(step, artifact.digest)
         if step.produces:
             drift = self._drift(step, artifact)
             if drift.state == "edited":
@@ -143,7 +153,7 @@ class Looker:
         drift = self._outputs.drift_of(step, there, wanted, lambda: self._known(step))
         return drift.paths if drift.state == "edited" else ()
 
-    def lacking(self, step: Step) -> tuple[str, ...]:
+    def lacking(self, step: Step, content: Callable[[Digest], bytes]) -> tuple[str, ...]:
         """The named outputs that the step reads and that the artifacts above it do not have."""
         steps = self._state.steps
 
@@ -151,9 +161,20 @@ class Looker:
             above = steps[need]
             if above.digest is None or above.form == "tree":
                 return None
-            return self._world.store.get(above.digest)
+            return content(above.digest)
 
         return lacking(step, read)
+
+    def reopened(self, steps: Iterable[StepId]) -> None:
+        """These steps are pending again: forget what they brought, and what was stored before."""
+        for step_id in steps:
+            self._brought.pop(step_id, None)
+        self._foreseen = None
+        self._prober.forget()
+
+    def unconfirmed(self, step: Step) -> StepState | None:
+        """How the last run that tried a step left it, if it started an effect and never confirmed it."""
+        return self._prober.unconfirmed(step.id, self._state.previous)
 
     def is_held(self, step: Step) -> bool:
         """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect."""
@@ -174,12 +195,20 @@ class Looker:
         return probed, choose(
             step,
             probed.probe,
-            state.options,
+            self._options(here),
             now=self._world.clock(),
             tried=here.last,
             refused=[fed.digest for fed in here.fed],
             selected=state.may_run(step.id),
+            anew=here.remade,
         )
+
+    def _options(self, here: StepState) -> Options:
+        """What was asked of the run; what a person gave afterwards stands, though the step was forced."""
+        options = self._state.options
+        if here.last is None or here.last.code != "answered":
+            return options
+        return replace(options, force=False, force_steps=())
 
     def _bring(self, need: StepId) -> Upstream:
         """What a step that is complete brings to those that need it; it stays so for this run."""

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from holdfast.core.approvals import Approval
 from holdfast.core.decide import fail, leave_out, reset, settle
 from holdfast.core.fold import IN_CONFLICT, INTERRUPTED, apply, extend
-from holdfast.core.react import limit_reached, may_start, react
-from holdfast.core.state import State
+from holdfast.core.react import can_never_start, limit_reached, react
+from holdfast.core.reopen import reopenings
+from holdfast.core.state import State, StepState
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.commit import Writer
 from holdfast.engine.conflicts import Told
 from holdfast.engine.copies import Copy
+from holdfast.engine.desk import Desk
 from holdfast.engine.gate import Answer, Gatekeeper
-from holdfast.engine.grow import Grower, Steps
+from holdfast.engine.grow import NOTHING, Grower, Steps
 from holdfast.engine.growth import Growth
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
@@ -34,12 +34,14 @@ from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.pending import Pending
 from holdfast.engine.probe import Probed
+from holdfast.engine.questions import HELD
+from holdfast.engine.settling import Settler
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions, versions_for
 from holdfast.engine.unchanged import leave_note, sources_of
 from holdfast.engine.worktrees import drop_worktree, make_worktree
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, ConflictError, EditError, StoreError
+from holdfast.errors import AttemptError, ConflictError, EditError, LockedError, StoreError
 from holdfast.model.digest import Digest, Json, digest_bytes, digest_json
 from holdfast.model.event import (
     AttemptAccepted,
@@ -48,7 +50,6 @@ from holdfast.model.event import (
     ConflictFound,
     EffectStarted,
     Event,
-    GapClosed,
     LineEvent,
     OutputsPlaced,
     Reason,
@@ -59,7 +60,7 @@ from holdfast.model.event import (
     StepsReleased,
     StepsReused,
 )
-from holdfast.model.plan import PRIORITIES, Step, StepId, fragment_bytes
+from holdfast.model.plan import Step, StepId, fragment_bytes
 from holdfast.ports import Append, Batch, ClaimKey, Outcome
 
 MOST_AT_ONCE = 256
@@ -92,19 +93,28 @@ class Engine:
         journal, steps = world.journal(state.run), state.plan.steps
         self._outputs = Outputs(world.root, journal, world.store, steps)
         self._bench = Bench(world, state, survey, self._outputs)
+        self._bench.conflicts.content = self._content
         self._looker = Looker(world, state, survey, self._outputs, self._bench)
         self._gates = Gatekeeper(world, state)
+        self._inherited: set[StepId] = set()
+        if state.counts["waiting"]:
+            self._inherited = {s for s, here in state.steps.items() if _asked_before(here)}
+        self._said_waiting: set[StepId] = set()
+        self._settler = Settler(state, self._bench)
+        self._has_agents = any(step.agent for step in steps.values())
         self._pending = Pending()
         grower = Grower(world, state, state.heard if heard is None else heard)
-        self._growth = Growth(grower, self._append, lambda: self._pending, self._looker.grow)
+        self._growth = Growth(grower, self._append, lambda: self._pending, self._grown)
         self._looker.ask_whether_fit(self._growth.unfit)
         self._committed = state.seq
         self._committing = False
+        self._storing: list[tuple[Digest, bytes]] = []
         self._took = 0
         self._seen = 0
         self._to_look: deque[StepId] = deque()
         self._turns = 0
-        self._desks: dict[bool, list[tuple[int, int, StepId]]] = {True: [], False: []}
+        self._desk = Desk(state, world.inline, world.resources)
+        self._stuck: set[StepId] = set()
         self._looks: dict[StepId, tuple[Look, int]] = {}
         self._observed: dict[StepId, Mapping[str, Json]] = {}
         self._claims: dict[StepId, tuple[ClaimKey, int]] = {}
@@ -132,21 +142,26 @@ class Engine:
                 task.cancel()
         self._wake.set()
 
-    def record(self, events: list[RunEvent], results: list[Result]) -> None:
-        """Queue facts that were settled before the loop began: what a dead engine left."""
-        for result in results:
-            self._take(result)
-        at = results[0].at if results else None
+    def record(self, events: Iterable[RunEvent]) -> None:
+        """Queue facts that were found before the loop began."""
         for event in events:
-            self._append(event, at)
+            self._append(event)
 
-    def close_gap(self, event: GapClosed) -> None:
-        """Queue the fact that a step is made after all; what was made without it no longer counts."""
-        for step_id in event.steps:
-            self._pending.withdrawn += self._world.store.artifacts(
-                run=self.state.run, step=step_id, status="accepted"
-            )
-        self._append(event)
+    def settle(
+        self, result: Result, more: Steps = NOTHING, started: AttemptStarted | None = None
+    ) -> None:
+        """Take in how an attempt ended, and what follows from that; `more` are the steps that it adds."""
+        self._take(result)
+        for event in settle(self.state, result.ending):
+            self._append(event, result.at)
+        if more and started is not None and isinstance(result.ending, AttemptAccepted):
+            self._growth.of_attempt(more, started, result.ending)
+        self._follow(result.after)
+        while following := reopenings(self.state):
+            for reopened in following:
+                self._append(reopened)
+                self._looker.reopened(reopened.steps)
+            self._desk.again()
 
     def placed(self, event: OutputsPlaced, key: str) -> None:
         """Queue the fact that files were written from the store before the loop began."""
@@ -220,7 +235,8 @@ class Engine:
             waits = self.state.counts["waiting"] or self.state.conflicts
             if self._hold.has_news and waits and self._is_running:
                 self._heed()
-            self._tell(self._bench.conflicts.in_waves())
+            if self._has_agents and self._is_running:
+                self._tell(self._bench.conflicts.in_waves())
             if self._growth.unasked:
                 steps = self._growth.take_unasked()
                 self._survey.know(await versions_for(steps, self._world.root))
@@ -230,10 +246,11 @@ class Engine:
                 now=self._world.clock(),
                 stopping=self._stopping,
                 staying=self._world.stays,
+                stuck=self._stuck,
             )
             self._seen, self._alarm = following.seen, following.wake
             self._to_look.extend(following.probe)
-            if not self._to_look or self._stopping:
+            if not self._to_look or self._stopping or self.state.escalation is not None:
                 if following.end is not None and self._growth.hear():
                     continue
                 break
@@ -248,24 +265,38 @@ class Engine:
             await self._breathe()
         if following.end is not None:
             self._append(following.end)
+        elif self._world.stays and self.state.counts["waiting"]:
+            self._say_waiting()
         self._fill()
         self._flush()
         if self.state.status != "running" and not self._committing and not self._pending.events:
             self._over = True
 
+    def _say_waiting(self) -> None:
+        """Nothing goes on but the waiting: say once for which steps."""
+        state = self.state
+        waiting = {s for s, here in state.steps.items() if here.phase == "waiting"}
+        if state.running or state.ready or waiting == self._said_waiting:
+            return
+        self._said_waiting = waiting
+        names = sorted(waiting, key=state.graph.rank.__getitem__)
+        self._world.say(f"waiting for a person: {', '.join(names)}; Ctrl-C stops, resume goes on")
+
     def _look(self, step_id: StepId) -> None:
         """Find out what is to be done with a ready step: reuse it now, or queue it for a slot."""
-        if step_id not in self.state.ready or self._in_conflict(step_id):
+        if step_id not in self.state.ready:
+            return
+        if self._has_agents and self._in_conflict(step_id):
             return
         step = self.state.plan.steps[step_id]
         look = self._decided(step)
         if look is None:
             self._let_go(step_id)
+        elif self.state.demands and can_never_start(self.state, step_id, self._world.resources):
+            self._stuck.add(step_id)
         else:
             self._looks[step_id] = (look, self._turns)
-            rank = self.state.graph.rank[step_id]
-            desk = self._desks[step_id in self._world.inline]
-            heapq.heappush(desk, (PRIORITIES[step.priority], rank, step_id))
+            self._desk.put(step_id)
 
     def _decided(self, step: Step) -> Look | None:
         """What to run; None if the step was settled on the spot."""
@@ -292,13 +323,19 @@ class Engine:
         if drifted and self.state.options.on_drift == "fail":
             self._fail(step.id, look.choice.reason)
             return None
-        if step.reads_keys and (lacking := self._looker.lacking(step)):
+        if step.reads_keys and (lacking := self._looker.lacking(step, self._content)):
             self._fail(step.id, Reason("key_missing", lacking))
             return None
         if self._looker.is_held(step):
             self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look
+
+    def _content(self, digest: Digest) -> bytes:
+        """A content that was stored, or that goes with a commit which is still to come."""
+        queued = (*self._pending.blobs, *self._storing)
+        found = next((content for name, content in queued if name == digest), None)
+        return self._world.store.get(digest) if found is None else found
 
     def _fail(self, step_id: StepId, reason: Reason, said: Digest | None = None) -> None:
         for event in fail(self.state, step_id, reason, said):
@@ -312,6 +349,7 @@ class Engine:
         if code == "unchanged_content":
             row = replace(artifact, config_ref=ref, run=self.state.run, attempt=0)
             self._pending.artifacts.append(row)
+            self._pending.superseded += self._bench.superseded(probe.step)
         self._gather(Reused(probe.step, ref, artifact.digest, artifact.form, code))
         if more := self._growth.comes_with(artifact):
             self._growth.again(more, artifact)
@@ -320,27 +358,21 @@ class Engine:
 
     def _fill(self) -> None:
         """Start what waits, best first, while there is room: functions of this process, then the rest."""
-        if self._stopping or self.state.status != "running":
+        if self._stopping or self.state.status != "running" or self.state.escalation is not None:
             return
         if limit_reached(self.state, self._world.clock()) is not None:
             return
-        for inline, desk in self._desks.items():
-            blocked = []
-            while desk and self._has_room(inline=inline):
-                entry = heapq.heappop(desk)
-                if entry[2] not in self.state.ready:
-                    self._looks.pop(entry[2], None)
-                elif may_start(self.state, entry[2]):
-                    self._start(entry[2])
-                else:
-                    blocked.append(entry)
-            for entry in blocked:
-                heapq.heappush(desk, entry)
+        while (step_id := self._desk.take(self._has_room, self._passed_over)) is not None:
+            self._start(step_id)
 
-    def _has_room(self, *, inline: bool) -> bool:
-        if inline:
-            return len(self._pending.launch) < MOST_AT_ONCE
-        return self._outside < self._world.parallel
+    def _has_room(self, outside: bool) -> bool:
+        if outside:
+            return self._outside < self._world.parallel
+        return len(self._pending.launch) < MOST_AT_ONCE
+
+    def _passed_over(self, step_id: StepId) -> None:
+        """A step left the queue: it is ready no more, or what it stands on is made again first."""
+        self._looks.pop(step_id, None)
 
     def _start(self, step_id: StepId) -> None:
         step = self.state.plan.steps[step_id]
@@ -378,9 +410,12 @@ class Engine:
         if started.reguard is not None and step.uses != "human":
             probe = look.probed.probe
             self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
-        self._append(started)
+        key = None
         if step.effects == "external" and started.reguard is None:
-            self._append(EffectStarted(step_id, started.attempt, self._effect_key(started)))
+            key = self._effect_key(step, started)
+        self._append(started)
+        if key is not None:
+            self._append(EffectStarted(step_id, started.attempt, key))
         self._pending.blobs += blobs
         self._pending.words += words
         self._pending.launch.append(started)
@@ -397,11 +432,12 @@ class Engine:
                 return False
         return True
 
-    def _effect_key(self, started: AttemptStarted) -> Digest:
-        """The key of an effect: the one that was never confirmed, else a new one."""
-        unconfirmed = self.state.steps[started.step].effect
-        if unconfirmed is not None:
-            return unconfirmed
+    def _effect_key(self, step: Step, started: AttemptStarted) -> Digest:
+        """The key of an effect: the same if it is the same effect and was never confirmed, else a new one."""
+        here = self.state.steps[step.id]
+        before = here if here.attempts else self._looker.unconfirmed(step)
+        if before is not None and before.effect and before.config_ref == started.config_ref:
+            return before.effect
         return digest_json(
             {"run": self.state.run, "step": started.step, "attempt": started.attempt}
         )
@@ -424,21 +460,27 @@ class Engine:
         waiting = [s for s, here in self.state.steps.items() if here.phase == "waiting"]
         for step_id in waiting:
             here = self.state.steps[step_id]
+            is_held = here.reason is not None and here.reason.code in HELD
+            if is_held and self._gates.was_given(step_id, here.held_at):
+                self.record(reset(self.state, [step_id], "answered"))
+                continue
             asked = self._gates.decided_for(step_id, here)
             if asked is None:
+                if step_id in self._inherited:  # what it asked about may be other by now
+                    self._append(StepsReleased((step_id,), "resumed"))
                 continue
             no = self._gates.rejection(asked)
             if here.parked is not None:
                 self._decide(step_id, no)
             elif no is not None:
                 self._refuse(step_id, no)
-            elif here.reason is not None and here.reason.code == "effect_unconfirmed":
+            elif is_held:
                 if self._gates.use(asked[0], step_id, here.attempts + 1):
-                    for event in reset(self.state, [step_id], "retried"):
-                        self._append(event)
+                    self.record(reset(self.state, [step_id], "retried"))
             else:
                 code = "answered" if self.state.plan.steps[step_id].uses == "human" else "approved"
                 self._append(StepsReleased((step_id,), code))
+        self._inherited.clear()
 
     def _refuse(self, step_id: StepId, no: Approval) -> None:
         """A person said no before anything was made: the step fails, and what he said is kept with it."""
@@ -461,81 +503,61 @@ class Engine:
         assert started is not None  # it made the candidate
         more, unfit = self._growth.kept_with(parked) if no is None else ({}, "")
         result = self._bench.decided(step_id, no, self._world.clock(), unfit)
-        self._decided_about(result)
-        if more and isinstance(result.ending, AttemptAccepted):
-            self._growth.of_attempt(more, started, result.ending)
+        self._decided_about(result, more, started)
 
-    def _decided_about(self, result: Result) -> None:
+    def _decided_about(self, result: Result, more: Steps, started: AttemptStarted) -> None:
         """A kept candidate is accepted or refused, or goes on being kept because of a new conflict."""
-        self._take(result)
-        if not isinstance(result.ending, AttemptParked):
-            for event in settle(self.state, result.ending):
-                self._append(event, result.at)
-        self._follow(result)
+        if isinstance(result.ending, AttemptParked):
+            self._take(result)
+            self._follow(result.after)
+        else:
+            self.settle(result, more, started)
+
+    def _take_over(self, step_id: StepId) -> None:
+        """The changes of a kept candidate may be taken over; refused if its steps no longer fit."""
+        here, now = self.state.steps[step_id], self._world.clock()
+        started, parked = here.running, here.parked
+        assert started is not None  # it made the candidate
+        assert parked is not None
+        more, unfit = self._growth.kept_with(parked)
+        if unfit:
+            self._decided_about(self._bench.decided(step_id, None, now, unfit), {}, started)
+        else:
+            self._decided_about(self._settler.taken(step_id, now), more, started)
+
+    def _grown(self) -> None:
+        """The plan has further steps."""
+        self._looker.grow()
+        steps = self.state.plan.steps
+        self._has_agents = self._has_agents or any(steps[s].agent for s in self.state.added)
 
     # --- conflicts ----------------------------------------------------------------------------------
 
     def _tell(self, told: Told) -> None:
         """Record conflicts, or how they were settled."""
         self._pending.blobs += told.blobs
-        for event in told.events:
+        self._follow(told.events)
+
+    def _follow(self, events: Sequence[RunEvent]) -> None:
+        for event in events:
             self._append(event)
             if isinstance(event, ConflictFound):
                 self._hold.has_news = True  # people may have decided the same before
 
-    def _follow(self, result: Result) -> None:
-        self._tell(Told(result.after))
-
     def _settle_conflicts(self) -> None:
         """Do what people decided about conflicts. Files wait until no other change of them is under way."""
-        conflicts = self._bench.conflicts
-        conflicts.refresh()
-        open_now = list(self.state.conflicts.values())
-        for found in open_now:
-            if found.kind == "agents" and conflicts.decision(found.conflict) is not None:
-                self._tell(conflicts.settled(found))
+        settler = self._settler
+        for told in settler.agreed():
+            self._tell(told)
         if self._pending.applied or self._committing:
             self._hold.has_news = True
             return
-        for step_id in dict.fromkeys(step for found in open_now for step in found.steps):
-            here = self.state.steps[step_id]
-            if here.parked is not None and here.reason and here.reason.code == IN_CONFLICT:
-                self._settle_files(step_id, here.reason.because)
-        self._release()
-
-    def _settle_files(self, step_id: StepId, names: tuple[str, ...]) -> None:
-        """A step's changes wait for these conflicts: taken over as soon as all are decided."""
-        conflicts = self._bench.conflicts
-        mine = [self.state.conflicts[name] for name in names]
-        if not all(conflicts.decision(found.conflict) for found in mine):
-            return
-        lost: list[str] = []
-        allowed: dict[str, Digest | None] = {}
-        for found in mine:
-            gone, there = conflicts.lost_and_won(step_id, found)
-            lost += gone
-            allowed |= there
-            self._tell(conflicts.settled(found))
-        try:
-            result = self._bench.resolved(step_id, lost, allowed, self._world.clock())
-        except EditError as error:
-            self._fail(step_id, Reason("command_failed", (error.message,)))
-            return
-        self._decided_about(result)
-
-    def _release(self) -> None:
-        """Let steps go on that waited only because agents disagreed."""
-        free = [
-            step_id
-            for step_id, here in self.state.steps.items()
-            if here.phase == "waiting"
-            and here.parked is None
-            and here.reason is not None
-            and here.reason.code == IN_CONFLICT
-            and not self._bench.conflicts.blocks(step_id)
-        ]
-        if free:
-            self._append(StepsReleased(tuple(free), "conflict_settled"))
+        for step_id, told in settler.decided():
+            self._tell(told)
+            try:
+                self._take_over(step_id)
+            except EditError as error:
+                self._fail(step_id, Reason("command_failed", (error.message,)))
 
     def _in_conflict(self, step_id: StepId) -> bool:
         """Whether a step has to wait because agents above it disagree."""
@@ -558,6 +580,7 @@ class Engine:
             return None
         self._claims[step.id] = (key, fence)
         forced = state.options.force or step.id in state.options.force_steps
+        forced = forced or state.steps[step.id].remade
         found = self._world.store.find(state.project, state.line, step.id, refs.config_ref)
         if found is not None and not forced and not probed.probe.unsure:
             self._let_go(step.id)
@@ -604,7 +627,7 @@ class Engine:
         if not pending.events and not pending.released:
             return
         self._pending = Pending()
-        self._committing = True
+        self._committing, self._storing = True, pending.blobs
         appends = []
         if pending.events:
             facts: list[tuple[int, Event]] = [(item.at, item.event) for item in pending.events]
@@ -613,39 +636,52 @@ class Engine:
             appends,
             pending.artifacts,
             pending.blobs,
-            held=pending.held,
-            released=pending.released,
-            withdrawn=pending.withdrawn,
+            pending.held,
+            pending.released,
+            superseded=pending.superseded,
         )
         beside = self._tasks and (self._hold.sharing or self._took > QUICK_MS)
-        if beside or not self._writer.is_idle:
-            future = self._writer.call(self._store, batch, pending.wrote, pending.said)
-            future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
-            return
-        error: BaseException | None = None
-        try:
-            self._store(batch, pending.wrote, pending.said)
-        except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
-            error = raised
-        self._stored(error, pending)
+        if not beside and self._writer.is_idle:
+            error: BaseException | None = None
+            try:
+                self._store(batch, pending.wrote, pending.said, wait=False)
+            except LockedError:  # attempts, signals and the heart are not kept waiting
+                beside = True
+            except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
+                error = raised
+            if not beside:
+                self._stored(error, pending)
+                return
+        future = self._writer.call(self._store, batch, pending.wrote, pending.said)
+        future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
 
-    def _store(self, batch: Batch, wrote: list[str], said: list[tuple[int, LineEvent]]) -> None:
+    def _store(
+        self,
+        batch: Batch,
+        wrote: list[str],
+        said: list[tuple[int, LineEvent]],
+        *,
+        wait: bool = True,
+    ) -> None:
         """Files of steps first, then the facts that name them."""
         began = self._world.clock()
         self._outputs.secure(wrote)
         if said:
-            self._store_and_tell(batch, said)
+            self._store_and_tell(batch, said, wait=wait)
         else:
-            self._world.store.commit(batch)
+            self._world.store.commit(batch, wait=wait)
         self._took = self._world.clock() - began
 
-    def _store_and_tell(self, batch: Batch, said: list[tuple[int, LineEvent]]) -> None:
+    def _store_and_tell(
+        self, batch: Batch, said: list[tuple[int, LineEvent]], *, wait: bool
+    ) -> None:
         """The same with what the line has to know, to which others write too."""
         store, journal = self._world.store, line_journal(self.state.project, self.state.line)
         while True:
             last = store.last(journal)
             try:
-                store.commit(replace(batch, appends=[*batch.appends, Append(journal, last, said)]))
+                appends = [*batch.appends, Append(journal, last, said)]
+                store.commit(replace(batch, appends=appends), wait=wait)
             except ConflictError:
                 if store.last(journal) == last:
                     raise
@@ -654,7 +690,7 @@ class Engine:
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
-        self._committing = False
+        self._committing, self._storing = False, []
         self._wake.set()
         if error is not None:
             self._error = error
@@ -760,23 +796,16 @@ class Engine:
         self._hold.has_news = True  # as above
         return outcome, answer.ids
 
-    def _ended(
-        self, started: AttemptStarted, result: Result, more: Steps = MappingProxyType({})
-    ) -> None:
+    def _ended(self, started: AttemptStarted, result: Result, more: Steps = NOTHING) -> None:
         if started.step not in self._world.inline:
             self._outside -= 1
         if more and isinstance(result.ending, AttemptParked):
             content = fragment_bytes(more)
             result.blobs.append((digest_bytes(content), content))
             result.ending = replace(result.ending, fragment=digest_bytes(content))
-        self._take(result)
         if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
             self._warn_unconfined()
-        for event in settle(self.state, result.ending):
-            self._append(event, result.at)
-        if more and isinstance(result.ending, AttemptAccepted):
-            self._growth.of_attempt(more, started, result.ending)
-        self._follow(result)
+        self.settle(result, more, started)
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         if claim := self._claims.get(started.step):
@@ -792,6 +821,7 @@ class Engine:
     def _take(self, result: Result) -> None:
         self._pending.blobs += result.blobs
         self._pending.artifacts += result.artifacts
+        self._pending.superseded += result.superseded
         self._pending.applied += result.applied
         self._pending.words += result.words
         self._pending.wrote += result.wrote
@@ -832,6 +862,13 @@ class Engine:
 
 
 _FREE = Answer(True, ())
+
+
+def _asked_before(here: StepState) -> bool:
+    """Whether a step waits for an answer before an attempt, as an earlier engine left it."""
+    if here.phase != "waiting" or here.parked is not None or here.reason is None:
+        return False
+    return here.reason.code != "effect_unconfirmed"
 
 
 def _under(started: AttemptStarted, step: Step, answer: Answer) -> AttemptStarted:

@@ -25,4 +25,4 @@ class Pending:
     wrote: list[str] = field(default_factory=list)
     reused: list[Reused] = field(default_factory=list)  # gathered for the last event
     said: list[tuple[int, LineEvent]] = field(default_factory=list)  # to the line
-    withdrawn: list[Artifact] = field(default_factory=list)
+    superseded: list[Artifact] = field(default_factory=list)  # the run accepts something else

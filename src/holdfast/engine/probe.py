@@ -13,19 +13,20 @@ from holdfast.core.history import results
 from holdfast.core.refs import (
     Refs,
     Upstream,
-    config_ref_of,
     encode_own,
     encode_with,
+    halves,
+    refs_from,
     refs_of,
     spell,
 )
-from holdfast.core.state import COMPLETE, State
+from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.unwind import Unwinder
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import (
     Options,
     PlanExtended,
@@ -37,6 +38,8 @@ from holdfast.model.event import (
 )
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
 from holdfast.ports import Facts, Store
+
+_UNTRIED = frozenset({"pending", "skipped"})
 
 
 class Probed(NamedTuple):
@@ -91,14 +94,15 @@ class Prober:
             return begun
         seen = self._survey.observe(step)
         own = self._encode(step, seen.parts)
-        ref = config_ref_of(step, own, upstream)
+        head, above = halves(step, own, upstream)
+        ref = digest_bytes(head + above)
         found = self._find(step, ref)
         if found is not None and not seen.unsure:  # under one config ref the others are the same
             refs = Refs(ref, found.input_ref, found.own_ref)
             unfit = self.unfit(found) if self.unfit is not None else ""
             probe = Probe(step.id, refs, found=found, newest=found, unfit=unfit)
             return Probed(probe, own, seen.parts)
-        refs = refs_of(step, own, upstream)
+        refs = refs_from(ref, head, own)
         same = None
         if options.cutoff or step.reuse == "content":
             same = self._find(step, refs.input_ref, content=True)
@@ -132,7 +136,7 @@ class Prober:
         if parts is None or seen.unsure:
             return None
         own = encode_own(step, parts)
-        ref = config_ref_of(step, own, upstream)
+        ref = digest_bytes(b"".join(halves(step, own, upstream)))
         found = self._find(step, ref)
         if found is None:
             return None
@@ -178,6 +182,10 @@ class Prober:
         if last != self._read_to:
             self._read_to, self._newest, self._said = last, None, None
             self._unwinder.forget()
+
+    def forget(self) -> None:
+        """This run added artifacts that are looked for again."""
+        self._newest = self._said = None
 
     def _newest_of(self, step: StepId) -> Artifact | None:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""
@@ -328,14 +336,26 @@ class Prober:
         """
         if step.effects != "external" or step.idempotent:
             return False
+        then = self._last_of(step.id, previous)
+        if then is None or then.phase != "waiting" or then.reason is None:
+            return False
+        return then.reason.code == "effect_unconfirmed"
+
+    def unconfirmed(self, step: StepId, previous: RunId | None) -> StepState | None:
+        """How the last run that tried a step left it, if an effect was started there and not confirmed."""
+        then = self._last_of(step, previous, _UNTRIED | {"waiting"})
+        return then if then is not None and then.effect is not None else None
+
+    def _last_of(
+        self, step: StepId, previous: RunId | None, passed: frozenset[str] = _UNTRIED
+    ) -> StepState | None:
+        """A step in the last of the earlier runs that came to it, or left it in none of these phases."""
         while previous is not None and (past := self.past(previous)) is not None:
-            then = past.steps.get(step.id)
-            if then is not None and then.phase == "waiting":
-                return then.reason is not None and then.reason.code == "effect_unconfirmed"
-            if then is not None and (then.attempts or then.phase not in {"pending", "skipped"}):
-                return False
+            then = past.steps.get(step)
+            if then is not None and (then.attempts or then.phase not in passed):
+                return then
             previous = past.previous
-        return False
+        return None
 
     def was_completed(self, run: RunId) -> bool:
         """Whether a run came to its end; nothing of it has to be read for that but its last event."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from holdfast.core.state import StepState
 from holdfast.engine.probe import Probed
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes
@@ -17,6 +18,7 @@ from holdfast.model.event import Gate
 from holdfast.model.plan import Guard, RunId, Step, StepId
 
 SUBJECT_SCHEMA = "holdfast.approval/1"
+HELD = frozenset({"effect_unconfirmed", "stuck"})  # a person says whether it may be tried again
 
 
 class Question(NamedTuple):
@@ -38,19 +40,23 @@ def before(
     probed: Probed,
     above: Callable[[StepId], Digest | None],
     attempts: int,
+    sent_back: int = 0,
 ) -> list[Question]:
     """What has to be answered before an attempt at this step may begin.
 
-    `above` gives the content of a step that this one needs; `attempts` is how many were made.
+    `above` gives the content of a step that this one needs; `attempts` is how many were made; `sent_back`
+    is how often a step below sent this one back: what was said before that does not stand for it.
     """
     found: list[Question] = []
     covered = _covered(step, w_ref, probed, above)
+    if sent_back:
+        covered["sent_back"] = sent_back
     if step.approve in {"always", "on_change"}:
         found.append(_question("step", covered))
     elif is_over_budget(step, attempts):
         found.append(_question("budget", {**covered, "attempts": attempts}))
     for need in step.needs:
-        if need.type == "approval":
+        if need.asks:
             about: dict[str, Json] = {"from": need.approver, "after": need.step}
             about["artifact"] = above(need.step)
             names = (need.approver,) if need.approver else ()
@@ -75,6 +81,13 @@ def about(
 def repeats(step: StepId, run: RunId, attempt: int, key: Digest | None) -> Question:
     """Whether an effect that may have happened may be tried again."""
     return _question("effect", {"step": step, "run": run, "attempt": attempt, "key": key})
+
+
+def goes_on(step: StepId, run: RunId, here: StepState) -> Question:
+    """Whether a step that is held for a person may be tried again."""
+    if here.reason is not None and here.reason.code == "stuck":
+        return _question("stuck", {"step": step, "run": run, "attempt": here.attempts})
+    return repeats(step, run, here.attempts, here.effect)
 
 
 def is_over_budget(step: Step, attempts: int) -> bool:

@@ -112,8 +112,14 @@ def read(
 
 def _asks(step: _Body) -> bool:
     """Whether a step has anything to do with people."""
-    approvals = any(need[1] == "approval" for need in step.get("needs", ()))
+    approvals = any(_asks_over(need) for need in step.get("needs", ()))
     return approvals or "approve" in step or step.get("uses") == "human" or "guards" in step
+
+
+def _asks_over(need: Sequence[str]) -> bool:
+    """Whether an edge asks: one of that type, or one with the name of an approver behind its key."""
+    _, kind, _, *approver = need
+    return kind == "approval" or bool(approver)
 
 
 def _may_follow(reading: Reading, kind: str) -> bool:
@@ -215,10 +221,18 @@ def _steps_released(reading: Reading, body: _Body) -> None:
 def _steps_reopened(reading: Reading, body: _Body) -> None:
     _made_again(reading, body["steps"])
     for step in body["steps"]:
-        here = reading.put(step, "pending", "pending", "done", "reused")
+        if step in reading.begun:
+            reading.wrong(f"step '{step}' is sent back while it goes on")
+        here = reading.put(
+            step, "pending", "pending", "done", "reused", "waiting", "failed", "skipped"
+        )
         reading.steps[step] = here._replace(digest="")
         reading.accepted.discard(step)
         reading.gaps.discard(step)
+        reading.parked.pop(step, None)
+        reading.left_out.discard(step)
+    if not {body["step"], body["by"]} <= {*body["steps"]}:
+        reading.wrong(f"step '{body['by']}' sends '{body['step']}' back, and one of them stays")
 
 
 def _plan_extended(reading: Reading, body: _Body) -> None:
@@ -251,7 +265,7 @@ def _step_waived(reading: Reading, body: _Body) -> None:
 def _gap_closed(reading: Reading, body: _Body) -> None:
     if body["step"] not in reading.gaps:
         reading.wrong(f"a gap at step '{body['step']}' is closed that was not there")
-    _steps_reopened(reading, body)
+    _steps_reopened(reading, {**body, "by": body["step"]})
 
 
 def _effect_started(reading: Reading, body: _Body) -> None:

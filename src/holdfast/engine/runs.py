@@ -21,6 +21,7 @@ from holdfast.engine.loop import Engine
 from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.probe import read_state
 from holdfast.engine.survey import Survey
+from holdfast.engine.tee import said_so_far
 from holdfast.engine.undo import settle_undone
 from holdfast.engine.worktrees import check_worktrees, drop_worktrees
 from holdfast.engine.world import World
@@ -158,15 +159,14 @@ def _continue(
         return Engine(world, state, fence, hold, survey)
     results = _lost(world, state, survey)
     engine = Engine(world, state, fence, hold, survey)
-    engine.record([RunResumed(world.owner.engine)], [])
+    engine.record([RunResumed(world.owner.engine)])
     for result in results:
-        engine.record(settle(state, result.ending), [result])
+        engine.settle(result)
     again = (
         [s for s in state.graph.order if state.steps[s].phase == "failed"] if only is None else only
     )
-    for event in close_gaps(state, again if only is not None else ()):
-        engine.close_gap(event)
-    engine.record(list(reset(state, again, code)), [])
+    engine.record(close_gaps(state, again if only is not None else ()))
+    engine.record(reset(state, again, code))
     if state.forked is not None:
         put_in_place(world, engine)
     return engine
@@ -188,6 +188,9 @@ def _take_over(world: World, run: RunId) -> tuple[int, State]:
 
 def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     """What a dead engine left: end its processes, finish or undo its writes, keep and put back outputs."""
+    logs = {
+        s: said_so_far(world.scratch, state.run, s, a.attempt) for s, a in state.running.items()
+    }
     leftovers(world, state)
     outputs = Outputs(world.root, world.journal(state.run), world.store)
 
@@ -199,8 +202,8 @@ def _lost(world: World, state: State, survey: Survey) -> list[Result]:
         world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
     bench = Bench(world, state, survey, outputs)
     return [
-        bench.lost(started, INTERRUPTED, world.clock(), unwatched=True)
-        for started in state.running.values()
+        bench.lost(started, INTERRUPTED, world.clock(), log=logs[step_id], unwatched=True)
+        for step_id, started in state.running.items()
     ]
 
 

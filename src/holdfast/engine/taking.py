@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.core.state import COMPLETE, State
@@ -22,7 +23,7 @@ from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import Change, changes_in
 from holdfast.model.digest import Digest
 from holdfast.model.glob import parents
-from holdfast.model.plan import Step, StepId
+from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import File
 
 _UNREADABLE = Digest("")
@@ -40,6 +41,15 @@ class Clash(NamedTuple):
     made: Digest | None = None
 
 
+class _Wrote(NamedTuple):
+    """What a step of this run left at a path."""
+
+    path: str
+    step: StepId
+    digest: Digest | None
+    artifact: Digest
+
+
 class Taken(NamedTuple):
     """What was written or removed, and everything that lay there before."""
 
@@ -51,6 +61,7 @@ class Wish(NamedTuple):
     """What a step wants of the project: files at its outputs, and changes beside them."""
 
     step: Step
+    artifact: Digest
     entries: Sequence[Entry]
     changes: Sequence[Change]
     fresh: Sequence[File] = ()
@@ -64,9 +75,11 @@ class Taker:
         self._state = state
         self._outputs = outputs
         self._place = os.path.join(world.home, "apply")
-        self._makers: dict[str, StepId] | None = None
+        self._plan: Plan | None = None
+        self._makers: dict[str, StepId] = {}
         self._made_here: dict[Digest, tuple[Change, ...]] = {}  # perhaps not stored yet
-        self._names: dict[str, tuple[str, StepId]] = {}
+        self._names: dict[str, _Wrote] = {}
+        self._seen: set[Digest] = set()
         self._not_named = [
             step_id
             for step_id, step in state.plan.steps.items()
@@ -96,14 +109,14 @@ class Taker:
         paths = sorted({*step.produces, *(change.path for change in changes)})
         kept = self._outputs.keep_paths(paths)
         written = self._outputs.write(changes, key, wish.fresh)
-        self._remember(step.id, wish.changes)
+        self._remember(step.id, wish.artifact, wish.changes)
         return Taken(written, kept)
 
     def stand(self, wish: Wish, key: str) -> Taken:
         """Write what is missing of a kept result that was only guarded again; edits on top of it stay."""
         with exclusive(self._place):
             changes = self._outputs.changes(wish.step.produces, wish.entries)
-            changes += self.restored(wish.step, wish.changes)
+            changes += self.restored(wish.step, wish.artifact)
             kept = self._outputs.keep_paths([change.path for change in changes])
             return Taken(self._outputs.write(changes, key, wish.fresh), kept)
 
@@ -114,11 +127,11 @@ class Taker:
 
     def check_outputs(self, step: Step, changes: Sequence[Change]) -> None:
         """EditError if a change is about what another step promises to make: that is for this one alone."""
-        if self._makers is None:
+        if self._plan is not self._state.plan:
+            self._plan = self._state.plan
+            self._above.clear()
             self._makers = {
-                path: other
-                for other, one in self._state.plan.steps.items()
-                for path in one.produces
+                path: other for other, one in self._plan.steps.items() for path in one.produces
             }
         for change in changes:
             for place in (change.path, *parents(change.path)):
@@ -131,14 +144,15 @@ class Taker:
                         hint=f"say it in 'produces' too, and need '{maker}'",
                     )
 
-    def restored(self, step: Step, changes: Sequence[Change]) -> list[FileChange]:
+    def restored(self, step: Step, artifact: Digest) -> list[FileChange]:
         """What of a step's changes is not in the project any more, or not yet, where its base lies."""
-        self._remember(step.id, changes)
+        changes = self.changes(artifact)
+        self._remember(step.id, artifact, changes)
         there = self._read([change.path for change in changes])
         found = []
         for change in changes:
             lies = there.get(change.path)
-            if not _same(lies, change.entry) and _digest(lies) == change.base:
+            if not _same(lies, change.entry) and _begins_at(change, lies):
                 found.append(self._file_change(change, lies))
         return found
 
@@ -147,7 +161,7 @@ class Taker:
         there = self._read([change.path for change in changes])
         for change in changes:
             lies = there.get(change.path)
-            if _same(lies, change.entry) or _digest(lies) == change.base:
+            if _same(lies, change.entry) or _begins_at(change, lies):
                 continue
             for other in self._ancestors(step.id):
                 here = self._state.steps[other]
@@ -210,36 +224,37 @@ class Taker:
         for path, entry in there.items():
             if path not in wanted:
                 beneath.update({outer: entry for outer in parents(path) if outer in wanted})
+        self._catch_up()
         found = []
         for change in wish.changes:
             path, lies = change.path, there.get(change.path)
+            if _same(lies, change.entry):
+                continue
             if inner := beneath.get(path):
                 found.append(self._clash(wish.step, path, inner.path, inner.digest))
-            elif not _same(lies, change.entry) and not self._may_replace(
-                wish.step, change, lies, allowed
-            ):
+            elif path in allowed and allowed[path] == _digest(lies):
+                continue
+            elif rival := self._rival(wish.step, change, lies):
+                found.append(rival)
+            elif not self._may_replace(wish.step, change, lies):
                 found.append(self._clash(wish.step, path, path, _digest(lies)))
-            elif change.base is None and (twin := self._twin(wish.step, path)):
-                found.append(twin)
         return tuple(found)
 
-    def _may_replace(
-        self, step: Step, change: Change, lies: Entry | None, allowed: Allowed
-    ) -> bool:
+    def _may_replace(self, step: Step, change: Change, lies: Entry | None) -> bool:
+        """Whether what lies there is what the change began with, or an earlier result that it replaces."""
         now = _digest(lies)
-        if now == change.base or (change.path in allowed and allowed[change.path] == now):
+        if _begins_at(change, lies):
             return True
-        ordered = {step.id, *self._ancestors(step.id), *self._state.graph.below([step.id])}
         return any(
             self._made(row, change.path, now)
-            for other in ordered
+            for other in self._ordered(step.id)
             if self._state.plan.steps[other].changes_copy or other == step.id
             for row in self._rows(other)
         )
 
     def _clash(self, step: Step, path: str, place: str, now: Digest | None) -> Clash:
         """Who wrote what lies at a place: another step of the plan, else a person."""
-        ordered = {step.id, *self._ancestors(step.id), *self._state.graph.below([step.id])}
+        ordered = self._ordered(step.id)
         for other, one in self._state.plan.steps.items():
             if other in ordered or not (one.changes_copy or one.produces):
                 continue
@@ -251,21 +266,44 @@ class Taker:
                     return Clash(path, other, row.digest)
         return Clash(path)
 
-    def _twin(self, step: Step, path: str) -> Clash | None:
-        """A file of another step in this run whose name is the same to some file systems."""
-        while self._not_named:  # what an engine before this one took over
+    def _rival(self, step: Step, change: Change, lies: Entry | None) -> Clash | None:
+        """A step that is not ordered with this one and wrote the same file in this run.
+
+        Names that are one to some file systems are one file here. Who was asked by a person to be made again
+        began with what the other wrote, and may go on from it.
+        """
+        wrote = self._names.get(_folded(change.path))
+        if wrote is None or wrote.step in self._ordered(step.id):
+            return None
+        if wrote.path == change.path:
+            last = self._state.steps[step.id].last
+            again = last is not None and last.code == "retried" and _begins_at(change, lies)
+            if wrote.digest != _digest(lies) or _is_over(change, lies) or again:
+                return None
+        return Clash(change.path, wrote.step, wrote.artifact)
+
+    def _catch_up(self) -> None:
+        """Know what steps of this run changed before this engine drove it, or beside it."""
+        while self._not_named:
             other = self._not_named.pop()
             if (digest := self._state.steps[other].digest) is not None:
-                self._remember(other, self.changes(digest))
-        known, by = self._names.get(_folded(path), (path, step.id))
-        if known == path or by == step.id:
-            return None
-        return Clash(path, by, self._state.steps[by].digest)
+                self._remember(other, digest, self.changes(digest))
+        if not self._state.options.joined:
+            return
+        state = self._state
+        for other, row in self._world.store.newest_of_all(state.project, state.line).items():
+            step = state.plan.steps.get(other)
+            if step is not None and step.changes_copy and row.digest not in self._seen:
+                self._seen.add(row.digest)
+                self._remember(other, row.digest, self.changes(row.digest))
 
-    def _remember(self, step: StepId, changes: Sequence[Change]) -> None:
+    def _ordered(self, step_id: StepId) -> set[StepId]:
+        """The step itself and all that come before or after it by needs."""
+        return {step_id, *self._ancestors(step_id), *self._state.graph.below([step_id])}
+
+    def _remember(self, step: StepId, artifact: Digest, changes: Sequence[Change]) -> None:
         for change in changes:
-            if change.digest is not None:
-                self._names[_folded(change.path)] = (change.path, step)
+            self._names[_folded(change.path)] = _Wrote(change.path, step, change.digest, artifact)
 
     # --- who made it ----------------------------------------------------------------------------
 
@@ -322,9 +360,22 @@ class Taker:
         return FileChange(change.path, _digest(lies), change.digest, mode)
 
 
-def without(changes: Sequence[Change], paths: Sequence[str]) -> tuple[Change, ...]:
-    """Changes without those of some paths."""
-    return tuple(change for change in changes if change.path not in set(paths))
+def settled(changes: Sequence[Change], lost: Sequence[str], won: Allowed) -> tuple[Change, ...]:
+    """Changes without the paths that were lost; at those that were won, over what the other wrote."""
+    gone = set(lost)
+    return tuple(
+        replace(change, over=won.get(change.path)) for change in changes if change.path not in gone
+    )
+
+
+def _is_over(change: Change, lies: Entry | None) -> bool:
+    return change.over is not None and _digest(lies) == change.over
+
+
+def _begins_at(change: Change, lies: Entry | None) -> bool:
+    """Whether what lies there is what a change was made from, or was once put in the place of."""
+    now = _digest(lies)
+    return now == change.base or (now is not None and now == change.over)
 
 
 def _digest(entry: Entry | None) -> Digest | None:

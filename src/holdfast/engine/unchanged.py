@@ -280,10 +280,11 @@ def _identified(step: Step) -> Iterator[tuple[object, Step]]:
 def _looked_at(world: World, plan: Plan) -> Iterator[str]:
     """Every path, relative to the project, whose state decides something about a step."""
     globs: dict[str, None] = {}
+    top = os.path.realpath(world.root)
     for step in plan.steps.values():
         if step.uses == "shell" and step.id not in world.inline:
             words = step.run or shell_words(step.shell)
-            yield from (path for word in words if (path := _named(world.root, word)))
+            yield from (path for word in words for path in _named(world.root, top, word))
         for item in step.inputs:
             globs[item.glob] = None
         for path in step.produces:
@@ -292,14 +293,20 @@ def _looked_at(world: World, plan: Plan) -> Iterator[str]:
         yield from read_by(world.root, glob, world.ignores)
 
 
-def _named(root: str, word: str) -> str | None:
-    """The path in the project that a word of a command would name."""
-    if not word or "\0" in word:
-        return None
+def _named(root: str, top: str, word: str) -> Iterator[str]:
+    """The paths in the project that a word of a command would name.
+
+    `top` is the project without links on the way to it: by that a key names the files of commands.
+    """
+    if not word or "\0" in word or word in {".", ".."}:
+        return
     if "/" not in word:
-        return None if word in {".", ".."} else word
-    path = os.path.relpath(os.path.join(root, word), root)
-    return None if path in {".", ".."} or path.startswith("../") else path
+        yield word
+        return
+    for place in {root, top}:
+        found = os.path.relpath(os.path.join(place, word), place)
+        if found not in {".", ".."} and not found.startswith("../"):
+            yield found
 
 
 def _beneath(root: str, path: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ any edit on top of it, counts as it is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from holdfast.model.digest import Json
 from holdfast.model.glob import glob_regex, is_plain
 from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Store
+from holdfast.process.room import shell_words
 
 
 class _Write(NamedTuple):
@@ -61,9 +63,10 @@ class Unwinder:
         if isinstance(inputs, Mapping):
             then = self._inputs(step, inputs, writes)
             changed, found["inputs"] = then != inputs, then
-        if isinstance(files, Mapping):
-            named = self._files(step, files, writes)
-            changed, found["files"] = changed or named != files, named
+        if step.uses == "shell" or isinstance(files, Mapping):
+            named_now = files if isinstance(files, Mapping) else {}
+            named = self._files(step, named_now, writes)
+            changed, found["files"] = changed or named != named_now, named
         if not changed:
             return None
         return {
@@ -100,11 +103,16 @@ class Unwinder:
         return write.step in self._below[step]
 
     def _before(self, step: Step, path: str, now: str | None, some: list[_Write]) -> Change | None:
-        """The first of the changes that led to the present content."""
-        first = None
-        for write in some:
-            if write.change.digest == now and self._counts(step.id, write):
-                first, now = write.change, write.change.base
+        """The first of the changes that led to the present content and that count for a step.
+
+        Others may lie in between: a step that goes on from what this one left, or was put over it.
+        """
+        first, left = None, list(some)
+        while write := next((one for one in left if one.change.digest == now), None):
+            left.remove(write)
+            now = write.change.over or write.change.base
+            if self._counts(step.id, write):
+                first = write.change
         return first
 
     def _inputs(
@@ -135,8 +143,17 @@ class Unwinder:
             if first is None:
                 found[path] = seen
             elif first.base is not None:
-                found[path] = f"{first.base}+x" if first.base_executable else first.base
+                found[path] = _spelled(first)
+        for path in {os.path.normpath(word) for word in step.run or shell_words(step.shell)}:
+            gone = None if path in files else self._before(step, path, None, writes.get(path, []))
+            if gone is not None and gone.base is not None:  # named, and removed since
+                found[path] = _spelled(gone)
         return found
+
+
+def _spelled(change: Change) -> str:
+    assert change.base is not None  # asked before
+    return f"{change.base}+x" if change.base_executable else change.base
 
 
 def _matches(step: Step, path: str) -> bool:

@@ -145,7 +145,7 @@ def _attempts(store: Store, run: RunId, reading: Reading, words: Words) -> Itera
 def _wanted(step: _Body, begun: _Body) -> Iterator[tuple[str, str]]:
     """The gates that an attempt had to pass; content that was kept already passes them all."""
     kept = begun.get("reguard") is not None and not begun.get("approvals")
-    if kept or begun["reason"]["code"] == "output_modified":
+    if kept or begun["reason"][0] == "output_modified":
         return
     approve = step.get("approve", "")
     if approve in {"always", "on_change"}:
@@ -154,7 +154,7 @@ def _wanted(step: _Body, begun: _Body) -> Iterator[tuple[str, str]]:
     if approve == "over_budget" and made and most and made % most == 0:
         yield "budget", ""
     for need in step.get("needs", ()):
-        if need[1] == "approval":
+        if need[1] == "approval" or need[3:]:  # the name of an approver stands behind the key
             yield "edge", need[0]
     if step.get("uses") == "human":
         yield "answer", ""

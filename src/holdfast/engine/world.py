@@ -48,6 +48,7 @@ class World:
     inline: Collection[StepId] = frozenset()
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     parallel: int = 1
+    resources: Mapping[str, int] = field(default_factory=dict)  # how much there is of some here
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0

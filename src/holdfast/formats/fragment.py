@@ -10,6 +10,7 @@ from collections.abc import Mapping as Table
 from pathlib import Path
 from typing import cast
 
+from holdfast.formats.contracts import Contracts
 from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import PLAN, At, InputAt, NeedAt
 from holdfast.formats.nodes import Mapping, Node, Scalar, read
@@ -64,7 +65,7 @@ def check_added(plan: Plan, added: Table[StepId, Step]) -> None:
     for step_id in added:
         _check_free(step_id, _NODE, plan, problems)
     problems.stop()
-    _check(plan, {name: _wired(step) for name, step in added.items()}, problems)
+    _check(plan, {name: _wired(step, is_new=True) for name, step in added.items()}, problems)
     problems.stop()
 
 
@@ -85,6 +86,7 @@ def _steps(
         hint = "write 'steps:' and below it each step as 'id:' with its keys"
         raise problems.fatal("P001", place, "the fragment has no steps", hint)
     reading.most = MOST + _EACH * len(node.pairs)
+    contracts = Contracts(reading)
     steps: dict[StepId, Step] = {}
     wired: dict[str, Wired] = {}
     spellings = {folded(name): str(name) for name in plan.steps}
@@ -100,7 +102,7 @@ def _steps(
             problems.add("P050", key, message, "give it another id")
         reading.step = name
         wired[name] = Wired(name, key)
-        step = step_of(reading, wired[name], value, {})
+        step = step_of(reading, wired[name], value, {}, contracts)
         if step is not None:
             steps[step.id] = step
     reading.step = ""
@@ -110,22 +112,27 @@ def _steps(
 def _check_free(name: StepId, key: Scalar, plan: Plan, problems: Problems) -> None:
     if name in plan.steps:
         message = f"the plan has a step {quoted(name)} already"
-        problems.add("P056", key, message, "give it another id")
+        problems.add("P058", key, message, "give it another id")
 
 
 def _check(plan: Plan, wired: Table[str, Wired], problems: Problems) -> None:
     whole = {str(name): _wired(step) for name, step in plan.steps.items()}
     known = len(whole)
     whole.update(wired)
-    check_wiring(whole, problems, known)
+    check_wiring(whole, problems, plan.limits.resources, known)
 
 
-def _wired(step: Step) -> Wired:
-    return Wired(
+def _wired(step: Step, *, is_new: bool = False) -> Wired:
+    """What reaches beyond a step that was read already; of one that is there only what others meet."""
+    wired = Wired(
         step.id,
         _NODE,
         [NeedAt(need, _NODE) for need in step.needs],
         [InputAt(item, _NODE) for item in step.inputs],
         [At(path, _NODE) for path in step.produces],
-        Promise(step.outputs, step.schema),
+        promise=Promise(step.outputs, step.schema),
     )
+    if is_new:
+        wired.escalate = [At(name, _NODE) for name in step.escalate]
+        wired.takes = [(name, amount, _NODE) for name, amount in step.resources.items()]
+    return wired

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar, cast
 
+from holdfast.formats.agentfile import contract_schema
 from holdfast.formats.expressions import TEMPLATE, VALUES
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node
@@ -29,6 +30,7 @@ from holdfast.formats.shapes import (
     Shape,
     as_is,
     each,
+    plain,
     text,
     twice,
     whole,
@@ -71,7 +73,7 @@ _NEED: dict[str, Key] = {
         words="data is delivered and decides the result; sequence only orders; approval also asks.",
     ),
     "key": Key(LINE, words="A key that the artifact of the step must have."),
-    "from": Key(LINE, words="The name that the approver must hold."),
+    "from": Key(LINE, words="The name that the approver must hold; data with it asks, too."),
 }
 
 
@@ -100,7 +102,7 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
     if key and kind != "data":
         message = f"a need of type '{kind}' hands nothing over and can have no 'key'"
         reading.problems.add("P035", node.pairs["key"][0], message)
-    if approver and kind != "approval":
+    if approver and kind == "sequence":
         message = f"a need of type '{kind}' asks nobody and can have no 'from'"
         reading.problems.add("P035", node.pairs["from"][0], message, "say type: approval")
     if approver and kind == "approval":
@@ -192,7 +194,7 @@ def _budget(reading: Reading, key: str, node: Node) -> dict[str, object] | None:
     return record(reading, key, node, BUDGET)
 
 
-def _resources(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
+def _amounts(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
     if not isinstance(node, Mapping):
         reading.wrong_type(key, node, "a mapping of names to numbers")
         return None
@@ -202,6 +204,27 @@ def _resources(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
         if LINE.read(reading, key, place) is not None and amount is not None:
             found[name] = amount
     return found
+
+
+_AMOUNTS: Shape[dict[str, int]] = Shape(
+    _amounts, {"type": "object", "additionalProperties": whole(1).schema}
+)
+
+
+def _escalate(reading: Reading, key: str, node: Node) -> list[At] | None:
+    found: dict[str, Node] = {}
+    for item in each(node):
+        value = text(reading, key, item)
+        if value is not None:
+            twice(reading, key, value, item, found)
+    return [At(value, item) for value, item in found.items()]
+
+
+def _origin(reading: Reading, key: str, node: Node) -> Json:
+    if not isinstance(node, Mapping):
+        reading.wrong_type(key, node, "a mapping")
+        return None
+    return plain(reading, key, node)
 
 
 def _schema_name(reading: Reading, key: str, node: Node) -> str | None:
@@ -243,6 +266,10 @@ LIMITS: dict[str, Key] = {
     "time": Key(DURATION, words="How long a run may take, like 2h."),
     "attempts": Key(whole(1), words="How many attempts a run may make."),
     "parallel": Key(whole(1), words="How many steps run at once."),
+    "resources": Key(
+        _AMOUNTS, words="How much there is of each named resource; of one not named, 1."
+    ),
+    "agents": Key(_AMOUNTS, words="How many steps of each agent run at once."),
     "usd": RESERVED,
     "tokens": RESERVED,
 }
@@ -324,12 +351,18 @@ STEP: dict[str, Key] = {
         whole(1), words="How many attempts may end with the same feedback before it is given up."
     ),
     "escalate": Key(
-        NAMES, words="Steps above that are made again, in turn, when this one cannot get through."
+        Shape(_escalate, _one_or_many(TEXT.schema)),
+        words="Steps above that are made again, in turn, when this one cannot get through.",
     ),
-    "rounds": Key(whole(1), words="How often 'escalate' may do so; then a person is asked."),
+    "rounds": Key(
+        whole(1), words="How often to go through 'escalate' before a person is asked; else once."
+    ),
+    "on_fatal": Key(
+        word("fail", "escalate"),
+        words="When a guard refuses it for good: the step fails, or the whole run stops for a person.",
+    ),
     "resources": Key(
-        Shape(_resources, {"type": "object", "additionalProperties": {"type": "integer"}}),
-        words="Named resources that it takes while it runs, and how much of each.",
+        _AMOUNTS, words="Named resources that it takes while it runs, and how much of each."
     ),
     "workspace": _WORKSPACE,
     "reuse": _REUSE,
@@ -389,7 +422,15 @@ PLAN: dict[str, Key] = {
         ),
         words="The steps by their ids.",
     ),
-    **dict.fromkeys(("agents", "requirements", "hypotheses", "unknowns"), RESERVED),
+    "agents": Key(
+        Shape(as_is, {"anyOf": [TEXT.schema, {"$ref": "#/$defs/agents"}]}),
+        words="The contracts that steps are held to: 'default', a file, or contracts by name.",
+    ),
+    "origin": Key(
+        Shape(_origin, {"type": "object"}),
+        words="Where an imported plan comes from; kept for export, changes nothing.",
+    ),
+    **dict.fromkeys(("requirements", "hypotheses", "unknowns"), RESERVED),
 }
 
 
@@ -409,6 +450,7 @@ def plan_schema() -> Json:
             "param": param_schema(),
             "defaults": record_schema(DEFAULTS),
             "limits": record_schema(LIMITS),
+            "agents": {"type": "object", "additionalProperties": contract_schema()},
         },
         **record_schema(PLAN, ("steps",)),
     }

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import Problem, outside_fault
+from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
+from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
@@ -22,7 +24,7 @@ from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
-from holdfast.model.plan import STEP_ID, Input, Limits, Need, Plan, Step, StepId
+from holdfast.model.plan import COPIES, STEP_ID, Input, Limits, Need, Plan, Step, StepId
 
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
@@ -32,7 +34,8 @@ class Asked:
     """What a load is asked for: another name of the line, values of params.
 
     `find` finds files, `check` says why a guard can never judge, `held` whether anybody holds a name
-    that approvers need; without them nobody looks.
+    that approvers need; without them nobody looks. `own` gives the agents that
+    the person knows.
     """
 
     name: str | None = None
@@ -40,16 +43,21 @@ class Asked:
     find: Find | None = None
     check: Check | None = None
     held: Callable[[str], bool] | None = None
+    own: Own | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A plan and where it came from; `root` is the directory of the file: the project."""
+    """A plan and where it came from; `root` is the directory of the file: the project.
+
+    `foreign` names the format of a file that was not written for this program.
+    """
 
     plan: Plan
     file: str
     root: str
     warnings: tuple[Problem, ...] = ()
+    foreign: str = ""
 
 
 def load_plan(
@@ -60,15 +68,17 @@ def load_plan(
     find: Find | None = None,
     check: Check | None = None,
     held: Callable[[str], bool] | None = None,
+    own: Own | None = None,
 ) -> Loaded:
     """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it.
 
     `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
     of a project (its directory, a glob) for params that are files; `check` says of a kind of guard
-    and its value why it can never judge; `held` says whether anybody holds the name of an approver.
+    and its value why it can never judge; `held` says whether anybody holds the name of an approver,
+    `own` gives the agents that the person knows.
     """
     content, root = read_file(path)
-    return load_text(content, path, root, Asked(name, params or {}, find, check, held))
+    return load_text(content, path, root, Asked(name, params or {}, find, check, held, own))
 
 
 def read_file(path: str) -> tuple[bytes, str]:
@@ -98,11 +108,11 @@ def load_text(content: bytes, file: str, root: str, asked: Asked | None = None) 
     problems = Problems(file)
     with _collector_paused():
         try:
-            plan = _plan(content, file, Path(root), asked or Asked(), problems)
+            plan, foreign = _plan(content, file, Path(root), asked or Asked(), problems)
         except (RecursionError, MemoryError) as error:
             message = "the plan needs more memory than there is"
             raise problems.fatal("P011", NOWHERE, message) from error
-    return Loaded(plan, file, root, in_order(problems.warnings))
+    return Loaded(plan, file, root, in_order(problems.warnings), foreign)
 
 
 @contextmanager
@@ -117,19 +127,29 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problems) -> Plan:
+def _plan(
+    content: bytes, file: str, root: Path, asked: Asked, problems: Problems
+) -> tuple[Plan, str]:
     tree = read(content, problems, strict_json=file.endswith(".json"))
     if not isinstance(tree, Mapping):
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
     reading = Reading(problems, root, source=content, check=asked.check)
+    if is_graph(tree):
+        contracts = Contracts(reading, own=asked.own, foreign=True)
+        return graph_plan(reading, tree, contracts, asked.name), GRAPH
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
     reading.params = read_params(reading, declared, asked.params, asked.find)
-    steps = _steps(reading, tree, given)
+    contracts = Contracts(reading, cast("Node | None", given.get("agents")), asked.own)
+    steps = _steps(reading, tree, given, contracts)
     _check_approvers(reading, asked)
+    if "agents" in given or any(step.agent for step in steps.values()):
+        limits = cast("Limits", given.get("limits", Limits()))
+        held = contracts.hold(steps, _place_in(given), limits, reading.params)
+        steps, given["limits"] = held
     problems.stop()
-    return Plan(
+    plan = Plan(
         name=_line_name(asked.name or str(given.get("name", "")) or Path(file).stem, problems),
         steps=steps,
         goal=cast("str", given.get("goal", "")),
@@ -137,7 +157,16 @@ def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problem
         project=cast("str", given.get("project", "")),
         limits=cast("Limits", given.get("limits", Limits())),
         params={param.name: param.given for param in reading.params.values()},
+        origin=cast("Table[str, Json]", given.get("origin", {})),
+        voices=contracts.voices,
     )
+    return plan, ""
+
+
+def _place_in(given: dict[str, object]) -> Callable[[StepId], Mapping]:
+    """Where a step of the plan stands."""
+    steps = cast("Mapping", given["steps"])
+    return lambda step_id: cast("Mapping", steps.pairs[step_id][1])
 
 
 def _check_approvers(reading: Reading, asked: Asked) -> None:
@@ -156,7 +185,9 @@ def _line_name(name: str, problems: Problems) -> str:
     return name
 
 
-def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[StepId, Step]:
+def _steps(
+    reading: Reading, tree: Mapping, given: dict[str, object], contracts: Contracts
+) -> dict[StepId, Step]:
     if "steps" not in given:
         hint = "add 'steps:' with one entry for each step"
         reading.problems.add("P001", tree, "the plan has no steps", hint)
@@ -178,11 +209,12 @@ def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[St
         _check_id(name, key, spellings, reading.problems)
         reading.step = name
         wired[name] = Wired(name, key)
-        step = step_of(reading, wired[name], value, defaults)
+        step = step_of(reading, wired[name], value, defaults, contracts)
         if step is not None:
             steps[step.id] = step
     reading.step = ""
-    check_wiring(wired, reading.problems)
+    limits = cast("Limits", given.get("limits", Limits()))
+    check_wiring(wired, reading.problems, limits.resources)
     return steps
 
 
@@ -197,7 +229,9 @@ def _check_id(name: str, key: Scalar, spellings: dict[str, Scalar], problems: Pr
         problems.add("P050", key, message, "give one of them another id")
 
 
-def step_of(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object]) -> Step | None:
+def step_of(
+    reading: Reading, wired: Wired, node: Node, defaults: dict[str, object], contracts: Contracts
+) -> Step | None:
     """Read one step; what reaches beyond it is kept in `wired` with its place."""
     if not isinstance(node, Mapping):
         message = f"step {quoted(wired.id)} must be a mapping, not {kind_of(node)}"
@@ -207,9 +241,11 @@ def step_of(reading: Reading, wired: Wired, node: Node, defaults: dict[str, obje
     wired.needs = cast("list[NeedAt]", given.get("needs", []))
     wired.inputs = cast("list[InputAt]", given.get("inputs", []))
     wired.produces = cast("list[At]", given.get("produces", []))
+    wired.escalate = cast("list[At]", given.get("escalate", []))
+    wired.takes = _takes(node, given)
     wired.promise = _promise(node, given)
     _take_uses(reading, wired)
-    _take_command(reading, node, given)
+    _take_command(reading, node, given, contracts)
     for key, value in defaults.items():
         given.setdefault(key, value)
     _check_together(reading, node, given)
@@ -218,7 +254,18 @@ def step_of(reading: Reading, wired: Wired, node: Node, defaults: dict[str, obje
     given["needs"] = tuple(item.need for item in wired.needs)
     given["inputs"] = tuple(item.input for item in wired.inputs)
     given["produces"] = tuple(item.value for item in wired.produces)
+    given["escalate"] = tuple(item.value for item in wired.escalate)
     return Step(StepId(wired.id), **given)  # type: ignore[arg-type]  # fields as the table reads them
+
+
+def _takes(node: Mapping, given: dict[str, object]) -> list[tuple[str, int, Placed]]:
+    """What a step takes of named resources, each with its place."""
+    amounts = cast("Table[str, int]", given.get("resources", {}))
+    if not amounts:
+        return []
+    listed = node.pairs["resources"][1]
+    places = listed.pairs if isinstance(listed, Mapping) else {}
+    return [(name, count, places[name][1]) for name, count in amounts.items()]
 
 
 def _promise(node: Mapping, given: dict[str, object]) -> Promise:
@@ -252,7 +299,9 @@ def _take_uses(reading: Reading, wired: Wired) -> None:
             reading.problems.add("P035", use.place(0), message, hint)
 
 
-def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+def _take_command(
+    reading: Reading, node: Mapping, given: dict[str, object], contracts: Contracts
+) -> None:
     """Decide what the step uses, and read `run` accordingly."""
     problems = reading.problems
     run = cast("Node | None", given.pop("run", None))
@@ -282,6 +331,8 @@ def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> 
             "'uses: llm', which a step with only a prompt means, is not available in this version"
         )
         problems.add("P031", node.pairs["prompt"][0], message, "give it 'run' or 'shell'")
+    elif (action := contracts.action(given.get("agent"), given.get("action"))) is not None:
+        given |= {"uses": action.uses, "run": action.run, "shell": action.shell}
     else:
         message = f"step {quoted(reading.step)} has nothing to run"
         problems.add("P042", _first(node), message, "give it 'run' or 'shell'")
@@ -317,16 +368,30 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
             message = f"{quoted(name)} stands in 'env' and in 'secrets' of {quoted(reading.step)}"
             problems.add("P035", node.pairs["secrets"][0], message, "keep it in 'secrets'")
     _check_budget(reading, node, given)
+    copied = given.get("workspace") in COPIES
+    if given.get("uses") == "human" and copied and given.get("effects") == "workspace":
+        message = f"step {quoted(reading.step)} is done by a person, who has no copy of the project"
+        problems.add("P035", node.pairs["effects"][0], message, "leave out 'effects'")
+    elif given.get("workspace") == "worktree" and not (
+        given.get("produces") or given.get("effects", "none") != "none"
+    ):
+        message = f"what {quoted(reading.step)} changes in its worktree is thrown away"
+        place = node.pairs["workspace"][0] if "workspace" in node.pairs else _first(node)
+        problems.warn("P909", place, message, "say effects: workspace to have it taken over")
     if given.get("idempotent") and given.get("effects", "none") == "none":
         message = f"'idempotent' of {quoted(reading.step)} says nothing: the step has no effects"
         problems.warn("P903", node.pairs["idempotent"][0], message)
+    if "rounds" in given and not given.get("escalate"):
+        message = f"'rounds' of {quoted(reading.step)} says nothing: it has no 'escalate'"
+        problems.warn("P903", node.pairs["rounds"][0], message, "name steps above it")
 
 
 def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
     """A budget and the asking that it is for go together."""
-    budget = cast("dict[str, object]", given.get("budget", {}))
+    place = node.pairs.get("budget")
+    bounded = place is not None and isinstance(place[1], Mapping) and "attempts" in place[1].pairs
     asks = given.get("approve") == "over_budget"
-    if asks and "attempts" not in budget:
+    if asks and not bounded:
         message = f"'approve: over_budget' of {quoted(reading.step)} has no budget to be over"
         hint = "say budget: {attempts: 2}"
         reading.problems.add("P033", node.pairs["approve"][0], message, hint)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from holdfast.edits.tree import fold
 from holdfast.formats.fields import Promise, check_fields
 from holdfast.formats.grammar import At, InputAt, NeedAt
 from holdfast.formats.nodes import Scalar
@@ -30,13 +31,22 @@ class Wired:
     needs: list[NeedAt] = field(default_factory=list)
     inputs: list[InputAt] = field(default_factory=list)
     produces: list[At] = field(default_factory=list)
+    escalate: list[At] = field(default_factory=list)
+    takes: list[tuple[str, int, Placed]] = field(default_factory=list)  # resource, how much
     promise: Promise = field(default_factory=Promise)
     uses: list[Use] = field(default_factory=list)
 
 
-def check_wiring(steps: Mapping[str, Wired], problems: Problems, known: int = 0) -> None:
-    """Report everything wrong between steps. The first `known` are there already and need no other."""
+def check_wiring(
+    steps: Mapping[str, Wired], problems: Problems, resources: Mapping[str, int], known: int = 0
+) -> None:
+    """Report everything wrong between steps; `resources` is how much there is of those that are named.
+
+    The first `known` are there already and need none of the others.
+    """
     graph = _Graph(steps, problems, known)
+    for step in steps.values():
+        _check_takes(step, resources, problems)
     promises = {name: step.promise for name, step in steps.items()}
     for step in steps.values():
         if step.uses:
@@ -44,8 +54,18 @@ def check_wiring(steps: Mapping[str, Wired], problems: Problems, known: int = 0)
     if graph.order is None:
         graph.report_circles()
         return
-    questions = [*_overlaps(graph), *_reads(graph, problems)]
+    questions = [*_overlaps(graph), *_reads(graph, problems), *_sent_back(graph)]
     _report(graph, questions, problems)
+
+
+def _check_takes(step: Wired, resources: Mapping[str, int], problems: Problems) -> None:
+    """A step that takes more than there is could never start."""
+    for name, count, place in step.takes:
+        there = resources.get(name, 1)
+        if count > there:
+            message = f"{quoted(step.id)} takes {count:,} of {quoted(name)}, and there is {there:,}"
+            hint = f"say how much there is: limits: {{resources: {{{name}: {count}}}}}"
+            problems.add("P057", place, message, hint)
 
 
 class _Graph:
@@ -230,7 +250,7 @@ class _Question:
 
 
 def _overlaps(graph: _Graph) -> Iterator[_Question]:
-    """Writers of one path, and of a path inside it, must be ordered.
+    """Writers of one path, and of a path inside it, must be ordered; by any spelling that may be one file.
 
     In the order of the graph it is enough to ask neighbours: if each comes after the one before,
     they all do.
@@ -238,7 +258,7 @@ def _overlaps(graph: _Graph) -> Iterator[_Question]:
     writers: dict[str, list[tuple[int, Placed]]] = {}
     for number in graph.order or ():
         for path, node in graph.steps[number].produces:
-            writers.setdefault(path, []).append((number, node))
+            writers.setdefault(_folded(path), []).append((number, node))
     for path, found in writers.items():
         for (first, _), (second, place) in pairwise(found):
             yield _Question("P053", second, (first,), place, path)
@@ -246,6 +266,13 @@ def _overlaps(graph: _Graph) -> Iterator[_Question]:
             around = writers.get(outer)
             if around is not None:
                 yield from _between(graph, path, found, around)
+
+
+def _folded(path: str) -> str:
+    """The form under which two paths may be one on some file system; most paths are their own."""
+    if path.isascii() and path.islower():
+        return path
+    return "/".join(fold(part) for part in path.split("/"))
 
 
 def _between(
@@ -256,6 +283,19 @@ def _between(
     for (first, _), (second, place) in pairwise(merged):
         if first != second and (first in inside) != (second in inside):
             yield _Question("P053", second, (first,), place, path)
+
+
+def _sent_back(graph: _Graph) -> Iterator[_Question]:
+    """Only what a step stands on can be made again for it."""
+    for number, step in enumerate(graph.steps):
+        for name, node in step.escalate:
+            other = graph.number.get(name)
+            if other is None:
+                hint = graph.problems.did_you_mean(name, graph.number)
+                message = f"'escalate' of {quoted(step.id)} names {quoted(name)}, which is no step"
+                graph.problems.add("P056", node, message, hint)
+            else:
+                yield _Question("P056", number, (other,), node, name)
 
 
 def _reads(graph: _Graph, problems: Problems) -> Iterator[_Question]:
@@ -295,6 +335,9 @@ def _report(graph: _Graph, questions: Iterable[_Question], problems: Problems) -
             both = f"{quoted(upstream)} and {quoted(step)}"
             message = f"{both} may run in parallel and both produce {path}"
             problems.add("P053", question.place, message, f"let '{step}' need '{upstream}'")
+        elif question.code == "P056":
+            message = f"'escalate' of {quoted(step)} names {path}, which is not above it"
+            problems.add("P056", question.place, message, "name a step that it stands on")
         elif question.step < graph.known:
             message = f"{quoted(upstream)} produces what {quoted(step)} reads ({path})"
             place = graph.steps[other].key

@@ -28,7 +28,8 @@ def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
     """Write the files of an attempt into its room and return the environment that names them.
 
     HOLDFAST_ADD is a directory for steps to be added. HOLDFAST_FEEDBACK is absent on the first attempt,
-    HOLDFAST_PROMPT without a prompt, and the file that HOLDFAST_HANDOFF names does not exist yet.
+    HOLDFAST_PROMPT without a prompt, HOLDFAST_EFFECT_KEY without external effects, and the file that
+    HOLDFAST_HANDOFF names does not exist yet.
     """
     room = job.room
     environment = clean_environment(room, engine, job.env)
@@ -43,6 +44,8 @@ def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
         put_file(f"{values}/{file_name(name)}", value_bytes(value))
     environment["HOLDFAST_HANDOFF"] = f"{room}/handoff.json"
     environment["HOLDFAST_ADD"] = private_folder(room, ADD)
+    if job.effect:
+        environment["HOLDFAST_EFFECT_KEY"] = job.effect
     if job.feedback:
         history = json.dumps([_feedback_json(item) for item in job.feedback], ensure_ascii=False)
         environment["HOLDFAST_FEEDBACK"] = put_file(

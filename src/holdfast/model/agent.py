@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal, NamedTuple, cast
 
+from holdfast.model.digest import Json
 from holdfast.model.plan import Limits, Step, StepId
 
 Tier = Literal["orchestrator", "supervisor", "specialist", "responder"]
 TIERS: tuple[Tier, ...] = ("orchestrator", "supervisor", "specialist", "responder")
 Roll = Literal["agents", "reviewers"]
+ROLLS: tuple[Roll, ...] = ("agents", "reviewers")
 Breached = Literal["agent", "action", "context", "outputs", "timeout", "version"]
 VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:\.[0-9]{1,6})?\Z")
 
@@ -202,7 +204,6 @@ def held_to(step: Step, registry: Registry) -> Step:
     asks = agent.requires_human_approval and not step.approve
     return replace(
         step,
-        agent=agent.name,
         timeout=agent.timeout if step.timeout is None else step.timeout,
         outputs=step.outputs or (action.required_outputs if action else ()),
         approve="always" if asks else step.approve,
@@ -217,3 +218,44 @@ def limited(limits: Limits, steps: Mapping[StepId, Step], registry: Registry) ->
         if agent is not None and agent.max_concurrent is not None:
             most[agent.name] = min(agent.max_concurrent, most.get(agent.name, agent.max_concurrent))
     return replace(limits, agents=most)
+
+
+def voices(registry: Registry, below: Registry) -> dict[str, Json]:
+    """What a registry says of disagreement beyond the one below it, as a plan keeps it."""
+    said: dict[str, Json] = {}
+    agents: dict[str, Json] = {
+        name: {
+            "weight": agent.weight,
+            "boost": agent.boost,
+            "domains": list(agent.domains),
+            "veto_domains": list(agent.veto_domains),
+        }
+        for name, agent in registry.agents.items()
+        if agent is not below.agents.get(name)
+    }
+    if agents:
+        said["agents"] = agents
+    if registry.rules != below.rules:
+        said["rules"] = asdict(registry.rules)
+    return said
+
+
+def with_voices(below: Registry, said: Mapping[str, Json]) -> Registry:
+    """A registry with what a plan keeps laid over it."""
+    agents = cast("Mapping[str, Mapping[str, Json]]", said.get("agents", {}))
+    rules = cast("Mapping[str, float]", said.get("rules", {}))
+    own = {
+        name: Agent(
+            name,
+            {},
+            weight=cast("float | None", voice["weight"]),
+            boost=cast("float", voice["boost"]),
+            domains=tuple(cast("list[str]", voice["domains"])),
+            veto_domains=tuple(cast("list[str]", voice["veto_domains"])),
+        )
+        for name, voice in agents.items()
+    }
+    return Registry(
+        {**below.agents, **own},
+        Rules(**rules) if rules else below.rules,  # type: ignore[arg-type]  # as `voices` writes them
+    )

@@ -27,6 +27,9 @@ class Change:
     size: int = 0
     base: Digest | None = None
     base_executable: bool = False
+    over: Digest | None = (
+        None  # another's version that it was put in the place of, by a person's word
+    )
 
     @property
     def entry(self) -> Entry | None:
@@ -44,6 +47,8 @@ def changeset_bytes(entries: Sequence[Entry], changes: Sequence[Change]) -> byte
         was: dict[str, Json] = {"base": change.base}
         if change.base_executable:
             was["base_mode"] = "755"
+        if change.over is not None:
+            was["over"] = change.over
         if change.entry is not None:
             files[change.path] = {**_file(change.entry), **was}
         else:
@@ -81,4 +86,5 @@ def _change(item: Mapping[str, str]) -> Change:
         size=int(item.get("size", 0)),
         base=Digest(base) if base else None,
         base_executable=item.get("base_mode") == "755",
+        over=Digest(item["over"]) if "over" in item else None,
     )

@@ -71,6 +71,7 @@ class Options:
     on_drift: Drift = "adopt"
     joined: bool = False
     fail_fast: bool = False
+    barrier: bool = False  # a wave starts after the one before is settled
     select: tuple[StepId, ...] = ()  # only these may run; none named means all
 
 
@@ -201,7 +202,10 @@ class EffectConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRejected:
-    """A guard refused the candidate; the feedback goes to the next attempt. Fatal ends the step."""
+    """A guard refused the candidate; the feedback goes to the next attempt. Fatal ends the step.
+
+    `alike` is equal for feedback that says the same; only kept for steps whose patience ends.
+    """
 
     step: StepId
     attempt: int
@@ -212,6 +216,7 @@ class AttemptRejected:
     fatal: bool = False
     log: Digest | None = None
     duration_ms: int = 0
+    alike: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +230,7 @@ class AttemptFailed:
     log: Digest | None = None
     duration_ms: int = 0
     kept: Digest | None = None
+    alike: Digest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,7 +581,7 @@ class StopRequested:
     by: str
 
 
-Gate = Literal["step", "edge", "budget", "guard", "answer", "effect"]
+Gate = Literal["step", "edge", "budget", "guard", "answer", "effect", "stuck", "plan"]
 Scope = Literal["once", "run", "content"]
 
 

@@ -27,6 +27,7 @@ Workspace = Literal["", "shared", "scratch", "worktree"]
 Reuse = Literal["merkle", "content", "strict"]
 COPIES: frozenset[Workspace] = frozenset({"scratch", "worktree"})
 Approve = Literal["", "always", "on_change", "over_budget"]
+OnFatal = Literal["fail", "escalate"]
 PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
 
@@ -41,6 +42,11 @@ class Need:
     type: NeedType = "data"
     key: str = ""
     approver: str = ""
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person must say yes: over an approval edge, or where data goes by way of somebody."""
+        return self.type == "approval" or bool(self.approver)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,7 @@ class Step:
     patience: int | None = None
     escalate: tuple[str, ...] = ()
     rounds: int = 1
+    on_fatal: OnFatal = "fail"
     resources: Mapping[str, int] = field(default_factory=dict)
     workspace: Workspace = ""
     reuse: Reuse = "merkle"
@@ -118,7 +125,7 @@ class Step:
         if self.approve or self.uses == "human":
             return True
         for need in self.needs:  # noqa: SIM110 - asked of every step: half the time of any()
-            if need.type == "approval":
+            if need.type == "approval" or need.approver:
                 return True
         return False
 
@@ -153,11 +160,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a run: wall seconds, attempts, steps at once, and steps of one agent at once."""
+    """Bounds of a run: wall seconds, attempts, steps at once; and of those, at one resource or one agent.
+
+    A resource that is not named here is there once.
+    """
 
     time: float | None = None
     attempts: int | None = None
     parallel: int | None = None
+    resources: Mapping[str, int] = field(default_factory=dict)
     agents: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -165,7 +176,9 @@ class Limits:
 class Plan:
     """Steps by id, under the name of a line. Checked on construction: ids are legal, needs exist.
 
-    `params` are the values it was loaded with; they are filled in already and kept to be shown.
+    `params` are the values it was loaded with; they are filled in already and kept to be shown. `origin` is
+    what a file of another format said beside that, kept for whoever wants that format back. `voices` is
+    what the words of its own agents count when they disagree.
     """
 
     name: str
@@ -175,6 +188,8 @@ class Plan:
     project: str = ""
     limits: Limits = Limits()
     params: Mapping[str, Json] = field(default_factory=dict)
+    origin: Mapping[str, Json] = field(default_factory=dict)
+    voices: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
@@ -222,6 +237,10 @@ def plan_bytes(plan: Plan) -> bytes:
     }
     if plan.params:
         head["params"] = plan.params
+    if plan.origin:
+        head["origin"] = plan.origin
+    if plan.voices:
+        head["voices"] = plan.voices
     return encoded(f'{spelled(head)[:-1]},"steps":{{{steps}}}}}')
 
 
@@ -269,6 +288,8 @@ def plan_from_json(data: Mapping[str, Json]) -> Plan:
         limits=Limits(**_numbers(limits)),  # type: ignore[arg-type]  # keys come from _LIMITS
         steps={StepId(key): _step_from(StepId(key), value) for key, value in steps.items()},
         params=_numbers(cast("Mapping[str, Json]", data.get("params", {}))),
+        origin=_numbers(cast("Mapping[str, Json]", data.get("origin", {}))),
+        voices=_numbers(cast("Mapping[str, Json]", data.get("voices", {}))),
     )
 
 

@@ -7,7 +7,8 @@ is a child of its slot, or without one of its engine, so neither `env -i` nor `s
 hides it. What lives in a pid namespace of its own sees nobody above it: then the engine cannot be seen
 either, and `sees` tells that.
 
-Linux only: without /proc there is only the own environment.
+Where the system has no /proc there is only the own environment; where it should have one and it
+cannot be read, nobody can tell.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ def comes_from(engines: Collection[tuple[int, str]] = ()) -> str:
         return f"step '{os.environ[STEP]}'"
     if MARK in os.environ:
         return "a step"
+    if sys.platform == "linux" and not own_space():
+        return "a place without /proc"
     for entry in _line_of(_self()):
         if _is_of_step(entry.pid):
             return "a step"

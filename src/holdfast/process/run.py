@@ -12,16 +12,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.errors import ProcessError
+from holdfast.errors import ProcessError, outside_fault
 from holdfast.process.child import Child
 from holdfast.process.launch import Confine, Started, check, start
 from holdfast.process.lookup import Program, Refusal, find
 from holdfast.process.output import Ends, Reader, Start
 from holdfast.process.sandbox import Confinement, probe, scratch_file
 from holdfast.process.slots import Slots, Tenant
-from holdfast.process.tree import sweep
+from holdfast.process.tree import sweep, sweep_slots
 
-__all__ = ["Child", "Command", "Completed", "Confinement", "Slots", "probe", "run", "sweep"]
+__all__ = [
+    "Child",
+    "Command",
+    "Completed",
+    "Confinement",
+    "Slots",
+    "probe",
+    "run",
+    "sweep",
+    "sweep_slots",
+]
 
 Ended = Literal["exited", "signalled", "timed_out", "overflow", "not_found", "not_executable"]
 
@@ -237,4 +247,7 @@ def _refused(number: int) -> Refusal:
         return "not_found"
     if number in {errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ELIBBAD, errno.EISDIR}:
         return "not_executable"
-    raise ProcessError(f"the command could not be started: {os.strerror(number)}")
+    words = os.strerror(number)
+    raise outside_fault(OSError(number, words)) or ProcessError(
+        f"the command could not be started: {words}"
+    )

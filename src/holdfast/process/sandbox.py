@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import outside_fault
+from holdfast.process.tree import MARK
 
 _TRIAL_SECONDS = 15.0
 STATUS_MOST = 4096  # bytes; its report is two short lines
@@ -94,6 +95,7 @@ def _try(program: str) -> tuple[subprocess.CompletedProcess[bytes], Status]:
         trial = subprocess.run(
             [*words, "--", program, "--version"],
             pass_fds=(arguments, report_end),
+            env={**os.environ, MARK: f"slot#{os.getpid()}.0"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TRIAL_SECONDS,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
 import select
 import signal
 import sys
@@ -28,6 +29,7 @@ _SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 _POLL_SECONDS = 0.01
 # Descriptors held at once while waiting for killed processes; a fork bomb leaves thousands.
 BATCH = 64
+_SLOT = re.compile(r"slot#([0-9]+)\.")
 
 # The processes this one started itself: whoever started them takes their exit status. Process-wide,
 # as the table of children is.
@@ -241,7 +243,24 @@ def sweep(mark_prefix: str) -> int:
     """
     if not mark_prefix:
         raise ProcessError("a sweep needs a mark", hint="an empty one would match every command")
-    family = Family(lambda entry: (mark_of(entry.pid) or "").startswith(mark_prefix))
+    return _end(Family(lambda entry: (mark_of(entry.pid) or "").startswith(mark_prefix)))
+
+
+def sweep_slots() -> int:
+    """End what is left of slots whose engine is gone; return how many processes there were.
+
+    Bubblewrap ends with its engine, but a process that it had just made, and not yet let begin, waits for
+    ever. A number that is in use again is spared: it may be another engine's.
+    """
+
+    def is_left(entry: Entry) -> bool:
+        owner = _SLOT.match(mark_of(entry.pid) or "")
+        return owner is not None and not os.path.exists(f"/proc/{owner[1]}")
+
+    return _end(Family(is_left))
+
+
+def _end(family: Family) -> int:
     while struck := family.strike():
         for entry in struck[:BATCH]:
             _wait_gone(entry)

@@ -16,17 +16,32 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import shlex
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import apsw
 
-from holdfast.errors import BugError, HoldfastError, IntegrityError, StoreError, UsageError
+from holdfast.errors import (
+    BugError,
+    HoldfastError,
+    IntegrityError,
+    LockedError,
+    StoreError,
+    UsageError,
+)
 from holdfast.store.blobs import sync_directory
-from holdfast.store.log import log_readers, log_size, lost_commits
+from holdfast.store.fixed import fixed_name, mark_of, why_fixed
+from holdfast.store.log import (
+    counted,
+    kept_copy,
+    log_readers,
+    log_size,
+    lost_commits,
+    orphaned_commits,
+)
 from holdfast.store.migrate import AS_NOW, VERSION, migrate, version_of
 
 T = TypeVar("T")
@@ -36,7 +51,9 @@ Row = tuple[Value, ...]
 BUSY_MS = 300_000  # a process that has the database locked for longer will not let go by itself
 _TELL_MS = 2_000  # after so long it is said what is waited for
 _LONGEST_NAP = 0.1
+_IMPATIENT = 0.005  # seconds for whoever has something else to do
 _WAL_LIMIT = 64 * 1024 * 1024
+_MOST_PAGES = _WAL_LIMIT // 4096 - 64  # the log has a frame of 24 bytes around each
 _CHECKPOINT_PAGES = 1000
 _CHECKPOINT_COMMITS = 8
 _CACHE_KIB = 32 * 1024
@@ -60,24 +77,28 @@ class Database:
         self._views = ""  # stand before tables of an older format
         self.readonly = readonly
         self._busy_ms = busy_ms
+        self._patience = _Patience(busy_ms, path, say)
         self._pid = os.getpid()
         self._refusal = ""  # why nothing may be done any more
         self._log_is_kept = False
         self._commits = 0
         self._is_overgrown = False
+        self._fixed = fixed_name(path) if readonly else ""
+        self._mark = mark_of(path) if self._fixed else None
         self.lost = 0  # commits that a damaged log has and nobody can read
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         try:
-            self._writer = self._connect(create=create)
+            self._writer = self._connect(self._patience, create=create)
             try:
                 self._prepare(create=create)
-                self._reader = self._connect(create=False)
+                patience = _Patience(busy_ms, path, say)
+                self._reader = self._connect(patience, create=False)
+                self._leave_log(self._reader, bool(self.lost) and readonly)
                 self._reader.execute(self._views)
                 self._reader.pragma("query_only", True)
-                if self.lost:
-                    self._reader.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(readonly))
             except BaseException:
+                self._leave_log(self._writer, bool(self.lost))
                 self._writer.close()
                 raise
         except apsw.Error as error:
@@ -85,10 +106,12 @@ class Database:
         self._write_cursor = self._writer.cursor()
         self._read_cursor = self._reader.cursor()
 
-    def _connect(self, *, create: bool) -> apsw.Connection:
+    def _connect(self, patience: _Patience, *, create: bool) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-        connection = apsw.Connection(self._path, flags=flags)
-        connection.set_busy_handler(_Patience(self._busy_ms, self._path, self._say).wait)
+        if self._fixed:
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(self._fixed or self._path, flags=flags)
+        connection.set_busy_handler(patience.wait)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         # Plans must not depend on bound values: that would prepare a query again for each call.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -102,8 +125,10 @@ class Database:
 
     def _prepare(self, *, create: bool) -> None:
         """Bring the tables to this version unless it is only read; a store is only made when asked for."""
-        version = version_of(self._writer, self._path)
-        self.lost = lost_commits(self._path)
+        try:
+            version = version_of(self._writer, self._path)
+        finally:
+            self.lost = lost_commits(self._path, shared=not why_fixed(self._path))
         if self.lost:
             self._keep_damaged(version)
         if version == 0 and not create:
@@ -118,24 +143,34 @@ class Database:
                 self._say(f"the store had format {version}; it was brought to format {VERSION}")
 
     def _keep_damaged(self, version: int) -> None:
-        """The log is damaged: whoever only reads leaves it as it is, whoever writes goes on beside it."""
-        words = f"{self.lost} commits in '{self._path}-wal' cannot be read: it is damaged"
-        if self.readonly:
-            self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        elif version == 0:
-            raise IntegrityError(words)
-        else:
-            kept = f"{self._path}-wal.damaged"
-            shutil.copyfile(f"{self._path}-wal", kept)
+        """The log is damaged: whoever only reads leaves it as it is, whoever writes goes on beside it.
+
+        Nobody goes on if there is nothing but the log.
+        """
+        words = f"{counted(self.lost)} in '{self._path}-wal' cannot be read: it is damaged"
+        self._leave_log(self._writer, self.readonly)
+        kept = "" if self.readonly else kept_copy(self._path)
+        if version == 0:
+            raise IntegrityError(words, hint=_away(self._path))
+        if kept:
             self._say(f"{words}; what they accepted runs again, and the log is kept as '{kept}'")
+
+    @staticmethod
+    def _leave_log(connection: apsw.Connection, leave: bool) -> None:
+        """Whether closing leaves the log as it is."""
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(leave))
 
     # use
 
-    def write(self, work: Callable[[apsw.Cursor], T]) -> T:
-        """Do the work in one transaction: when this returns, all of it is durable."""
+    def write(self, work: Callable[[apsw.Cursor], T], *, wait: bool = True) -> T:
+        """Do the work in one transaction: when this returns, all of it is durable.
+
+        Without `wait`, LockedError at once if another process has the database locked.
+        """
         with self._write_lock:
             self.check_writable()
             cursor = self._write_cursor
+            self._patience.is_patient = wait
             try:
                 cursor.execute("BEGIN IMMEDIATE")
                 try:
@@ -149,6 +184,8 @@ class Database:
                     raise
             except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
+            finally:
+                self._patience.is_patient = True
             return result
 
     def _keep_log(self) -> None:
@@ -166,7 +203,7 @@ class Database:
         self._log_is_kept = True
 
     def _watch_log(self) -> None:
-        """Say once if the log outgrows its limit: only a reader that never ends its read can do that.
+        """Say once if the log outgrows its limit because of a reader that never ends its read.
 
         SQLite cannot cut a reader off. As soon as it is gone, the next commits shrink the log again.
         """
@@ -176,31 +213,54 @@ class Database:
         size = log_size(self._path)
         if size <= _WAL_LIMIT:
             self._is_overgrown = False
-        elif not self._is_overgrown:
+        elif not self._is_overgrown and (readers := log_readers(self._path)):
             self._is_overgrown = True
-            who = ", ".join(f"process {pid}" for pid in log_readers(self._path)) or "a process"
+            who = ", ".join(f"process {pid}" for pid in readers)
             self._say(
                 f"'{self._path}-wal' has grown to {size >> 20} MB, because {who} has an old state"
                 " of the database open; it shrinks when that ends"
             )
+
+    @contextlib.contextmanager
+    def steady(self) -> Iterator[None]:
+        """Let every query see what the first one sees."""
+        with self._read_lock:
+            self._read_cursor.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with self._read_lock:
+                self._read_cursor.execute("ROLLBACK")
 
     def rows(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """All rows of a query, as of everything committed so far."""
         with self._read_lock:
             self.check_usable()
             try:
-                return self._read_cursor.execute(statement, values).fetchall()
+                found = self._read_cursor.execute(statement, values).fetchall()
             except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
+            self._check_fixed()
+            return found
 
     def rows_many(self, statement: str, values: Sequence[Sequence[Value]]) -> list[Row]:
         """The rows of one query for each set of values, in that order."""
         with self._read_lock:
             self.check_usable()
             try:
-                return list(self._read_cursor.executemany(statement, values))
+                found = list(self._read_cursor.executemany(statement, values))
             except (apsw.Error, UnicodeError) as error:
                 raise self._failure(error) from error
+            self._check_fixed()
+            return found
+
+    def _check_fixed(self) -> None:
+        """LockedError if a file that was taken for fixed is another now: what was read of it may be wrong."""
+        if self._mark is not None and mark_of(self._path) != self._mark:
+            raise LockedError(
+                f"another process writes the database '{self._path}', and you cannot write beside it",
+                hint="wait until it is done",
+            )
 
     # trust
 
@@ -231,7 +291,7 @@ class Database:
         with self._write_lock, self._read_lock:
             for connection in (self._reader, self._writer):
                 if self._refusal:
-                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                    self._leave_log(connection, True)
                 try:
                     connection.close()
                 except apsw.Error as error:
@@ -239,13 +299,14 @@ class Database:
             self._refusal = _CLOSED
 
     def _failure(self, error: apsw.Error | UnicodeError) -> HoldfastError:
+        self._check_fixed()
         match error:
             case UnicodeEncodeError():
                 return UsageError(f"{error.object!a} is not text that can be stored")
             case UnicodeError():
                 return IntegrityError(f"the database '{self._path}' is damaged: {error}")
             case apsw.BusyError() | apsw.LockedError():
-                return StoreError(
+                return LockedError(
                     f"another process has had the database '{self._path}' locked"
                     f" for more than {self._busy_ms / 1000:g} s",
                     hint="end that process, or wait until it is done",
@@ -258,14 +319,41 @@ class Database:
             case apsw.IOError():
                 self.poison(f"'{self._path}': {error}")
                 return StoreError(f"the database '{self._path}' cannot be read or written: {error}")
+            case apsw.CantOpenError() | apsw.ReadOnlyError() if why := why_fixed(self._path):
+                return self._unwritable(why)
             case apsw.CorruptError():  # so SQLite also calls a page that the disk did not give
                 return IntegrityError(
                     f"the database '{self._path}' is damaged, or the disk could not read it: {error}"
                 )
-            case apsw.NotADBError():
-                return IntegrityError(f"the database '{self._path}' is damaged: {error}")
+            case apsw.NotADBError() | apsw.SQLError():  # our statements fit the tables that we make
+                return IntegrityError(
+                    f"the database '{self._path}' is damaged: {error}", hint="holdfast verify"
+                )
             case _:
                 return StoreError(f"the database '{self._path}' refused: {error}")
+
+    def _unwritable(self, why: str) -> StoreError:
+        """Where nothing can be written nobody can write, nor read what is only in the log."""
+        more = ", and what is in its log can only be read elsewhere" if self.readonly else ""
+        return StoreError(
+            f"the database '{self._path}' {why}{more}",
+            hint=f"cp -r {shlex.quote(os.path.dirname(self._path))} DIR, then use --store DIR",
+        )
+
+
+def check_log_has_database(path: str) -> None:
+    """IntegrityError if there are commits whose database is gone: opening it would remove them too."""
+    if commits := orphaned_commits(path):
+        raise IntegrityError(
+            f"'{path}' is missing or empty, and {counted(commits)} in '{path}-wal' belong to it",
+            hint=_away(path),
+        )
+
+
+def _away(path: str) -> str:
+    """The command that makes room for a new store and keeps what is left of this one."""
+    store = os.path.dirname(path)
+    return f"mv {shlex.quote(store)} {shlex.quote(f'{store}.damaged')}"
 
 
 class _Patience:
@@ -277,13 +365,14 @@ class _Patience:
         self._say = say
         self._since = 0.0
         self._told = False
+        self.is_patient = True
 
     def wait(self, tries: int) -> bool:
         """Whether to ask for the lock again; SQLite counts how often it did."""
         if tries == 0:
             self._since, self._told = time.monotonic(), False
         waited = time.monotonic() - self._since
-        if waited >= self._most:
+        if waited >= (self._most if self.is_patient else _IMPATIENT):
             return False
         if waited * 1000 >= _TELL_MS and not self._told:
             self._told = True
@@ -298,6 +387,8 @@ _CLOSED = "this store was closed"
 class _Checkpoints:
     """Copies the log into the database when it holds 1000 pages or eight commits, whichever is more.
 
+    It does so before the log reaches its limit, unless a single commit is larger.
+
     A log that is written over again is synced faster than one that grows: small commits keep it small. A
     large commit touches most pages of an index, and so does the next: to copy them after each one takes
     10 µs a step in a run of 100,000.
@@ -308,7 +399,8 @@ class _Checkpoints:
 
     def __call__(self, connection: apsw.Connection, _: str, pages: int) -> int:
         last, self._pages = pages - self._pages, pages
-        if pages >= max(_CHECKPOINT_PAGES, _CHECKPOINT_COMMITS * last):
+        wanted = max(_CHECKPOINT_PAGES, _CHECKPOINT_COMMITS * last)
+        if pages >= min(wanted, _MOST_PAGES - last):
             with contextlib.suppress(
                 apsw.Error
             ):  # as SQLite does by itself: the next commit tries again

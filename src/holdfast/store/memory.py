@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from holdfast.errors import PurgedError
@@ -64,7 +65,8 @@ class MemoryStore:
 
     # journals and batches
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
+        del wait  # nobody else can have it
         with self._lock:
             self._check(batch)
             for append in (append for append in batch.appends if append.events):
@@ -76,10 +78,13 @@ class MemoryStore:
             for digest, content in batch.blobs:
                 self._blobs[digest] = content
                 self._ages[digest] = _now()
+            for gone in batch.superseded:
+                self._leave(gone, "superseded")
+                self._accepted.discard((gone.run, gone.step))
             for row in batch.artifacts:
                 self._index(row)
             for gone in batch.withdrawn:
-                self._withdraw(gone)
+                self._leave(gone, "withdrawn")
             for key, fence in batch.released:
                 if self._claims.get(key, ("", 0))[1] == fence:
                     del self._claims[key]
@@ -98,10 +103,11 @@ class MemoryStore:
             if self._claims.get(key, ("", 0))[1] != fence:
                 raise claim_lost(key)
         new: set[_Once] = set()
+        gone = {(row.run, row.step) for row in batch.superseded}
         for row in batch.artifacts:
             if _is_once(row):
                 once = (row.run, row.step)
-                if once in self._accepted or once in new:
+                if (once in self._accepted and once not in gone) or once in new:
                     raise accepted_twice(f"step '{row.step}'")
                 new.add(once)
 
@@ -257,9 +263,12 @@ class MemoryStore:
             if all(want is None or getattr(row, name) == want for name, want in asked.items()):
                 yield row
 
-    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
-        given = list(rows)
+    def steady(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def replace_artifacts(self, rows: Callable[[], Iterable[Artifact]]) -> None:
         with self._lock:
+            given = list(rows())
             self._artifacts, self._steps, self._accepted = [], {}, set()
             for row in given:
                 self._index(row)
@@ -281,10 +290,10 @@ class MemoryStore:
         if _is_once(row):
             self._accepted.add((row.run, row.step))
 
-    def _withdraw(self, gone: Artifact) -> None:
+    def _leave(self, gone: Artifact, status: Status) -> None:
         for number, row in enumerate(self._artifacts):
             if replace(row, number=gone.number) == gone:
-                now = self._artifacts[number] = replace(row, status="withdrawn")
+                now = self._artifacts[number] = replace(row, status=status)
                 kept = self._steps[row.project, row.line, row.step]
                 kept[kept.index(row)] = now
                 self._accepted.discard((row.run, row.step))

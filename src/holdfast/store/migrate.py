@@ -34,6 +34,8 @@ index), a row per claim for ever.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import apsw
 
 from holdfast.errors import StoreError
@@ -145,3 +147,25 @@ def migrate(connection: apsw.Connection, name: str) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+SCHEMA = "SELECT type, name, sql FROM main.sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
+
+
+def schema_problems(version: int, found: Sequence[tuple[object, ...]]) -> Iterator[str]:
+    """What the rows of `SCHEMA` lack, or have besides, if so many steps were applied."""
+    memory = apsw.Connection(":memory:")
+    try:
+        for step in MIGRATIONS[:version]:
+            memory.execute(step)
+        made = {row[:2]: row[2] for row in memory.execute(SCHEMA)}
+    finally:
+        memory.close()
+    there = {row[:2]: row[2] for row in found}
+    for (kind, name), text in made.items():
+        if (kind, name) not in there:
+            yield f"its {kind} '{name}' is missing"
+        elif there[kind, name] != text:
+            yield f"its {kind} '{name}' is not the one that Holdfast makes"
+    for kind, name in there.keys() - made.keys():
+        yield f"it has a {kind!s} '{name!s}' that Holdfast does not make"

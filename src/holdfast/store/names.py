@@ -21,10 +21,10 @@ class Names:
         self._lines: dict[tuple[str, str], int] = {}
         self._makers: dict[str, int] = {}
 
-    def write(self, work: Callable[[apsw.Cursor], T]) -> T:
+    def write(self, work: Callable[[apsw.Cursor], T], *, wait: bool = True) -> T:
         """A transaction that may make ids; if it fails they are not there, and forgotten."""
         try:
-            return self._database.write(work)
+            return self._database.write(work, wait=wait)
         except BaseException:
             self._lines.clear()
             self._makers.clear()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Self, cast
 
 import apsw
@@ -31,7 +32,7 @@ from holdfast.store import rows
 from holdfast.store.blobs import SMALL, BlobFiles, Write, make_tree, sync_directory, write_once
 from holdfast.store.codec import decode, encode, first_hash, hash_of_row, next_hash
 from holdfast.store.contents import INSERT, Contents
-from holdfast.store.database import BUSY_MS, Database, Row, Value
+from holdfast.store.database import BUSY_MS, Database, Row, Value, check_log_has_database
 from holdfast.store.gate import check_file_system, check_sqlite, file_system
 from holdfast.store.holds import Holds
 from holdfast.store.host import only_one
@@ -109,9 +110,9 @@ class SqliteStore:
 
     # batches
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch, *, wait: bool = True) -> None:
         texts, small = self._prepared(batch)
-        self._names.write(lambda cursor: self._apply(cursor, batch, texts, small))
+        self._names.write(lambda cursor: self._apply(cursor, batch, texts, small), wait=wait)
 
     def open_run(
         self, run: RunId, project: str, line: str, batch: Batch, engine: str | None = None
@@ -207,14 +208,19 @@ class SqliteStore:
             self._holds.check(cursor, key, fence)
         if small:
             cursor.executemany(INSERT, small)
+        self._leave(cursor, "superseded", batch.superseded)
         if batch.artifacts:
             self._insert_artifacts(cursor, batch.artifacts)
-        for gone in batch.withdrawn:
-            line = self._names.line(cursor, gone.project, gone.line)
-            maker = self._names.maker(cursor, gone.run)
-            cursor.execute(rows.WITHDRAW, rows.withdrawn_values(gone, line, maker))
+        self._leave(cursor, "withdrawn", batch.withdrawn)
         for key, fence in batch.released:
             self._holds.release(cursor, key, fence)
+
+    def _leave(self, cursor: apsw.Cursor, status: Status, artifacts: Iterable[Artifact]) -> None:
+        """Mark rows that no longer stand."""
+        for gone in artifacts:
+            line = self._names.line(cursor, gone.project, gone.line)
+            maker = self._names.maker(cursor, gone.run)
+            cursor.execute(rows.LEAVE, rows.leaving_values(gone, line, maker, status))
 
     def _append(self, cursor: apsw.Cursor, append: Append, texts: _Texts) -> None:
         name = append.journal
@@ -377,10 +383,12 @@ class SqliteStore:
                 after = artifact.number
                 yield artifact
 
-    def replace_artifacts(self, rows: Iterable[Artifact]) -> None:
-        given = list(rows)
+    def steady(self) -> AbstractContextManager[None]:
+        return self._database.steady()
 
+    def replace_artifacts(self, rows: Callable[[], Iterable[Artifact]]) -> None:
         def work(cursor: apsw.Cursor) -> None:
+            given = list(rows())
             cursor.execute("DELETE FROM artifact")
             cursor.execute("DELETE FROM sqlite_sequence WHERE name = 'artifact'")
             self._insert_artifacts(cursor, given)
@@ -466,6 +474,7 @@ def _opened(
 ) -> Database:
     """Open a store that is there; UsageError if there is none, and then nothing is made."""
     path = os.path.join(directory, _FILE)
+    check_log_has_database(path)
     if not os.path.isfile(path):
         raise UsageError(f"no store at '{directory}'", hint="holdfast run")
     return Database(path, create=False, readonly=readonly, busy_ms=busy_ms, say=say)

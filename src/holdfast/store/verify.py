@@ -11,6 +11,8 @@ from holdfast.model.event import ContentPurged, RunImported
 from holdfast.store.blobs import BlobFiles
 from holdfast.store.codec import decode, encode, first_hash, hash_of_row
 from holdfast.store.database import Database, Row, Value
+from holdfast.store.log import counted
+from holdfast.store.migrate import SCHEMA, schema_problems
 from holdfast.store.rows import PLACE
 
 _PAGE = 500
@@ -20,6 +22,7 @@ def problems(database: Database, files: BlobFiles) -> Iterator[str]:
     """Everything that contradicts itself, one line each, with the journal or the step and run."""
     parts = (
         _pages(database),
+        _schema(database),
         _journals(database),
         _references(database, files),
         _small(database),
@@ -34,12 +37,18 @@ def problems(database: Database, files: BlobFiles) -> Iterator[str]:
 
 def _pages(database: Database) -> Iterator[str]:
     if database.lost:
-        yield f"database: {database.lost} commits in its log cannot be read: it is damaged"
+        yield f"database: {counted(database.lost)} in its log cannot be read: it is damaged"
     for row in database.rows("PRAGMA integrity_check"):
         if row != ("ok",):
             yield f"database: {row[0]!s}"
     for table, number, parent, _ in database.rows("PRAGMA foreign_key_check"):
         yield f"database: row {number!s} of '{table!s}' names a missing row of '{parent!s}'"
+
+
+def _schema(database: Database) -> Iterator[str]:
+    version = cast("int", database.rows("PRAGMA user_version")[0][0])
+    for told in schema_problems(version, database.rows(SCHEMA)):
+        yield f"database: {told}"
 
 
 def _journals(database: Database) -> Iterator[str]:

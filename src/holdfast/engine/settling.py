@@ -1,0 +1,71 @@
+"""What people decided about conflicts, carried out: who gives up what, and who may go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.core.fold import IN_CONFLICT
+from holdfast.core.state import State
+from holdfast.engine.attempt import Bench, Result
+from holdfast.engine.conflicts import Told
+from holdfast.model.digest import Digest
+from holdfast.model.event import ConflictFound, StepsReleased
+from holdfast.model.plan import StepId
+
+
+class Settler:
+    """Settles the open conflicts of one run as far as they are decided."""
+
+    def __init__(self, state: State, bench: Bench) -> None:
+        self._state = state
+        self._bench = bench
+        self._lost: dict[StepId, list[str]] = {}
+        self._allowed: dict[StepId, dict[str, Digest | None]] = {}
+
+    def agreed(self) -> Iterator[Told]:
+        """Disagreements of agents that a person decided, and the steps that may go on then."""
+        conflicts = self._bench.conflicts
+        conflicts.refresh()
+        for found in list(self._state.conflicts.values()):
+            if found.kind == "agents" and conflicts.decision(found.conflict) is not None:
+                yield conflicts.settled(found)
+        free = [
+            step_id
+            for step_id, here in self._state.steps.items()
+            if here.phase == "waiting"
+            and here.parked is None
+            and here.reason is not None
+            and here.reason.code == IN_CONFLICT
+            and not conflicts.blocks(step_id)
+        ]
+        if free:
+            yield Told([StepsReleased(tuple(free), "conflict_settled")])
+
+    def decided(self) -> Iterator[tuple[StepId, Told]]:
+        """The steps all of whose conflicts over files are decided, and the facts of that."""
+        found = list(self._state.conflicts.values())
+        for step_id in dict.fromkeys(step for one in found for step in one.steps):
+            here = self._state.steps[step_id]
+            if here.parked is None or here.reason is None or here.reason.code != IN_CONFLICT:
+                continue
+            mine = [self._state.conflicts[name] for name in here.reason.because]
+            if all(self._bench.conflicts.decision(one.conflict) for one in mine):
+                yield step_id, self._told(step_id, mine)
+
+    def _told(self, step_id: StepId, mine: list[ConflictFound]) -> Told:
+        conflicts, told = self._bench.conflicts, Told()
+        lost = self._lost[step_id] = []
+        allowed = self._allowed[step_id] = {}
+        for found in mine:
+            gone, there = conflicts.lost_and_won(step_id, found)
+            lost += gone
+            allowed |= there
+            settled = conflicts.settled(found)
+            told.events += settled.events
+            told.blobs += settled.blobs
+        return told
+
+    def taken(self, step_id: StepId, now: int) -> Result:
+        """Take over the changes of a step that was decided about; EditError if they cannot be."""
+        lost, allowed = self._lost.pop(step_id), self._allowed.pop(step_id)
+        return self._bench.resolved(step_id, lost, allowed, now)
