@@ -420,3 +420,20 @@ def rows_of(project: Project, step: str) -> list[list[str]]:
     return [
         line.split(None, 1) for line in project.ok("why", step).out.splitlines() if line.strip()
     ]
+
+
+def test_what_people_were_asked_stays_asked_when_the_run_grows(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": project.sh()},
+            "gate": {"shell": project.sh(), "approve": "always", "needs": ["a"]},
+        }
+    )
+    run = project.run()
+    assert run.data["status"] == "waiting"
+    project.ok("add", fragment(project, {"x": {"shell": project.sh(), "needs": ["a"]}}))
+    assert project.resume().states == {"a": "done", "gate": "waiting", "x": "done"}
+    project.ok("approve", "gate", "--yes")
+    again = project.resume()
+    assert (again.code, again.states["gate"]) == (0, "done"), "the yes was for this very step"
+    sound(project)

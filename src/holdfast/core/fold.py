@@ -183,7 +183,8 @@ def _require_once(steps: Sequence[StepId], kind: str) -> None:
 
 def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.run, state.line, state.project = event.run, event.line, event.project
-    state.plan_digest, state.w_ref, state.base = event.plan, event.w_ref, event.plan
+    state.plan_digest, state.w_ref = event.plan, event.w_ref
+    state.base, state.base_ref = event.plan, event.w_ref
     state.options, state.previous = event.options, event.previous
     state.forked, state.forked_at = event.forked, event.forked_at
     state.status, state.started_at, state.since = "running", at, at

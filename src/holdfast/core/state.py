@@ -126,6 +126,7 @@ class State:
     plan_digest: Digest = Digest("")
     w_ref: Digest = Digest("")
     base: Digest = Digest("")  # the plan that it began with
+    base_ref: Digest = Digest("")  # and its structure: what people approve is bound to that
     previous: RunId | None = None
     forked: RunId | None = None
     forked_at: StepId = StepId("")

@@ -86,6 +86,7 @@ def foresee(
     while True:
         graph = graph_of(plan)
         sight = _Sight(plan, line, root, store, survey, options, previous, now)
+        sight.base = given
         if fragments is not None:
             sight.ask_whether_fit(partial(_unfit, additions, plan, fragments))
         seen = preview(graph, options, sight, now=now)
@@ -160,6 +161,7 @@ class _Sight:
         self._now = now
         self._book: Book | None = None
         self._w_ref = Digest("")
+        self.base = plan  # what a run would begin with
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
 
@@ -278,7 +280,7 @@ class _Sight:
         if probe is None or not probe.refs.input_ref:
             return "" if step.approve == "over_budget" and not _asks_besides(step) else code
         if self._book is None:
-            self._book, self._w_ref = Book(), w_ref(self._plan)
+            self._book, self._w_ref = Book(), w_ref(self.base)
             for recorded in self._store.read(line_journal(self._plan.project, self._line)):
                 self._book.take(recorded)
         probed = Probed(probe, b"", self._survey.observe(step).parts)

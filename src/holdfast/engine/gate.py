@@ -74,7 +74,7 @@ class Gatekeeper:
         here = state.steps[step.id]
         return before(
             step,
-            state.w_ref,
+            state.base_ref,
             probed,
             lambda need: state.steps[need].digest,
             here.attempts,
@@ -85,7 +85,7 @@ class Gatekeeper:
         self, step: Step, guards: Sequence[str], digest: Digest, form: Form
     ) -> list[Question]:
         """What has to be answered before a candidate may be accepted."""
-        return about(step, self._state.w_ref, guards, digest, form)
+        return about(step, self._state.base_ref, guards, digest, form)
 
     def was_given(self, step_id: StepId, held_at: int) -> bool:
         """Whether a person put an artifact in the place of a step after this event of the run held it."""
