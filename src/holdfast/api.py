@@ -20,7 +20,7 @@ from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
 from holdfast.formats.planfile import load_plan
 from holdfast.model import plan as model
-from holdfast.model.agent import Agent, Registry, voices
+from holdfast.model.agent import Action, Agent, Registry, voices
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
 from holdfast.model.event import Drift, Options, Scope
@@ -404,17 +404,4 @@ def _asked(decisions: Decisions, found: Approval, wanted: Wanted | None) -> Aske
     )
 
 
-__all__ = [
-    "Asked",
-    "Plan",
-    "Result",
-    "Where",
-    "answer",
-    "approvals",
-    "approve",
-    "artifacts",
-    "load",
-    "reject",
-    "run",
-    "where",
-]
+__all__ = ["Action", "Agent", "Asked", "Plan", "Result", "Where", "answer", "approvals", "approve", "artifacts", "load", "reject", "run", "where"]
