@@ -310,6 +310,32 @@ def approvals(project: Project) -> None:
     project.resume()
 
 
+def copies(project: Project) -> None:
+    """Changes taken over from copies, put in place again, undone; conflicts found and settled."""
+    project.write("a", "a\n")
+    project.write("b", "b\n")
+    copied = {"workspace": "scratch", "effects": "workspace"}
+    said = 'echo \'{"recommendations": [{"scope": "db", "action": "%s"}]}\''
+    project.plan(
+        {
+            "left": {"shell": "echo left > a; rm b; echo l > l", "inputs": ["a", "b"], **copied},
+            "right": {"shell": "echo right > a; echo r > r", "inputs": "a", **copied},
+            "below": {"shell": "cat a", "needs": "right"},
+            "one": {"shell": said % "sqlite", "agent": "one"},
+            "two": {"shell": said % "postgres", "agent": "two"},
+            "both": {"shell": "echo both", "needs": ["one", "two"]},
+        }
+    )
+    for found in project.run("-j", "1").data["conflicts"]:
+        take = "mine" if found["kind"] == "files" else "two"
+        project.ok("resolve", found["conflict"], "--take", take, "--because", "it is better")
+    project.resume()
+    (project.root / "l").unlink()
+    project.run()
+    project.ok("undo", "right")
+    project.run()
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -328,6 +354,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "joined": joined,
     "approvals": approvals,
     "policy": policy,
+    "copies": copies,
 }
 
 
