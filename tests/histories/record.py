@@ -217,7 +217,7 @@ def policy(project: Project) -> None:
         "escalate": "spec",
     }
     beside = {"shell": "cat $HOLDFAST_INPUTS/spec", "needs": "spec", "reuse": "content"}
-    steps: dict[str, dict[str, object]] = {
+    steps: dict[str, Mapping[str, object]] = {
         "spec": {"shell": spec},
         "code": code,
         "beside": beside,
