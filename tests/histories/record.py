@@ -216,12 +216,8 @@ def policy(project: Project) -> None:
         "guards": [{"regex": {"pattern": "version 3"}}],
         "escalate": "spec",
     }
-    beside: dict[str, object] = {
-        "shell": "cat $HOLDFAST_INPUTS/spec",
-        "needs": "spec",
-        "reuse": "content",
-    }
-    steps: dict[str, dict[str, object]] = {
+    beside = {"shell": "cat $HOLDFAST_INPUTS/spec", "needs": "spec", "reuse": "content"}
+    steps: dict[str, Mapping[str, object]] = {
         "spec": {"shell": spec},
         "code": code,
         "beside": beside,
