@@ -404,4 +404,19 @@ def _asked(decisions: Decisions, found: Approval, wanted: Wanted | None) -> Aske
     )
 
 
-__all__ = ["Action", "Agent", "Asked", "Plan", "Result", "Where", "answer", "approvals", "approve", "artifacts", "load", "reject", "run", "where"]
+__all__ = [
+    "Action",
+    "Agent",
+    "Asked",
+    "Plan",
+    "Result",
+    "Where",
+    "answer",
+    "approvals",
+    "approve",
+    "artifacts",
+    "load",
+    "reject",
+    "run",
+    "where",
+]
