@@ -39,16 +39,11 @@ def approves_by_program(place: str, step: str) -> None:
     api.approve(place, step)
 
 
-def rejects_by_program(place: str, step: str) -> None:
-    api.reject(place, step, because=NO)
-
-
 HANDS: tuple[Callable[[str, str], None], ...] = (
     approves,
     rejects,
     approves,  # somebody clicks twice
     approves_by_program,
-    rejects_by_program,
 )
 
 
