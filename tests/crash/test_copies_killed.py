@@ -22,7 +22,7 @@ from tests.gitrepo.repository import git, inside
 RUN = ("run", "-j", "2")
 SLICES = 4
 NEW_RUN_EVERY = 3
-SETS = {  # what each step changes, and how it looks before
+SETS: dict[str, dict[str, str | None]] = {  # what each step changes, and how it looks before
     "scratch": {"keep.txt": "kept\n", "new/n.txt": None},
     "tree": {"tree/b.txt": "b\n", "tree/c.txt": None, "tree/gone.txt": "", "made.txt": None},
     "after": {"ls.txt": None},
