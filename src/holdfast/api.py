@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,23 +10,27 @@ from functools import cached_property
 
 from holdfast import wire
 from holdfast.core.approvals import Approval
+from holdfast.core.growth import after as put_after
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.answers import given_for, lying_there
 from holdfast.engine.asked import asked_in
 from holdfast.engine.decisions import Decisions, Given, Wanted
+from holdfast.engine.probe import read_state
+from holdfast.engine.requests import ask_to_add, check_needs, plan_to_be
 from holdfast.engine.runs import start_run
 from holdfast.errors import UsageError
 from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
-from holdfast.formats.planfile import load_plan
+from holdfast.formats.fragment import check_added, read_fragment
+from holdfast.formats.planfile import load_plan, read_file
 from holdfast.model import plan as model
 from holdfast.model.agent import Action, Agent, Registry, voices
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
 from holdfast.model.event import Drift, Options, Scope
 from holdfast.model.expression import Wrong, parts
-from holdfast.model.plan import Guard, Need, Step, StepId
+from holdfast.model.plan import Guard, Need, RunId, Step, StepId
 from holdfast.ports import Store
 
 Function = Callable[..., object]
@@ -224,6 +229,46 @@ def run(
     return Result(lambda: state, location)
 
 
+def add(
+    steps: str | Iterable[Step],
+    run: str,
+    *,
+    root: str = ".",
+    store: str | None = None,
+    after: str | None = None,
+    because: str = "",
+) -> int:
+    """Ask a run that has not ended to add steps; gives the number of the request in its line's journal.
+
+    `steps` are the path of a file with `steps:` as in a plan, or steps made by hand; each comes after the
+    step `after`. The engine that drives the run answers within a second; a run at rest takes them up when
+    it is resumed. PlanError or UsageError say what keeps them from being added.
+    """
+    root = os.path.abspath(root)
+    opened = wire.open_store(wire.store_location(root, store))
+    try:
+        state = read_state(opened, RunId(run))
+        if state is None:
+            raise UsageError(f"there is no run '{run}'")
+        if state.ended:
+            raise UsageError(f"run '{run}' is {state.status}; nothing can be added to it")
+        whole = plan_to_be(opened, state)
+        if isinstance(steps, str):
+            content = read_file(steps)[0]
+            more = read_fragment(content, steps, root, whole, check=wire.guard_flaw)
+        else:
+            more = {step.id: step for step in steps}
+        if after is not None:
+            if after not in whole.steps:
+                raise UsageError(f"the run has no step '{after}'")
+            more = put_after(more, StepId(after))
+        check_added(whole, more)
+        check_needs(state, more)
+        return ask_to_add(opened, state, more, getpass.getuser(), because, wire.now_ms)
+    finally:
+        opened.close()
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
     """A predicate over artifacts; combine with `&`, `|` and `~`."""
@@ -411,6 +456,7 @@ __all__ = [
     "Plan",
     "Result",
     "Where",
+    "add",
     "answer",
     "approvals",
     "approve",

@@ -16,7 +16,7 @@ from holdfast.model.changeset import Change
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
 from holdfast.model.fixed import fixed
-from holdfast.model.plan import Guard, RunId, Step, StepId
+from holdfast.model.plan import Guard, Plan, RunId, Step, StepId
 
 # --- the store ---------------------------------------------------------------------------------
 
@@ -345,6 +345,7 @@ class File:
 class Candidate:
     """What a generator made: bytes, or files by path when the step says `produces`.
 
+    `fragments` are files with steps that shall be added to the plan once it is accepted.
     `changes` are what it changed in a copy of the project; `files` hold the content of those it wrote.
     """
 
@@ -353,6 +354,7 @@ class Candidate:
     files: tuple[File, ...] = ()
     log: bytes = b""
     confined: bool = True
+    fragments: tuple[File, ...] = ()
     changes: tuple[Change, ...] = ()
 
 
@@ -404,6 +406,16 @@ class Outcome(NamedTuple):
     feedback: str = ""
     log: bytes = b""
     asks: tuple[str, ...] = ()  # the guards that leave it to a person
+
+
+class Fragments(Protocol):
+    """Reads steps that are to be added to a plan; PlanError says what keeps them from it."""
+
+    def read(self, content: bytes, file: str, plan: Plan) -> Mapping[StepId, Step]:
+        """The steps of a file in the grammar of plans; some of them may be in the plan already."""
+
+    def check(self, plan: Plan, added: Mapping[StepId, Step]) -> None:
+        """See that the plan can have these steps, none of which it has."""
 
 
 class Identifies(Protocol):

@@ -214,11 +214,9 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
     from holdfast.process.run import Slots
 
     imports, pool, slots = Imports(), Pool(), Slots()
-    guards: dict[str, GuardKind] = {}
+    guards = _Guards(lambda kind: _guard(kind, guards, pool, imports, slots))
     for kind in _guard_kinds(plan):
-        found = _guard(kind, guards, pool, imports, slots)
-        if found is not None:
-            guards[kind] = found
+        guards.get(kind)
     inline = None
     if functions:
         from holdfast.generators.inline import InlineFunctions
@@ -230,6 +228,28 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
         "human": HumanGenerator(),
     }
     return LocalExecutor(generators, guards, inline)
+
+
+class _Guards(Mapping[str, "GuardKind"]):
+    """Kinds of guards by name, each made when it is first asked for: a plan may grow."""
+
+    def __init__(self, make: Callable[[str], GuardKind | None]) -> None:
+        self._make = make
+        self._made: dict[str, GuardKind | None] = {}
+
+    def __getitem__(self, kind: str) -> GuardKind:
+        if kind not in self._made:
+            self._made[kind] = self._make(kind)
+        found = self._made[kind]
+        if found is None:
+            raise KeyError(kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (kind for kind, found in self._made.items() if found is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _guard(
@@ -296,6 +316,26 @@ class Wishes:
     say: Callable[[str], None] = lambda _: None
     remind: Callable[[str], None] = lambda _: None
     functions: Mapping[StepId, Function] = field(default_factory=dict)
+    secrets: Sequence[str] = ()
+
+
+class Fragments:
+    """Reads steps that are to be added to a plan of one project."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def read(self, content: bytes, file: str, plan: Plan) -> Mapping[StepId, Step]:
+        """The steps of a file; some of them may be in the plan already."""
+        from holdfast.formats.fragment import read_fragment
+
+        return read_fragment(content, file, self._root, plan, check=guard_flaw, again=True)
+
+    def check(self, plan: Plan, added: Mapping[StepId, Step]) -> None:
+        """See that the plan can have these steps."""
+        from holdfast.formats.fragment import check_added
+
+        check_added(plan, added)
 
 
 def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes) -> World:
@@ -316,6 +356,8 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         lock=lambda project, line: line_lock(location, project, line),
         sweep=_sweep,
         ignores=ignore_rules,
+        fragments=Fragments(os.path.abspath(root)),
+        secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
         parallel=parallel,

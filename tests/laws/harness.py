@@ -27,6 +27,7 @@ from holdfast.model.event import (
     Recorded,
     StepAmended,
     StepsReused,
+    StepWaived,
 )
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Executor, Owner, Store
@@ -280,7 +281,7 @@ def is_in_order(state: State, events: list[Recorded]) -> None:
         event = recorded.event
         if isinstance(event, AttemptStarted):
             assert {need.step for need in state.plan.steps[event.step].needs} <= complete
-        elif isinstance(event, AttemptAccepted):
+        elif isinstance(event, AttemptAccepted | StepWaived):
             complete.add(event.step)
         elif isinstance(event, StepsReused):
             for item in event.items:

@@ -8,6 +8,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import out_next
+from holdfast.cli.grown import grown
 from holdfast.cli.people import latest_run
 from holdfast.cli.place import (
     Place,
@@ -63,7 +64,7 @@ def accept(
     if not because.strip():
         raise UsageError("--because is empty: say why this result may stand")
     where = place(plan, store, plan_id)
-    loaded = where.load()
+    loaded = grown(where, where.load())
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     with_store = where.open()
     try:

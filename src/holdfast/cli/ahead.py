@@ -90,7 +90,7 @@ def gather(
     with reading(where) as store:
         foreseen = _foresee(where, plan, store, options)
         earlier, label = _earlier(where, plan, store, foreseen, against)
-        known = timings(store, plan, plan.name)
+        known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
     jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
     return Ahead(
@@ -134,19 +134,33 @@ def reading(where: Place) -> Iterator[Store]:
 
 def _foresee(where: Place, plan: Plan, store: Store, options: Options) -> Foreseen:
     survey = survey_of(where, plan, store)
-    return foresee(plan, plan.name, where.root, store, survey, options, wire.now_ms)
+    return foresee(
+        plan,
+        plan.name,
+        where.root,
+        store,
+        survey,
+        options,
+        wire.now_ms,
+        wire.Fragments(where.root),
+        lambda whole: _ask_tools(where, whole, survey),
+    )
 
 
 def survey_of(where: Place, plan: Plan, store: Store) -> Survey:
     """The project as it is now, tools asked for their versions."""
     survey = Survey(where.root, store, wire.identities(), plan, wire.ignore_rules)
+    _ask_tools(where, plan, survey)
+    return survey
+
+
+def _ask_tools(where: Place, plan: Plan, survey: Survey) -> None:
     if any(step.tool_versions for step in plan.steps.values()):
         import asyncio
 
         from holdfast.engine.tools import tool_versions
 
         survey.know(asyncio.run(tool_versions(plan, where.root)))
-    return survey
 
 
 # --- the version to compare with -----------------------------------------------------------------------
@@ -261,6 +275,7 @@ def _step_json(ahead: Ahead, step_id: StepId, outlook: Outlook) -> dict[str, Jso
         "reason": reason_json(outlook.reason),
         "cost_usd": {"p50": 0.0, "p90": 0.0, "basis": "none"},
         "duration_ms": {"p50": took.p50, "p90": took.p90},
+        "added_by": ahead.foreseen.added.get(step_id),
     }
 
 

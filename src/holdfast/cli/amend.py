@@ -10,6 +10,7 @@ from holdfast import wire
 from holdfast.cli.accept import check_unedited
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
+from holdfast.cli.grown import grown
 from holdfast.cli.judge import judge, stored_candidate
 from holdfast.cli.people import held_row, latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
@@ -61,7 +62,7 @@ def amend(
     FILE is the new content, '-' reads stdin; without FILE what lies at the step's output paths counts.
     """
     where = place(plan, store, plan_id)
-    loaded = where.load()
+    loaded = grown(where, where.load())
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     with_store = where.open()
     try:

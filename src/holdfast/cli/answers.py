@@ -78,8 +78,19 @@ def run_schema() -> dict[str, Json]:
             },
             "cost_usd": _MONEY,
             "duration_ms": _COUNT,
+            "added": _or_null(
+                _object(
+                    {"step": _or_null(_TEXT), "request": _or_null(_COUNT), "at": _COUNT},
+                    words="Where it comes from, if the run did not begin with it.",
+                )
+            ),
         }
     )
+    gap = _object(
+        {"step": _TEXT, "by": _TEXT, "because": _DIGEST, "at": _COUNT},
+        words="A step that a person goes on without; 'holdfast show DIGEST' prints why.",
+    )
+    fork = _object({"run": _TEXT, "step": _TEXT}, words="The run it was forked from, and where.")
     waiting = _object(
         {
             "approval": _or_null(_TEXT),
@@ -111,6 +122,8 @@ def run_schema() -> dict[str, Json]:
         "plan": plan,
         "steps": _by_step({"$ref": "#/$defs/step"}),
         "waiting": {"type": "array", "items": waiting},
+        "gaps": {"type": "array", "items": gap},
+        "forked": _or_null(fork),
         "conflicts": {"type": "array", "items": conflict},
         "totals": _totals(counts, **money),
     }

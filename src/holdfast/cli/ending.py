@@ -87,6 +87,7 @@ def end_block(
     for step in state.steps.values():
         lines += choices(step.reason) if step.phase == "failed" and step.reason else []
     lines += _waiting(state)
+    lines += _gaps(state)
     if state.status == "blocked":
         lines += _blocked(state)
     elif skipped := state.counts["skipped"] - state.unselected:
@@ -99,6 +100,11 @@ def end_block(
         )
     lines.append(again(f"next: {next_commands(state, driven=driven)}"))
     return [one_line(line) for line in lines]
+
+
+def _gaps(state: State) -> list[str]:
+    names = ", ".join(list(state.gaps)[:MOST_STEPS])
+    return [f"{SIGNS['skipped']} gaps: {names} (skipped by a person)"] if state.gaps else []
 
 
 def _cut_off(state: State) -> list[StepId]:
@@ -143,9 +149,12 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     if state.status in _WITH_REASON and state.rest is not None:
         why = f" · {sentence(state.rest)}"
     failed = f", {counts['failed']} failed" if counts["failed"] else ""
+    gaps = len(state.gaps)
+    without = f", {gaps} gap{'s' if gaps > 1 else ''}" if gaps else ""
     return (
         f"{short(state.run)} {word} · {complete} of {len(state.steps)} done"
-        f" · {counts['reused']} reused, {counts['done']} ran{failed} · {took}{saved}{why}"
+        f" · {counts['reused'] - gaps} reused, {counts['done']} ran{failed}{without}"
+        f" · {took}{saved}{why}"
     )
 
 

@@ -10,6 +10,7 @@ import click
 
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
+from holdfast.cli.grown import grown
 from holdfast.cli.judge import guards_of, judge, only, stored_candidate
 from holdfast.cli.place import (
     Place,
@@ -67,7 +68,7 @@ def guard(
     accept, 1 if one does not or broke.
     """
     where = place(plan, store, plan_id)
-    loaded = where.load()
+    loaded = grown(where, where.load())
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     judged = _judged(where, loaded, found, what)
     guards = guards_of(found)

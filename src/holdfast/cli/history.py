@@ -9,12 +9,14 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import out_next
+from holdfast.cli.grown import added_words
 from holdfast.cli.measure import Duration, age_words, cut, moment
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short
 from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
+from holdfast.core.views import origin_json
 from holdfast.engine.probe import read_state
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, RunEnded, RunRested
@@ -167,7 +169,7 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         )
         for piece in wrap(head, view().width):
             out(piece)
-        for note in (item.failure, "" if item.asked == "run" else f"asked: {item.asked}"):
+        for note in (item.failure, _told(item), *_growth(state)):
             if note:
                 out(cut(f"            {note}"))
     if not seen:
@@ -176,6 +178,24 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         out(f"{len(seen)} of {known} runs; more with -n")
     following = "holdfast status RUN    holdfast why STEP --run RUN" if seen else "holdfast run"
     out_next(following)
+
+
+def _told(item: Seen) -> str:
+    state = item.state
+    if state.forked is not None:
+        return f"forked from {short(state.forked)} at {state.forked_at}"
+    return "" if item.asked == "run" else f"asked: {item.asked}"
+
+
+def _growth(state: State) -> Iterator[str]:
+    """What became of the plan under way: steps that were added, steps that were gone on without."""
+    by: dict[str, list[str]] = {}
+    for step_id in state.added:
+        by.setdefault(added_words(state, step_id), []).append(step_id)
+    for words, steps in by.items():
+        yield f"{words}: {', '.join(steps)}"
+    if state.gaps:
+        yield f"gaps: {', '.join(state.gaps)}"
 
 
 def _seen_json(item: Seen) -> dict[str, Json]:
@@ -196,4 +216,7 @@ def _seen_json(item: Seen) -> dict[str, Json]:
         "asked": item.asked,
         "imported": item.row.imported,
         "previous": state.previous,
+        "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
+        "added": {step_id: origin_json(state, step_id) for step_id in state.added},
+        "gaps": list(state.gaps),
     }

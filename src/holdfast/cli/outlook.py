@@ -108,7 +108,9 @@ def compared(ahead: Ahead, now: int) -> str:
 
 
 def _head(ahead: Ahead) -> str:
-    steps = count(len(ahead.plan.steps), "step")
+    steps = count(len(ahead.outlooks), "step")
+    if added := len(ahead.foreseen.added):
+        steps += f" ({added} added)"
     head = f"{ahead.plan.name} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
     return f"{head} · {compared(ahead, now_ms())}"
 
@@ -196,12 +198,14 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
         words += f"; what lies at {_paths(outlook.put_back)} is stored, then first put back"
     if outlook.written:
         words += f"; writes {_paths(outlook.written)} from the store"
-    step = ahead.plan.steps[step_id]
+    step = ahead.foreseen.plan.steps[step_id]
     if outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
         words += " · then a person decides"
     waits = outlook.decision == "wait" and outlook.reason.code == "awaiting_approval"
     if (outlook.decision in {"run", "maybe"} or waits) and step.effects == "external":
         words += " · external effect"
+    if origin := ahead.foreseen.added.get(step_id):
+        words += f" · added by {origin}"
     return words
 
 

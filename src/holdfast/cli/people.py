@@ -17,7 +17,7 @@ from holdfast.model.event import AttemptStarted, StepAccepted, StepAmended, Step
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
-BY_PEOPLE = frozenset({"amended", "accepted_by_person", "undone"})
+BY_PEOPLE = frozenset({"amended", "accepted_by_person", "undone", "skipped_by_person"})
 
 
 class Decided(NamedTuple):
@@ -57,7 +57,21 @@ def decided(
 
 
 def decided_in(store: Store, state: State) -> dict[StepId, Decided]:
-    """The steps of a run that stand, or ran, by the word of a person."""
+    """The steps of a run that stand, or ran, or are gone on without, by the word of a person."""
+    return {**_spoken(store, state), **_gaps(store, state)}
+
+
+def _gaps(store: Store, state: State) -> dict[StepId, Decided]:
+    found = {}
+    for step_id, gap in state.gaps.items():
+        because = ""
+        with suppress(IntegrityError):  # removed since
+            because = store.get(gap.because).decode("utf-8", "replace")
+        found[step_id] = Decided(gap.by, because, gap.at)
+    return found
+
+
+def _spoken(store: Store, state: State) -> dict[StepId, Decided]:
     spoken = [s for s, step in state.steps.items() if step.reason and step.reason.code in BY_PEOPLE]
     if not spoken:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdfast.cli.again import again
 from holdfast.cli.gates import ASKED, commands, conflict_words, held_words
@@ -21,7 +21,9 @@ from holdfast.model.event import (
     AttemptStarted,
     ConflictFound,
     ConflictResolved,
+    GapClosed,
     OutputsPlaced,
+    PlanExtended,
     Reason,
     Recorded,
     StepFailed,
@@ -30,8 +32,10 @@ from holdfast.model.event import (
     StepsReset,
     StepsReused,
     StepsSkipped,
+    StepsTaken,
+    StepWaived,
 )
-from holdfast.model.plan import Plan, StepId
+from holdfast.model.plan import StepId
 from holdfast.model.text import first_line, last_line, one_line
 from holdfast.ports import Store
 
@@ -47,14 +51,14 @@ class Teller:
         self._store = store
         self._voice = voice
         self._verbose = verbose
-        self._plan: Plan | None = None
+        self._state: State | None = None
         self._project = self._line = ""
         self._tries: dict[StepId, int] = {}  # refused so far, since the step was last reset
         self._started: dict[StepId, AttemptStarted] = {}
 
     def began(self, state: State) -> None:
         """What is known before the first event."""
-        self._plan, self._project, self._line = state.plan, state.project, state.line
+        self._state, self._project, self._line = state, state.project, state.line
         self._started.update(state.running)
         for step_id, step in state.steps.items():
             if step.rejections:
@@ -100,6 +104,18 @@ class Teller:
                 return _skipped(event)
             case StepsReset():
                 return [self._again(event)]
+            case StepsTaken():
+                taken = [item.step for item in event.items]
+                return [f"{SIGNS['reused']} {len(taken)} as in the run it forks: {_few(taken)}"]
+            case PlanExtended():
+                return [self._added(event)]
+            case StepWaived():
+                words = self._words(event.because, first_line)
+                return [f"{SIGNS['skipped']} {event.step}: skipped by {event.by}{words}; a gap"]
+            case GapClosed():
+                return [
+                    f"{SIGNS['pending']} {event.step}: made after all, {_few(event.steps)} again"
+                ]
             case OutputsPlaced():
                 return [_placed(event)] if event.paths else []
             case _:
@@ -107,7 +123,7 @@ class Teller:
 
     def _held(self, event: StepHeld) -> str:
         """What it waits for, and the command for whoever decides elsewhere."""
-        step = self._plan.steps.get(event.step) if self._plan else None
+        step = self._state.plan.steps.get(event.step) if self._state else None
         if step is None or event.reason.code not in ASKED:
             return sentence(event.reason)
         return again(f"{held_words(step, event.reason)}; {commands(step, event.reason)[0]}")
@@ -129,9 +145,8 @@ class Teller:
 
     def _which(self, step: StepId, attempt: int) -> str:
         """Which attempt of how many; after a reset or an interruption the two counts differ."""
-        most = 1 + (
-            self._plan.steps[step].retries if self._plan and step in self._plan.steps else 0
-        )
+        steps = self._state.plan.steps if self._state else {}  # it may grow
+        most = 1 + (steps[step].retries if step in steps else 0)
         at = self._tries.get(step, 0) + 1
         if at > most or most == 1:
             return f"attempt {attempt}"
@@ -218,12 +233,19 @@ class Teller:
         count = f"{len(names)} steps" if self._voice else f"{len(names)} reused"
         return [f"{SIGNS['reused']} {count}: {shown}"]
 
+    def _added(self, event: PlanExtended) -> str:
+        by = f"'{event.step}'" if event.step else "a person"
+        return f"{SIGNS['pending']} added by {by}: {_few(event.added)}"
+
     def _again(self, event: StepsReset) -> str:
         for step in event.steps:
             self._tries.pop(step, None)
-        rest = len(event.steps) - MOST_NAMES
-        names = ", ".join(event.steps[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
-        return f"{SIGNS['pending']} trying again: {names}"
+        return f"{SIGNS['pending']} trying again: {_few(event.steps)}"
+
+
+def _few(steps: Sequence[StepId]) -> str:
+    rest = len(steps) - MOST_NAMES
+    return ", ".join(steps[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _skipped(event: StepsSkipped) -> list[str]:

@@ -18,6 +18,7 @@ from holdfast.cli.drive import Drive, once
 from holdfast.cli.earlier import leave_earlier
 from holdfast.cli.ending import conclude
 from holdfast.cli.gates import needs_consent
+from holdfast.cli.grown import forced_steps
 from holdfast.cli.notify import notify
 from holdfast.cli.place import (
     Place,
@@ -47,7 +48,7 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options, StopRequested
-from holdfast.model.plan import Plan, RunId, StepId, plan_digest
+from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.ports import Store
 
 
@@ -196,7 +197,7 @@ def run(
     loaded = where.load(saved.params if saved else None)
     options = Options(
         force=force,
-        force_steps=_steps(loaded.plan, forced),
+        force_steps=forced_steps(where, loaded, forced),
         cutoff=cutoff,
         on_drift=on_drift,
         joined=join,
@@ -242,7 +243,7 @@ def _watched(where: Place, options: Options, manner: dict[str, object], removed:
 def _start(
     where: Place, plan: Plan, options: Options, manner: dict[str, object], key: str, removed: str
 ) -> int:
-    code = _drive(
+    code = drive(
         where,
         plan,
         manner,
@@ -278,7 +279,7 @@ def resume(
     with_store = where.open()
     try:
         if checkpoint is None:
-            found = _unfinished(with_store, run_id, where.line())
+            found = unfinished(with_store, run_id, where.line())
         else:
             from holdfast.cli.checkpoint import run_of
 
@@ -294,15 +295,16 @@ def resume(
     for line in resume_lines(state):
         talk(line)
     _say_edited(where, state)
-    consent_to(_still_outside(state), yes=bool(manner["yes"]))
-    return _drive(where, state.plan, manner, lambda world: resume_run(world, found))
+    consent_to(still_outside(state), yes=bool(manner["yes"]))
+    return drive(where, state.plan, manner, lambda world: resume_run(world, found))
 
 
 def _folder(manner: dict[str, object]) -> str | None:
     return str(manner["checkpoints"]) if manner["checkpoints"] else None
 
 
-def _unfinished(store: Store, given: str | None, line: str | None) -> RunId:
+def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
+    """A run as named, else the last that has not ended."""
     if given is not None:
         return find_run(store, given, line)
     rows = [row for row in store.runs() if line is None or row.line == line]
@@ -318,7 +320,7 @@ def _say_edited(where: Place, state: State) -> None:
     if where.file is None:
         return
     try:
-        edited = plan_digest(where.load(state.plan.params).plan) != state.plan_digest
+        edited = plan_digest(where.load(state.plan.params).plan) != state.base
     except (PlanError, UsageError):
         edited = True
     if edited:
@@ -347,19 +349,19 @@ def retry(
     assert state is not None
     step_id = known_step(state.plan, step.removesuffix("+"))
     phase = state.steps[step_id].phase
-    if not state.ended and phase in {"failed", "waiting"}:
+    if not state.ended and (phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
-        consent_to([s for s in _still_outside(state) if s in below], yes=bool(manner["yes"]))
-        return _drive(
+        consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
+        return drive(
             where, state.plan, manner, lambda world: resume_run(world, found, only=(step_id,))
         )
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
-    options = Options(force_steps=(known_step(loaded.plan, step_id),))
+    options = Options(force_steps=forced_steps(where, loaded, [step_id]))
     if not manner["yes"]:
         consent(where, loaded, options, parallel=0)
-    return _drive(
+    return drive(
         where,
         loaded.plan,
         manner,
@@ -367,7 +369,7 @@ def retry(
     )
 
 
-def _drive(
+def drive(
     where: Place,
     plan: Plan,
     given: dict[str, object],
@@ -388,6 +390,7 @@ def _drive(
             lease_seconds=float(str(given["lease"])),
             stays=manner.waits,
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
+            secrets=manner.secrets,
         )
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)
@@ -430,7 +433,7 @@ def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:
         )
 
 
-def _still_outside(state: State) -> list[str]:
+def still_outside(state: State) -> list[str]:
     """The steps of an unfinished run that would still touch the outside world."""
     return [
         step_id
@@ -480,7 +483,3 @@ def stop(
 def _request_stop(store: Store, state: State, *, now: bool) -> None:
     event = StopRequested(state.run, now, getpass.getuser())
     tell_line(store, state.project, state.line, lambda: (wire.now_ms(), event, []))
-
-
-def _steps(plan: Plan, names: Sequence[str]) -> tuple[StepId, ...]:
-    return tuple(known_step(plan, name) for name in names)

@@ -8,6 +8,7 @@ from typing import NoReturn, TypeVar
 import click
 
 from holdfast.cli.ahead import look_ahead
+from holdfast.cli.grown import grown
 from holdfast.cli.place import Place
 from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
@@ -74,7 +75,7 @@ def selected_steps(
     selected = [*selected, *_team()]
     if not selected and not excluded:
         return ()
-    graph = graph or graph_of(loaded.plan)
+    graph = graph or graph_of(grown(where, loaded).plan)
 
     def states() -> Mapping[StepId, str]:
         return _states(where, loaded)

@@ -13,6 +13,8 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    GapClosed,
+    PlanExtended,
     Reason,
     Recorded,
     StepFailed,
@@ -21,6 +23,8 @@ from holdfast.model.event import (
     StepsReset,
     StepsReused,
     StepsSkipped,
+    StepsTaken,
+    StepWaived,
 )
 from holdfast.model.plan import StepId
 
@@ -76,8 +80,8 @@ class Tally:
             case StepHeld():
                 self.waiting[event.step] = event.reason
                 self._set(event.step, "waiting")
-            case StepsReused() | StepsSkipped():
-                phase: Phase = "reused" if isinstance(event, StepsReused) else "skipped"
+            case StepsReused() | StepsSkipped() | StepsTaken():
+                phase: Phase = "skipped" if isinstance(event, StepsSkipped) else "reused"
                 for item in event.items:
                     self._set(item.step, phase)
             case AttemptParked():
@@ -87,6 +91,14 @@ class Tally:
             case StepsReset() | StepsReleased():
                 for step in event.steps:
                     self.waiting.pop(step, None)
+                    self._set(step, "pending")
+            case PlanExtended():
+                for step in event.added:
+                    self._set(step, "pending")
+            case StepWaived():
+                self._set(event.step, "reused")
+            case GapClosed():
+                for step in event.steps:
                     self._set(step, "pending")
             case _:
                 pass

@@ -11,6 +11,7 @@ from holdfast import wire
 from holdfast.cli.again import again
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import ASKED, gate_words
+from holdfast.cli.grown import added_words
 from holdfast.cli.measure import age_words
 from holdfast.cli.people import BY_PEOPLE, Decided, decided, decided_in
 from holdfast.cli.place import (
@@ -131,21 +132,28 @@ def tell(told: Told, *, as_json: bool) -> None:
 def told_now(where: Place, step: str, options: Options, against: str | None = None) -> Told:
     """The answer about the present; `explain STEP` asks for it too."""
     loaded = where.load()
-    step_id = known_step(loaded.plan, step)
     foreseen = look_ahead(where, loaded, options)
+    step_id = known_step(foreseen.plan, step)
     store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
     try:
-        survey = survey_of(where, loaded.plan, store)
+        survey = survey_of(where, foreseen.plan, store)
         texts = Texts(store, where.root, survey.said)
         ahead = Ahead(store, foreseen, survey, where.root, texts)
         if against is None:
-            return _ahead(store, ahead, step_id)
+            return _with_origin(_ahead(store, ahead, step_id), foreseen.added.get(step_id))
         state = load_state(store, find_run(store, against, loaded.plan.name))
         steps = foreseen.graph.steps
         told = _compared(store, texts, state, step_id, ahead.key(step_id), steps)
         return replace(told, decision=foreseen.outlooks[step_id].decision)
     finally:
         store.close()
+
+
+def _with_origin(told: Told, origin: str | None) -> Told:
+    """Say which step added it, if one did."""
+    if not origin:
+        return told
+    return replace(told, rows=(*told.rows, ("added", f"by {origin}")))
 
 
 def _ahead(store: Store, ahead: Ahead, step_id: StepId) -> Told:
@@ -324,7 +332,8 @@ def _recorded(where: Place, step: str, run_id: str, against: str | None) -> Told
         texts = Texts(store, where.root)
         past = Past(store, state, texts)
         if against is None:
-            return _told_past(store, past, step_id)
+            origin = added_words(state, step_id).removeprefix("added by ")
+            return _with_origin(_told_past(store, past, step_id), origin)
         other = load_state(store, find_run(store, against, line))
         key = _key_in(past, step_id)
         told = _compared(store, texts, other, step_id, key, state.plan.steps)

@@ -50,6 +50,7 @@ class Probe(NamedTuple):
     previous: Literal["", "failed", "incomplete", "interrupted"] = ""
     gone: bool = False
     undone: bool = False  # a person withdrew the artifact under this ref, or the only one there was
+    unfit: str = ""  # why the steps that came with the artifact cannot be added to the plan again
 
     @property
     def base(self) -> Artifact | None:
@@ -94,6 +95,8 @@ def choose(
         return Choice("run", tried or Reason("forced"))
     if probe.unsure:
         return Choice("run", tried or unresolved(probe) or _why_run(probe))
+    if probe.unfit:
+        return Choice("run", tried or Reason("additions_unfit", (probe.unfit,)))
     if probe.found is not None:
         return _expired(step, probe.found, now) or Choice(
             "reuse", _stands(step, probe.found), probe.found

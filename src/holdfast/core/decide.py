@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.core.fold import INTERRUPTED, NOT_SELECTED
 from holdfast.core.reopen import beyond, stagnates
-from holdfast.core.state import State
-from holdfast.model.digest import Digest
+from holdfast.core.state import COMPLETE, State
+from holdfast.model.artifact import tree_bytes
+from holdfast.model.digest import Digest, digest_bytes, digest_json
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -15,13 +16,16 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     EffectConfirmed,
+    GapClosed,
     Reason,
     RunEvent,
     Skipped,
+    SkipRequested,
     StepFailed,
     StepHeld,
     StepsReset,
     StepsSkipped,
+    StepWaived,
 )
 from holdfast.model.plan import Step, StepId
 
@@ -110,6 +114,20 @@ def fail(
     return [failed, StepsSkipped(tuple(items))] if items else [failed]
 
 
+def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
+    """Added steps that need one which did not get through in this run are skipped like any other."""
+    items: dict[StepId, Skipped] = {}
+    for step_id in sorted(added, key=state.graph.rank.__getitem__):
+        if state.steps[step_id].phase != "pending":
+            continue
+        for need in state.plan.steps[step_id].needs:
+            phase = "skipped" if need.step in items else state.steps[need.step].phase
+            if phase in {"failed", "skipped"}:
+                items[step_id] = Skipped(step_id, f"dependency_{phase}", need.step)
+                break
+    return StepsSkipped(tuple(items.values())) if items else None
+
+
 def leave_out(state: State, step_id: StepId) -> StepsSkipped:
     """A step that would run was not selected: it is left out, and what needs it cannot run either."""
     items = []
@@ -124,15 +142,66 @@ def leave_out(state: State, step_id: StepId) -> StepsSkipped:
 def reset(state: State, steps: Iterable[StepId], code: str) -> Sequence[RunEvent]:
     """Failed or held steps, and what was skipped because of them, are pending again in one event."""
     again = {s for s in steps if state.steps[s].phase in {"failed", "waiting"}}
-    skipped = {s for s in state.graph.below(again) if state.steps[s].phase == "skipped"}
-    blocked = {
-        s
-        for s in state.graph.below(_still_failed(state, again))
-        if state.steps[s].phase == "skipped"
-    }
-    names = sorted(again | (skipped - blocked), key=state.graph.rank.__getitem__)
+    return _reset(state, again, code)
+
+
+def _reset(state: State, again: set[StepId], code: str) -> list[RunEvent]:
+    """One pass from above: a skipped step can go on if nothing that it needs stays out of reach."""
+    names = []
+    for step_id in sorted(state.graph.below(again), key=state.graph.rank.__getitem__):
+        if step_id not in again:
+            if state.steps[step_id].phase != "skipped" or _is_cut_off(state, step_id, again):
+                continue
+            again.add(step_id)
+        names.append(step_id)
     return [StepsReset(tuple(names), code)] if names else []
 
 
-def _still_failed(state: State, again: set[StepId]) -> set[StepId]:
-    return {s for s, step in state.steps.items() if step.phase == "failed" and s not in again}
+def _is_cut_off(state: State, step_id: StepId, again: set[StepId]) -> bool:
+    return any(
+        state.steps[need.step].phase in {"failed", "skipped"} and need.step not in again
+        for need in state.plan.steps[step_id].needs
+    )
+
+
+def free(state: State, step_id: StepId) -> Sequence[RunEvent]:
+    """Make a step that failed, waits or was skipped pending, with what can go on once it is complete."""
+    stuck = state.steps[step_id].phase in {"failed", "waiting", "skipped"}
+    return _reset(state, {step_id}, "retried") if stuck else []
+
+
+def waive(state: State, request: int, asked: SkipRequested) -> tuple[StepWaived, bytes]:
+    """Go on without a pending step; gives the content that stands in its place, too.
+
+    A step with files gets none; the ref is that of no attempt.
+    """
+    has_files = bool(state.plan.steps[asked.step].produces)
+    content = tree_bytes(()) if has_files else b""
+    ref = digest_json({"skipped": asked.step, "run": state.run})
+    event = StepWaived(
+        step=asked.step,
+        config_ref=ref,
+        digest=digest_bytes(content),
+        form="tree" if has_files else "bytes",
+        by=asked.by,
+        because=asked.because,
+        request=request,
+    )
+    return event, content
+
+
+def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:
+    """Steps that a person went on without are to be made after all, and what was made without them."""
+    events: list[GapClosed] = []
+    closed: set[StepId] = set()
+    for step_id in steps:
+        if step_id in state.gaps and step_id not in closed:
+            below = [s for s in state.graph.below([step_id]) - closed if _is_made(state, s)]
+            closed.update(below)
+            names = sorted(below, key=state.graph.rank.__getitem__)
+            events.append(GapClosed(step_id, tuple(names)))
+    return events
+
+
+def _is_made(state: State, step_id: StepId) -> bool:
+    return state.steps[step_id].phase in COMPLETE

@@ -15,7 +15,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from holdfast.core.escalation import note_again, note_failure, note_settled
-from holdfast.core.state import COMPLETE, Fed, Phase, State, StepState, empty_state
+from holdfast.core.growth import grow
+from holdfast.core.state import (
+    COMPLETE,
+    Fed,
+    Gap,
+    Phase,
+    Plans,
+    State,
+    StepState,
+    empty_state,
+    no_plans,
+)
 from holdfast.errors import BugError
 from holdfast.model.event import (
     AttemptAccepted,
@@ -29,9 +40,12 @@ from holdfast.model.event import (
     EffectConfirmed,
     EffectStarted,
     Event,
+    GapClosed,
     OutputsPlaced,
+    PlanExtended,
     Reason,
     Recorded,
+    RequestRefused,
     Reused,
     RunEnded,
     RunRested,
@@ -44,11 +58,14 @@ from holdfast.model.event import (
     StepsReset,
     StepsReused,
     StepsSkipped,
+    StepsTaken,
+    StepWaived,
 )
 from holdfast.model.plan import Plan, StepId
 
 TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "steps_reused": {"pending": "reused"},
+    "steps_taken": {"pending": "reused"},
     "attempt_started": {"pending": "running"},
     "attempt_accepted": {"running": "done", "waiting": "done"},
     "attempt_parked": {"running": "waiting"},
@@ -70,17 +87,20 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
         "failed": "pending",
         "skipped": "pending",
     },
+    "step_waived": {"pending": "reused"},
+    "gap_closed": {"done": "pending", "reused": "pending"},
     "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
 }
 INTERRUPTED: Final = "previous_interrupted"
 NOT_SELECTED: Final = "not_selected"
+WAIVED: Final = "skipped_by_person"
 IN_CONFLICT: Final = "conflict_open"
 REOPENING: Final = "reopening"
 
 
-def fold(plan: Plan, events: Iterable[Recorded]) -> State:
-    """The definition: a run's state from nothing."""
-    state = empty_state(plan)
+def fold(plan: Plan, events: Iterable[Recorded], plans: Plans = no_plans) -> State:
+    """The definition: a run's state from nothing. `plans` finds the plans of a run that grew."""
+    state = empty_state(plan, plans=plans)
     for recorded in events:
         apply(state, recorded)
     return state
@@ -163,8 +183,9 @@ def _require_once(steps: Sequence[StepId], kind: str) -> None:
 
 def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.run, state.line, state.project = event.run, event.line, event.project
-    state.plan_digest, state.w_ref = event.plan, event.w_ref
+    state.plan_digest, state.w_ref, state.base = event.plan, event.w_ref, event.plan
     state.options, state.previous = event.options, event.previous
+    state.forked, state.forked_at = event.forked, event.forked_at
     state.status, state.started_at, state.since = "running", at, at
     state.selected = frozenset(event.options.select) or None
     for step_id in state.graph.order:
@@ -184,6 +205,11 @@ def _steps_reused(state: State, event: StepsReused, _: int) -> None:
         _check_reused(state, event)
     for item in event.items:
         _reuse(state, item)
+
+
+def _steps_taken(state: State, event: StepsTaken, at: int) -> None:
+    items = [Reused(i.step, i.config_ref, i.digest, i.form, "forked") for i in event.items]
+    _steps_reused(state, StepsReused(tuple(items)), at)
 
 
 def _reuse(state: State, item: Reused) -> None:
@@ -466,7 +492,48 @@ def _reopen(state: State, step_id: StepId) -> None:
     step.running = step.parked = step.reason = step.digest = step.last = None
     step.rejections = step.losses = 0
     state.ready.discard(step_id)
+    state.gaps.pop(step_id, None)
     _set(state, step, "pending")
+
+
+def _plan_extended(state: State, event: PlanExtended, at: int) -> None:
+    for step_id in grow(state, event, at):
+        _now_ready(state, step_id)
+    state.heard = max(state.heard, event.request)
+
+
+def _request_refused(state: State, event: RequestRefused, _: int) -> None:
+    state.heard = max(state.heard, event.request)
+
+
+def _step_waived(state: State, event: StepWaived, at: int) -> None:
+    """Those below go on without it, whether or not what it needs is complete."""
+    step = _move(state, event.step, "step_waived")
+    step.config_ref, step.digest, step.form = event.config_ref, event.digest, event.form
+    step.reason = Reason(WAIVED, (event.by,))
+    step.verified, step.last = False, None
+    state.gaps[event.step] = Gap(event.by, event.because, at)
+    state.heard = max(state.heard, event.request)
+    state.ready.discard(event.step)
+    _set(state, step, "reused")
+    _completed(state, event.step)
+    if state.failures:
+        note_settled(state, event.step)
+
+
+def _gap_closed(state: State, event: GapClosed, _: int) -> None:
+    if event.step not in event.steps:
+        raise BugError(f"'gap_closed' of '{event.step}' leaves it as it is")
+    _require_once(event.steps, "gap_closed")
+    for step_id in event.steps:
+        _move(state, step_id, "gap_closed")
+    _close_conflicts(state, event.steps)
+    for step_id in event.steps:
+        _reopen(state, step_id)
+        state.steps[step_id].last = Reason("retried")
+    for step_id in event.steps:
+        if not state.missing[step_id]:
+            _now_ready(state, step_id)
 
 
 def _conflict_found(state: State, event: ConflictFound, _: int) -> None:
@@ -534,6 +601,7 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     RunStarted: _run_started,
     RunResumed: _run_resumed,
     StepsReused: _steps_reused,
+    StepsTaken: _steps_taken,
     AttemptStarted: _attempt_started,
     AttemptAccepted: _attempt_accepted,
     AttemptParked: _attempt_parked,
@@ -549,6 +617,10 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     StepsReset: _steps_reset,
     StepsReleased: _steps_released,
     StepsReopened: _steps_reopened,
+    PlanExtended: _plan_extended,
+    RequestRefused: _request_refused,
+    StepWaived: _step_waived,
+    GapClosed: _gap_closed,
     ConflictFound: _conflict_found,
     ConflictResolved: _conflict_resolved,
     RunRested: _run_rested,

@@ -44,12 +44,15 @@ SENTENCES: Final[dict[str, str]] = {
     "reopened": "a step below could not get through: {names}",
     "undone": "a person undid it",
     "key_version": "the way keys are made changed",
+    "additions_unfit": "what it added no longer fits the plan: {names}",
     # why an artifact stands
     "unchanged": "nothing that decides it changed",
     "unchanged_content": "the content it reads is the same, though steps above it ran",
     "amended": "a person's version stands",
     "accepted_by_person": "a person accepted this version",
     "reguarded": "only its guards changed, and the kept artifact passes them",
+    "forked": "it stands as in the run that this one was forked from",
+    "skipped_by_person": "a person lets the run go on without it",
     # why a step does not run, or did not get through
     "key_missing": "what it reads is not there: {names}",
     "dependency_failed": "a step it needs failed: {names}",

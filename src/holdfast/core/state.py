@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from holdfast.core.room import Demands, Thing, demands_of
 from holdfast.core.waves import Graph, graph_of
+from holdfast.errors import BugError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
@@ -70,6 +71,30 @@ class StepState:
     spent_ms: int = 0  # on all attempts whose end was seen
 
 
+class Origin(NamedTuple):
+    """Where a step that the run did not begin with comes from: another step, or a person's request."""
+
+    step: StepId
+    request: int
+    at: int
+
+
+class Gap(NamedTuple):
+    """A step that a person lets the run go on without: who, why (as a blob), when."""
+
+    by: str
+    because: Digest
+    at: int
+
+
+Plans = Callable[[Digest], Plan]
+
+
+def no_plans(digest: Digest) -> Plan:
+    """Stands where nobody said how later plans of a run are found."""
+    raise BugError(f"the plan '{digest[:12]}' of a run that grew cannot be found here")
+
+
 @dataclass(slots=True)
 class WaveFailures:
     """A wave in which steps failed: where it lies in the order of the graph, and how many ran and failed.
@@ -88,7 +113,9 @@ class State:
     """A run, folded.
 
     `ready_log` names steps in the order they became ready, possibly more than once; `ready` holds
-    those that are ready now: pending, with every need complete.
+    those that are ready now: pending, with every need complete. A run may grow: events only name the
+    plans that it goes on with, and `plans` finds them. A plan it gives must have at least the steps
+    that the event says were added; steps never change in a run.
     """
 
     plan: Plan
@@ -98,7 +125,10 @@ class State:
     project: str = ""
     plan_digest: Digest = Digest("")
     w_ref: Digest = Digest("")
+    base: Digest = Digest("")  # the plan that it began with
     previous: RunId | None = None
+    forked: RunId | None = None
+    forked_at: StepId = StepId("")
     options: Options = Options()
     status: RunStatus | None = None
     rest: Reason | None = None
@@ -123,6 +153,10 @@ class State:
     frozen: frozenset[StepId] = frozenset()  # what stands on those; nothing of it starts meanwhile
     demands: Mapping[StepId, Demands] = field(default_factory=dict)  # of steps that ask for any
     taken: dict[Thing, int] = field(default_factory=dict)  # by attempts that are running
+    added: dict[StepId, Origin] = field(default_factory=dict)  # steps it did not begin with
+    gaps: dict[StepId, Gap] = field(default_factory=dict)  # steps it goes on without
+    heard: int = 0  # the last request of the line's journal that was answered
+    plans: Plans = field(default=no_plans, compare=False, repr=False)
 
     @property
     def complete(self) -> bool:
@@ -140,10 +174,10 @@ class State:
         return self.status in {"completed", "superseded"}
 
 
-def empty_state(plan: Plan, graph: Graph | None = None) -> State:
+def empty_state(plan: Plan, graph: Graph | None = None, plans: Plans = no_plans) -> State:
     """A run before its first event."""
     graph = graph or graph_of(plan)
-    state = State(plan=plan, graph=graph)
+    state = State(plan=plan, graph=graph, plans=plans)
     state.steps = {step_id: StepState() for step_id in graph.order}
     state.missing = {step_id: len(plan.steps[step_id].needs) for step_id in graph.order}
     state.counts["pending"] = len(graph.order)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.reasons import sentence
-from holdfast.core.state import State, StepState
+from holdfast.core.state import Phase, State
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.model.event import (
@@ -24,6 +24,8 @@ from holdfast.model.event import (
     StepAccepted,
     StepAmended,
     StepsReused,
+    StepsTaken,
+    Taken,
 )
 from holdfast.model.plan import RunId, StepId
 
@@ -56,9 +58,14 @@ def run_json(
         "status": state.status,
         "reason": reason_json(None if state.ended or state.status == "running" else state.rest),
         "plan": plan_head(state, file),
-        "steps": {step_id: _step_json(step) for step_id, step in state.steps.items()},
+        "steps": {step_id: _step_json(state, step_id) for step_id in state.steps},
         "waiting": _waiting(state, asked or {}),
         "conflicts": [_conflict_json(found) for found in state.conflicts.values()],
+        "gaps": [
+            {"step": step_id, "by": gap.by, "because": gap.because, "at": gap.at}
+            for step_id, gap in state.gaps.items()
+        ],
+        "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
         "totals": totals(state, now),
     }
 
@@ -87,16 +94,31 @@ def _conflict_json(found: ConflictFound) -> dict[str, Json]:
     }
 
 
-def _step_json(step: StepState) -> dict[str, Json]:
+def shown_phase(state: State, step_id: StepId) -> Phase:
+    """The state of a step as it is told: one that a person goes on without counts as skipped."""
+    return "skipped" if step_id in state.gaps else state.steps[step_id].phase
+
+
+def origin_json(state: State, step_id: StepId) -> Json:
+    """Where a step comes from that the run did not begin with: a step, or a person's request."""
+    origin = state.added.get(step_id)
+    if origin is None:
+        return None
+    return {"step": origin.step or None, "request": origin.request or None, "at": origin.at}
+
+
+def _step_json(state: State, step_id: StepId) -> dict[str, Json]:
+    step = state.steps[step_id]
     complete = step.phase in {"done", "reused"}
     return {
-        "state": step.phase,
+        "state": shown_phase(state, step_id),
         "reason": reason_json(step.reason),
         "attempts": step.attempts,
         "config_ref": step.config_ref,
         "digest": step.digest if complete else None,
         "cost_usd": 0.0,
         "duration_ms": 0 if step.phase == "reused" else step.spent_ms,
+        "added": origin_json(state, step_id),
     }
 
 
@@ -130,9 +152,9 @@ def totals(state: State, now: int) -> dict[str, Json]:
     return {
         "steps": len(state.steps),
         "done": counts["done"],
-        "reused": counts["reused"],
+        "reused": counts["reused"] - len(state.gaps),
         "failed": counts["failed"],
-        "skipped": counts["skipped"],
+        "skipped": counts["skipped"] + len(state.gaps),
         "cost_usd": 0.0,
         "saved_usd": 0.0,
         "duration_ms": max(0, end - state.since),
@@ -169,6 +191,10 @@ def artifacts_of(
                     row = replace(row, config_ref=item.config_ref, run=start.run, attempt=0)
                     _supersede(rows, standing, item.step)
                     rows.append((recorded.seq, row))
+        elif start is not None and isinstance(event, StepsTaken):
+            for taken in event.items:
+                _supersede(rows, standing, taken.step)
+                rows.append((recorded.seq, taken_row(start, taken)))
         elif isinstance(event, AttemptFailed):
             del open_attempts[event.step]
     return rows
@@ -181,6 +207,27 @@ def _supersede(rows: list[tuple[int, Artifact]], standing: dict[str, int], step:
         seq, row = rows[before]
         rows[before] = (seq, replace(row, status="superseded"))
     standing[step] = len(rows)
+
+
+def taken_row(start: RunStarted, item: Taken) -> Artifact:
+    """The row of the artifact index for what a fork takes: it stands in the line of the fork as well."""
+    return Artifact(
+        project=start.project,
+        line=start.line,
+        step=item.step,
+        config_ref=item.config_ref,
+        input_ref=item.input_ref,
+        own_ref=item.own_ref,
+        digest=item.digest,
+        status="accepted",
+        source=item.source,
+        run=start.run,
+        attempt=0,
+        form=item.form,
+        verified=item.verified,
+        reusable=item.reusable,
+        at=item.made_at,
+    )
 
 
 def _row(

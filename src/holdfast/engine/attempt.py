@@ -185,7 +185,9 @@ class Bench:
             elif made.form != "tree":
                 files = (File(step.produces[0], made.content, made.form == "program"),)
             whole = (*files, *found.files)
-            return Candidate("tree", b"", whole, log, made.confined, found.changes)
+            return replace(
+                made, form="tree", content=b"", files=whole, log=log, changes=found.changes
+            )
 
         return take
 
@@ -391,25 +393,30 @@ class Bench:
             self._world.store.put(content)
         return digest, candidate.form
 
-    def decided(self, step_id: StepId, no: Approval | None, now: int) -> Result:
-        """People decided about a kept candidate: the artifact of the step, or rejected with their words."""
+    def decided(self, step_id: StepId, no: Approval | None, now: int, unfit: str = "") -> Result:
+        """People decided about a kept candidate: the artifact of the step, or rejected with their words.
+
+        It is rejected too if what it would add to the plan is `unfit` meanwhile.
+        """
         step, here = self._state.plan.steps[step_id], self._state.steps[step_id]
         started, parked = here.running, here.parked
         assert started is not None  # it was kept by an attempt
         assert parked is not None
-        if no is not None:
-            assert no.decision is not None  # it was rejected
+        blobs: list[tuple[Digest, bytes]] = []
+        if no is not None or unfit:
+            decision = no.decision if no is not None else None
+            words = decision.because if decision else self._put(blobs, unfit.encode())
             event = AttemptRejected(
                 step_id,
                 parked.attempt,
-                parked.guards[0],
+                parked.guards[0] if no is not None else "add",
                 parked.digest,
                 parked.form,
-                no.decision.because,
+                words,
                 log=parked.log,
             )
             row = self.row(started, parked.digest, parked.form, "rejected", now)
-            return Result(event, now, artifacts=[row])
+            return Result(event, now, blobs, [row])
         candidate = self._kept(parked.digest, parked.form)
         _, _, entries = self._content(step, candidate)
         accepted = AttemptAccepted(

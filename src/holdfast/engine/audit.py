@@ -114,8 +114,11 @@ def _run_problems(store: Store, row: RunRow) -> tuple[list[str], Reading | None]
         return [found], None
     state = read_state(store, row.run)
     assert state is not None  # run_problem read it
-    plan = cast("Mapping[str, Json]", json.loads(store.get(state.plan_digest)))
-    reading = read(store.raw(f"run:{row.run}"), plan)
+
+    def plan(digest: str) -> Mapping[str, Json]:
+        return cast("Mapping[str, Json]", json.loads(store.get(Digest(digest))))
+
+    reading = read(store.raw(f"run:{row.run}"), plan(state.base), plan)
     differences = () if reading.problems else _differences(state, reading)
     return [f"run '{row.run}': {told}" for told in (*reading.problems, *differences)], reading
 

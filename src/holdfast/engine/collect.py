@@ -33,6 +33,7 @@ from holdfast.model.event import (
     RunImported,
     RunRested,
     StepHeld,
+    StepsAdded,
     StepsReleased,
     StepsReset,
     StepsReused,
@@ -193,6 +194,8 @@ def digests_in(event: Event) -> Iterator[Digest]:
     """The contents that an event names."""
     if isinstance(event, Pinned | Unpinned | ContentPurged):
         yield from (event.because,) if event.because else ()
+    elif isinstance(event, StepsAdded):  # the artifact may go with its run
+        yield event.plan
     elif not isinstance(event, RunCollected | RunImported):
         yield from _digests(event)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import cast
 
 from holdfast.core.approvals import Book, Use
 from holdfast.core.changes import Change, Probe, differences
+from holdfast.core.growth import with_steps
 from holdfast.core.history import Timing, durations, timing
 from holdfast.core.overwritten import without_overwritten
 from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
@@ -16,17 +18,19 @@ from holdfast.core.produced import lacking
 from holdfast.core.refs import Refs, Upstream, encode_own, w_ref
 from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
+from holdfast.engine.additions import Additions
+from holdfast.engine.grow import fitting
 from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed, Prober
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
-from holdfast.errors import EditError, IntegrityError
+from holdfast.errors import EditError, IntegrityError, PlanError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest, plan_from_json
-from holdfast.ports import Store
+from holdfast.ports import Fragments, Store
 
 MOST_RUNS = 20
 MOST_EVENTS = 20_000
@@ -35,12 +39,17 @@ ENOUGH = 10  # attempts of a step that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """The outlook of every step, the run it was compared with, and the digest of all of it."""
+    """The outlook of every step, the run it was compared with, and the digest of all of it.
+
+    `plan` has the steps that reused artifacts bring, too; `added` says which artifact brings which.
+    """
 
     graph: Graph
     outlooks: Mapping[StepId, Outlook]
     previous: RunId | None
+    plan: Plan
     digest: Digest = Digest("")
+    added: Mapping[StepId, StepId] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +69,34 @@ def foresee(
     survey: Survey,
     options: Options,
     clock: Callable[[], int],
+    fragments: Fragments | None = None,
+    grown: Callable[[Plan], None] = lambda _: None,
 ) -> Foreseen:
-    """What a run of this plan would do now. The survey must know the versions of tools already."""
-    graph = graph_of(plan)
+    """What a run of this plan would do now. The survey must know the versions of tools already.
+
+    With `fragments`, the steps that reused artifacts bring are looked at too; `grown` is told of the plan
+    that has them, to ask further tools.
+    """
+    given = plan
     rows = [row for row in store.runs(line) if row.project == plan.project]
     previous = rows[-1].run if rows else None
+    additions = Additions(store, plan.project, line)
+    added: dict[StepId, StepId] = {}
     now = clock()
-    sight = _Sight(plan, line, root, store, survey, options, previous, now)
-    outlooks = without_overwritten(graph, preview(graph, options, sight, now=now))
+    while True:
+        graph = graph_of(plan)
+        sight = _Sight(plan, line, root, store, survey, options, previous, now)
+        if fragments is not None:
+            sight.ask_whether_fit(partial(_unfit, additions, plan, fragments))
+        seen = preview(graph, options, sight, now=now)
+        more = _brought(additions, plan, seen) if fragments is not None else {}
+        if not more:
+            break
+        added.update({name: origin for name, (origin, _) in more.items()})
+        plan = with_steps(plan, {name: step for name, (_, step) in more.items()})
+        survey.grow(plan)
+        grown(plan)
+    outlooks = without_overwritten(graph, seen)
     outlooks = {step_id: sight.named(outlook, step_id) for step_id, outlook in outlooks.items()}
     for step_id, paths in sight.put_back().items():
         outlooks[step_id] = replace(outlooks[step_id], put_back=paths)
@@ -76,7 +105,33 @@ def foresee(
         for step_id, outlook in outlooks.items()
         if outlook.edited
     }
-    return Foreseen(graph, outlooks, previous, preview_digest(plan, options, outlooks, edits))
+    digest = preview_digest(given, options, outlooks, edits)
+    return Foreseen(graph, outlooks, previous, plan, digest, added)
+
+
+def _brought(
+    additions: Additions, plan: Plan, outlooks: Mapping[StepId, Outlook]
+) -> dict[StepId, tuple[StepId, Step]]:
+    """The steps that come with what would be reused, and are not in the plan."""
+    found: dict[StepId, tuple[StepId, Step]] = {}
+    if not additions.are_any():
+        return found
+    for step_id, outlook in outlooks.items():
+        if outlook.decision == "reuse" and outlook.artifact is not None:
+            for name, step in additions.of(outlook.artifact).items():
+                if name not in plan.steps:
+                    found.setdefault(name, (step_id, step))
+    return found
+
+
+def _unfit(additions: Additions, plan: Plan, fragments: Fragments, artifact: Artifact) -> str:
+    more = additions.of(artifact)
+    try:
+        if more:
+            fitting(plan, artifact.step, more, fragments)
+    except PlanError as error:
+        return error.problems[0].message
+    return ""
 
 
 class _Sight:
@@ -107,6 +162,10 @@ class _Sight:
         self._w_ref = Digest("")
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
+
+    def ask_whether_fit(self, unfit: Callable[[Artifact], str]) -> None:
+        """Let nothing stand whose added steps do not fit."""
+        self._prober.unfit = unfit
 
     def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
         """Probe a step whose data needs are all known."""

@@ -39,11 +39,13 @@ def tell_line(
 class Line:
     """A line's journal as one reader and writer of it knows it."""
 
-    def __init__(self, store: Store, project: str, line: str, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, store: Store, project: str, line: str, clock: Callable[[], int], after: int = 0
+    ) -> None:
         self._store = store
         self._journal = line_journal(project, line)
         self._clock = clock
-        self._read = 0
+        self._read = after
 
     def news(self) -> Iterator[Recorded]:
         """What was said since the last time."""

@@ -69,6 +69,16 @@ class Looker:
         """Take note of what people wrote to the line meanwhile."""
         self._prober.refresh()
 
+    def ask_whether_fit(self, unfit: Callable[[Artifact], str]) -> None:
+        """Reuse nothing whose added steps do not fit; `unfit` says why they do not."""
+        self._prober.unfit = unfit
+
+    def grow(self) -> None:
+        """The plan has further steps."""
+        self._foreseen = None
+        self._survey.grow(self._state.plan)
+        self._outputs.grow(self._state.plan.steps)
+
     def not_alone(self) -> None:
         """Another engine joined: what is stored may grow at any time."""
         self._prober.alone = False

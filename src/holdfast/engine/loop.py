@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from holdfast.core.approvals import Approval
 from holdfast.core.decide import fail, leave_out, reset, settle
@@ -26,20 +26,23 @@ from holdfast.engine.conflicts import Told
 from holdfast.engine.copies import Copy
 from holdfast.engine.desk import Desk
 from holdfast.engine.gate import Answer, Gatekeeper
+from holdfast.engine.grow import NOTHING, Grower, Steps
+from holdfast.engine.growth import Growth
 from holdfast.engine.hold import Hold
+from holdfast.engine.lines import line_journal
 from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.pending import Pending
 from holdfast.engine.probe import Probed
 from holdfast.engine.questions import HELD
 from holdfast.engine.settling import Settler
 from holdfast.engine.survey import Survey
-from holdfast.engine.tools import tool_versions
+from holdfast.engine.tools import tool_versions, versions_for
 from holdfast.engine.unchanged import leave_note, sources_of
 from holdfast.engine.worktrees import drop_worktree, make_worktree
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, EditError, LockedError, StoreError
-from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json, digest_json
+from holdfast.errors import AttemptError, ConflictError, EditError, LockedError, StoreError
+from holdfast.model.digest import Digest, Json, digest_bytes, digest_json
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptParked,
@@ -47,6 +50,8 @@ from holdfast.model.event import (
     ConflictFound,
     EffectStarted,
     Event,
+    LineEvent,
+    OutputsPlaced,
     Reason,
     Recorded,
     Reused,
@@ -55,7 +60,7 @@ from holdfast.model.event import (
     StepsReleased,
     StepsReused,
 )
-from holdfast.model.plan import Step, StepId
+from holdfast.model.plan import Step, StepId, fragment_bytes
 from holdfast.ports import Append, Batch, ClaimKey, Outcome
 
 MOST_AT_ONCE = 256
@@ -64,27 +69,21 @@ QUICK_MS = 2  # a commit that takes no longer is not worth handing over, also wh
 BREATH = 0.005  # seconds
 
 
-@dataclass(slots=True)
-class Pending:
-    """What goes into the next commit, and what happens once it is stored."""
-
-    events: list[Recorded] = field(default_factory=list)
-    blobs: list[tuple[Digest, bytes]] = field(default_factory=list)
-    artifacts: list[Artifact] = field(default_factory=list)
-    superseded: list[Artifact] = field(default_factory=list)
-    held: list[tuple[ClaimKey, int]] = field(default_factory=list)
-    released: list[tuple[ClaimKey, int]] = field(default_factory=list)
-    launch: list[AttemptStarted] = field(default_factory=list)
-    applied: list[str] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
-    wrote: list[str] = field(default_factory=list)
-    reused: list[Reused] = field(default_factory=list)  # gathered for the last event
-
-
 class Engine:
-    """Drives one run to its end, or to where it has to rest."""
+    """Drives one run to its end, or to where it has to rest.
 
-    def __init__(self, world: World, state: State, fence: int, hold: Hold, survey: Survey) -> None:
+    `heard` is how far the line's journal says nothing about this run that it did not answer.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        state: State,
+        fence: int,
+        hold: Hold,
+        survey: Survey,
+        heard: int | None = None,
+    ) -> None:
         self.state = state
         self._world = world
         self._fence = fence
@@ -104,6 +103,9 @@ class Engine:
         self._settler = Settler(state, self._bench)
         self._has_agents = any(step.agent for step in steps.values())
         self._pending = Pending()
+        grower = Grower(world, state, state.heard if heard is None else heard)
+        self._growth = Growth(grower, self._append, lambda: self._pending, self._grown)
+        self._looker.ask_whether_fit(self._growth.unfit)
         self._committed = state.seq
         self._committing = False
         self._storing: list[tuple[Digest, bytes]] = []
@@ -145,17 +147,26 @@ class Engine:
         for event in events:
             self._append(event)
 
-    def settle(self, result: Result) -> None:
-        """Take in how an attempt ended, and what follows from that."""
+    def settle(
+        self, result: Result, more: Steps = NOTHING, started: AttemptStarted | None = None
+    ) -> None:
+        """Take in how an attempt ended, and what follows from that; `more` are the steps that it adds."""
         self._take(result)
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
+        if more and started is not None and isinstance(result.ending, AttemptAccepted):
+            self._growth.of_attempt(more, started, result.ending)
         self._follow(result.after)
         while following := reopenings(self.state):
             for reopened in following:
                 self._append(reopened)
                 self._looker.reopened(reopened.steps)
             self._desk.again()
+
+    def placed(self, event: OutputsPlaced, key: str) -> None:
+        """Queue the fact that files were written from the store before the loop began."""
+        self._append(event)
+        self._pending.applied.append(key)
 
     async def drive(self) -> State:
         """Run until the run ends or rests."""
@@ -218,11 +229,17 @@ class Engine:
     async def _turn(self) -> None:
         while True:
             self._turns += 1
+            if self._hold.has_requests and self._is_running:
+                self._hold.has_requests = False
+                self._growth.hear()
             waits = self.state.counts["waiting"] or self.state.conflicts
             if self._hold.has_news and waits and self._is_running:
                 self._heed()
             if self._has_agents and self._is_running:
                 self._tell(self._bench.conflicts.in_waves())
+            if self._growth.unasked:
+                steps = self._growth.take_unasked()
+                self._survey.know(await versions_for(steps, self._world.root))
             following = react(
                 self.state,
                 seen=self._seen,
@@ -234,6 +251,8 @@ class Engine:
             self._seen, self._alarm = following.seen, following.wake
             self._to_look.extend(following.probe)
             if not self._to_look or self._stopping or self.state.escalation is not None:
+                if following.end is not None and self._growth.hear():
+                    continue
                 break
             self._looker.refresh()
             for _ in range(min(MOST_AT_ONCE, len(self._to_look))):
@@ -323,6 +342,7 @@ class Engine:
             self._append(event)
 
     def _reuse(self, look: Look) -> None:
+        """Let the artifact stand, with the steps that came with it."""
         artifact, probe = look.choice.artifact, look.probed.probe
         assert artifact is not None  # a reuse has one
         ref, code = probe.refs.config_ref, look.choice.reason.code
@@ -331,6 +351,8 @@ class Engine:
             self._pending.artifacts.append(row)
             self._pending.superseded += self._bench.superseded(probe.step)
         self._gather(Reused(probe.step, ref, artifact.digest, artifact.form, code))
+        if more := self._growth.comes_with(artifact):
+            self._growth.again(more, artifact)
 
     # --- starting -----------------------------------------------------------------------------------
 
@@ -367,6 +389,8 @@ class Engine:
             if taken is None:
                 return
             fence = taken
+        if step.secrets and step_id in self.state.added and not self._may_know(step):
+            return
         answer = self._may_begin(step, look)
         if not answer.granted:
             self._let_go(step_id)
@@ -383,6 +407,9 @@ class Engine:
         if answer.approvals:
             started = _under(started, step, answer)
         self._observed[step_id] = look.probed.seen
+        if started.reguard is not None and step.uses != "human":
+            probe = look.probed.probe
+            self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
         key = None
         if step.effects == "external" and started.reguard is None:
             key = self._effect_key(step, started)
@@ -394,6 +421,16 @@ class Engine:
         self._pending.launch.append(started)
         if step_id not in self._world.inline:
             self._outside += 1
+
+    def _may_know(self, step: Step) -> bool:
+        """Whether a person allowed an added step its secrets; those of the plan were asked for before."""
+        for name in step.secrets:
+            if name not in self._world.secrets:
+                self._let_go(step.id)
+                words = f"it asks for the secret '{name}', which nobody allowed"
+                self._fail(step.id, Reason("command_failed", (words,)))
+                return False
+        return True
 
     def _effect_key(self, step: Step, started: AttemptStarted) -> Digest:
         """The key of an effect: the same if it is the same effect and was never confirmed, else a new one."""
@@ -462,15 +499,37 @@ class Engine:
             if not answer.granted:  # a yes was taken back, or ended, before it was heard
                 self._append(StepHeld(step_id, answer.reason))
                 return
-        self._decided_about(self._bench.decided(step_id, no, self._world.clock()))
+        started = here.running
+        assert started is not None  # it made the candidate
+        more, unfit = self._growth.kept_with(parked) if no is None else ({}, "")
+        result = self._bench.decided(step_id, no, self._world.clock(), unfit)
+        self._decided_about(result, more, started)
 
-    def _decided_about(self, result: Result) -> None:
+    def _decided_about(self, result: Result, more: Steps, started: AttemptStarted) -> None:
         """A kept candidate is accepted or refused, or goes on being kept because of a new conflict."""
         if isinstance(result.ending, AttemptParked):
             self._take(result)
             self._follow(result.after)
         else:
-            self.settle(result)
+            self.settle(result, more, started)
+
+    def _take_over(self, step_id: StepId) -> None:
+        """The changes of a kept candidate may be taken over; refused if its steps no longer fit."""
+        here, now = self.state.steps[step_id], self._world.clock()
+        started, parked = here.running, here.parked
+        assert started is not None  # it made the candidate
+        assert parked is not None
+        more, unfit = self._growth.kept_with(parked)
+        if unfit:
+            self._decided_about(self._bench.decided(step_id, None, now, unfit), {}, started)
+        else:
+            self._decided_about(self._settler.taken(step_id, now), more, started)
+
+    def _grown(self) -> None:
+        """The plan has further steps."""
+        self._looker.grow()
+        steps = self.state.plan.steps
+        self._has_agents = self._has_agents or any(steps[s].agent for s in self.state.added)
 
     # --- conflicts ----------------------------------------------------------------------------------
 
@@ -496,7 +555,7 @@ class Engine:
         for step_id, told in settler.decided():
             self._tell(told)
             try:
-                self._decided_about(settler.taken(step_id, self._world.clock()))
+                self._take_over(step_id)
             except EditError as error:
                 self._fail(step_id, Reason("command_failed", (error.message,)))
 
@@ -585,7 +644,7 @@ class Engine:
         if not beside and self._writer.is_idle:
             error: BaseException | None = None
             try:
-                self._store(batch, pending.wrote, wait=False)
+                self._store(batch, pending.wrote, pending.said, wait=False)
             except LockedError:  # attempts, signals and the heart are not kept waiting
                 beside = True
             except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
@@ -593,15 +652,41 @@ class Engine:
             if not beside:
                 self._stored(error, pending)
                 return
-        future = self._writer.call(self._store, batch, pending.wrote)
+        future = self._writer.call(self._store, batch, pending.wrote, pending.said)
         future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
 
-    def _store(self, batch: Batch, wrote: list[str], *, wait: bool = True) -> None:
+    def _store(
+        self,
+        batch: Batch,
+        wrote: list[str],
+        said: list[tuple[int, LineEvent]],
+        *,
+        wait: bool = True,
+    ) -> None:
         """Files of steps first, then the facts that name them."""
         began = self._world.clock()
         self._outputs.secure(wrote)
-        self._world.store.commit(batch, wait=wait)
+        if said:
+            self._store_and_tell(batch, said, wait=wait)
+        else:
+            self._world.store.commit(batch, wait=wait)
         self._took = self._world.clock() - began
+
+    def _store_and_tell(
+        self, batch: Batch, said: list[tuple[int, LineEvent]], *, wait: bool
+    ) -> None:
+        """The same with what the line has to know, to which others write too."""
+        store, journal = self._world.store, line_journal(self.state.project, self.state.line)
+        while True:
+            last = store.last(journal)
+            try:
+                appends = [*batch.appends, Append(journal, last, said)]
+                store.commit(replace(batch, appends=appends), wait=wait)
+            except ConflictError:
+                if store.last(journal) == last:
+                    raise
+                continue
+            return
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
@@ -676,11 +761,12 @@ class Engine:
         try:
             seen = self._observed.pop(started.step)
             approvals: tuple[str, ...] = ()
+            outcome, more = self._growth.brought(started, outcome)
             if outcome.ended == "asked":
                 outcome, approvals = self._asked(started, outcome)
             result = self._bench.finish(started, outcome, seen, self._world.clock(), approvals)
             self._bench.clear(started, result.ending)
-            self._ended(started, result)
+            self._ended(started, result, more)
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error
         self._wake.set()
@@ -710,12 +796,16 @@ class Engine:
         self._hold.has_news = True  # as above
         return outcome, answer.ids
 
-    def _ended(self, started: AttemptStarted, result: Result) -> None:
+    def _ended(self, started: AttemptStarted, result: Result, more: Steps = NOTHING) -> None:
         if started.step not in self._world.inline:
             self._outside -= 1
+        if more and isinstance(result.ending, AttemptParked):
+            content = fragment_bytes(more)
+            result.blobs.append((digest_bytes(content), content))
+            result.ending = replace(result.ending, fragment=digest_bytes(content))
         if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
             self._warn_unconfined()
-        self.settle(result)
+        self.settle(result, more, started)
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         if claim := self._claims.get(started.step):

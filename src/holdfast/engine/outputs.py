@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from holdfast.edits.apply import Claims, FileChange, apply, forget, recover
 from holdfast.edits.journal import images_in, is_settled, keep_home, keys_in, place_of
 from holdfast.edits.tree import clear, read_tree, sync_files, take_special
+from holdfast.engine.family import forked_with
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, digest_bytes
@@ -73,6 +74,11 @@ class Outputs:
         self._has_home = False
         self._claims = Claims(journal)
         self._places: _Places | None = None
+        self._family: tuple[str, ...] | None = None
+
+    def grow(self, steps: Mapping[StepId, Step]) -> None:
+        """The plan has further steps."""
+        self._steps, self._places = steps, None
 
     def read(self, step: Step) -> tuple[Entry, ...]:
         """What lies at the step's output paths now."""
@@ -130,9 +136,17 @@ class Outputs:
 
         Steps in a row may write the same path; what one of them made is a person's for none.
         """
-        yield from self._store.artifacts(project=project, line=line, step=step.id)
-        for other in self._neighbours(step):
-            yield from self._store.artifacts(project=project, line=line, step=other)
+        for name in self._relatives(project, line):
+            yield from self._store.artifacts(project=project, line=name, step=step.id)
+            for other in self._neighbours(step):
+                yield from self._store.artifacts(project=project, line=name, step=other)
+
+    def _relatives(self, project: str, line: str) -> Iterator[str]:
+        """The line, then those that were forked from it or that it was forked from: they share the files."""
+        yield line
+        if self._family is None:
+            self._family = forked_with(self._store, project, line)
+        yield from self._family
 
     def _neighbours(self, step: Step) -> list[StepId]:
         """The other steps that write at, above or beneath the step's output paths, as in the plan."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
@@ -28,6 +29,7 @@ from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import (
     Options,
+    PlanExtended,
     RunEnded,
     RunStarted,
     StepAccepted,
@@ -74,6 +76,9 @@ class Prober:
         self._spelled = spell(self._seen)
         self._unwinder = Unwinder(store, plan, self._newest_of)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
+        self.unfit: Callable[[Artifact], str] | None = (
+            None  # why what an artifact adds does not fit
+        )
 
     def probe(
         self,
@@ -94,7 +99,9 @@ class Prober:
         found = self._find(step, ref)
         if found is not None and not seen.unsure:  # under one config ref the others are the same
             refs = Refs(ref, found.input_ref, found.own_ref)
-            return Probed(Probe(step.id, refs, found=found, newest=found), own, seen.parts)
+            unfit = self.unfit(found) if self.unfit is not None else ""
+            probe = Probe(step.id, refs, found=found, newest=found, unfit=unfit)
+            return Probed(probe, own, seen.parts)
         refs = refs_from(ref, head, own)
         same = None
         if options.cutoff or step.reuse == "content":
@@ -118,6 +125,7 @@ class Prober:
             previous=self.before(step.id, refs, previous),
             gone=base is not None and not base.reusable and not self._is_whole(base),
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
+            unfit=self.unfit(same) if same is not None and self.unfit is not None else "",
         )
         return Probed(probe, own, seen.parts)
 
@@ -394,5 +402,15 @@ def read_state(store: Facts, run: RunId) -> State | None:
     first = events[0].event
     if not isinstance(first, RunStarted):
         raise IntegrityError(f"the journal of run '{run}' does not begin with its start")
-    data = cast("Mapping[str, Json]", json.loads(store.get(first.plan)))
-    return fold(plan_from_json(data), events)
+    later = [r.event.plan for r in events if isinstance(r.event, PlanExtended)]
+    if not later:
+        return fold(read_plan(store, first.plan), events, partial(read_plan, store))
+    whole = read_plan(store, later[-1])  # it has all steps of those before it
+    state = fold(read_plan(store, first.plan), events, lambda _: whole)
+    state.plans = partial(read_plan, store)
+    return state
+
+
+def read_plan(store: Facts, digest: Digest) -> Plan:
+    """A plan by its digest."""
+    return plan_from_json(cast("Mapping[str, Json]", json.loads(store.get(digest))))

@@ -40,8 +40,10 @@ class Claimed(NamedTuple):
 class Reading:
     """What the rows of one run say, and everything in them that cannot be."""
 
-    needs: Mapping[str, Sequence[str]]
+    needs: dict[str, Sequence[str]]
+    plans: Callable[[str], Mapping[str, Json]]
     status: str = ""
+    gaps: set[str] = field(default_factory=set)  # steps that a person goes on without
     steps: dict[str, Stand] = field(default_factory=dict)
     begun: dict[str, _Body] = field(default_factory=dict)  # the attempts that go on
     parked: dict[str, _Body] = field(
@@ -73,6 +75,13 @@ class Reading:
         now = self.steps[step] = here._replace(phase=phase)
         return now
 
+    def learn(self, step: str, data: Mapping[str, Any]) -> None:
+        """Take note of a step of the plan."""
+        self.needs[step] = [need[0] for need in data.get("needs", ())]
+        self.steps[step] = Stand()
+        if _asks(data):
+            self.asking[step] = data
+
     def ask_needs(self, step: str) -> None:
         """Nothing is made or reused before everything it needs is there."""
         for need in self.needs.get(step, ()):
@@ -80,12 +89,17 @@ class Reading:
                 self.wrong(f"step '{step}' goes on before '{need}' is complete")
 
 
-def read(rows: Iterable[Raw], plan: Mapping[str, Json]) -> Reading:
-    """Go through the rows of a run's journal; `plan` is the one it began with, as JSON."""
+def read(
+    rows: Iterable[Raw], plan: Mapping[str, Json], plans: Callable[[str], Mapping[str, Json]]
+) -> Reading:
+    """Go through the rows of a run's journal; `plan` is the one it began with, as JSON.
+
+    `plans` gives a later one by its digest.
+    """
     steps = cast("Mapping[str, Mapping[str, Any]]", plan["steps"])
-    needs = {step: [need[0] for need in data.get("needs", ())] for step, data in steps.items()}
-    reading = Reading(needs, steps=dict.fromkeys(steps, Stand()))
-    reading.asking = {step: data for step, data in steps.items() if _asks(data)}
+    reading = Reading({}, plans)
+    for step, data in steps.items():
+        reading.learn(step, data)
     for row in rows:
         reading.seq += 1
         rule = _RULES.get(row.kind)
@@ -135,6 +149,11 @@ def _steps_reused(reading: Reading, body: _Body) -> None:
         reading.ask_needs(step)
         here = reading.put(step, "reused", "pending")
         reading.steps[step] = here._replace(digest=digest, config_ref=ref)
+
+
+def _steps_taken(reading: Reading, body: _Body) -> None:
+    for step, ref, _input, _own, digest, *_ in body["items"]:
+        _steps_reused(reading, {"items": [[step, ref, digest]]})
 
 
 def _attempt_started(reading: Reading, body: _Body) -> None:
@@ -209,10 +228,44 @@ def _steps_reopened(reading: Reading, body: _Body) -> None:
         )
         reading.steps[step] = here._replace(digest="")
         reading.accepted.discard(step)
+        reading.gaps.discard(step)
         reading.parked.pop(step, None)
         reading.left_out.discard(step)
     if not {body["step"], body["by"]} <= {*body["steps"]}:
         reading.wrong(f"step '{body['by']}' sends '{body['step']}' back, and one of them stays")
+
+
+def _plan_extended(reading: Reading, body: _Body) -> None:
+    """Exactly the named steps are new, and nothing that was there is another now."""
+    later = cast("Mapping[str, Mapping[str, Any]]", reading.plans(body["plan"])["steps"])
+    if later.keys() - reading.steps.keys() != set(body["added"]):
+        reading.wrong("the plan that the run goes on with has not just the added steps")
+    for step, known in reading.needs.items():
+        if [need[0] for need in later.get(step, {}).get("needs", ())] != known:
+            reading.wrong(f"step '{step}' is another one in the plan that the run goes on with")
+    for step in body["added"]:
+        if step in reading.steps:
+            reading.wrong(f"step '{step}' is added and was there already")
+        elif step in later:
+            reading.learn(step, later[step])
+
+
+def _request_refused(_reading: Reading, _body: _Body) -> None:
+    """It changes nothing."""
+
+
+def _step_waived(reading: Reading, body: _Body) -> None:
+    here = reading.put(body["step"], "reused", "pending")
+    reading.steps[body["step"]] = here._replace(
+        digest=body["digest"], config_ref=body["config_ref"]
+    )
+    reading.gaps.add(body["step"])
+
+
+def _gap_closed(reading: Reading, body: _Body) -> None:
+    if body["step"] not in reading.gaps:
+        reading.wrong(f"a gap at step '{body['step']}' is closed that was not there")
+    _steps_reopened(reading, {**body, "by": body["step"]})
 
 
 def _effect_started(reading: Reading, body: _Body) -> None:
@@ -285,6 +338,7 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "run_started": _run_started,
     "run_resumed": _run_resumed,
     "steps_reused": _steps_reused,
+    "steps_taken": _steps_taken,
     "attempt_started": _attempt_started,
     "attempt_accepted": _attempt_accepted,
     "attempt_parked": _attempt_parked,
@@ -300,6 +354,10 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "steps_reset": _steps_reset,
     "steps_released": _steps_released,
     "steps_reopened": _steps_reopened,
+    "plan_extended": _plan_extended,
+    "request_refused": _request_refused,
+    "step_waived": _step_waived,
+    "gap_closed": _gap_closed,
     "conflict_found": _conflict_found,
     "conflict_resolved": _conflict_resolved,
     "run_rested": _rest,

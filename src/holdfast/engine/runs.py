@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 
-from holdfast.core.decide import reset, settle
+from holdfast.core.decide import close_gaps, reset, settle
 from holdfast.core.fold import INTERRUPTED, apply
 from holdfast.core.refs import structure, w_ref
 from holdfast.core.state import State, empty_state
 from holdfast.core.waves import graph_of
 from holdfast.engine.attempt import Bench, Result, leftovers
+from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
@@ -67,7 +68,7 @@ def start_run(
         fresh = empty_state(plan, graph)
         apply(fresh, first)
         world.on_events([first])
-        return hold, Engine(world, fresh, fence, hold, survey)
+        return hold, Engine(world, fresh, fence, hold, survey, hold.entered_at)
     except BaseException:
         hold.release()
         raise
@@ -123,9 +124,10 @@ def _open(
 
 
 def _latest_plan(world: World, journal: str) -> Digest | None:
+    """The latest plan that a run of the line began with; runs may have gone on with others."""
     latest = None
     for recorded in world.store.read(journal):
-        if isinstance(recorded.event, PlanVersioned):
+        if isinstance(recorded.event, PlanVersioned) and not recorded.event.reason:
             latest = recorded.event.plan
     return latest
 
@@ -163,7 +165,10 @@ def _continue(
     again = (
         [s for s in state.graph.order if state.steps[s].phase == "failed"] if only is None else only
     )
+    engine.record(close_gaps(state, again if only is not None else ()))
     engine.record(reset(state, again, code))
+    if state.forked is not None:
+        put_in_place(world, engine)
     return engine
 
 

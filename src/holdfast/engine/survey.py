@@ -57,6 +57,11 @@ class Survey:
         self.tools: dict[tuple[str, ...], str | None] = {}
         self._said: dict[str, bytes] = {}
 
+    def grow(self, plan: Plan) -> None:
+        """The plan has further steps."""
+        self._plan = plan
+        self._makers = {path: step.id for step in plan.steps.values() for path in step.produces}
+
     def know(self, tools: Mapping[tuple[str, ...], bytes | None]) -> None:
         """Take note of what tools said about their versions; None is one that could not be asked."""
         for argv, words in tools.items():

@@ -126,6 +126,8 @@ def _is_still(state: State) -> bool:
         state.status == "completed"
         and state.counts["reused"] == len(state.steps)
         and not options.joined
+        and not state.added  # which steps there are was decided on the way
+        and not state.forked
         and not any(step.share for step in state.plan.steps.values())  # other lines may add to it
         and all(step.attempts == 0 for step in state.steps.values())
         and all(step.reason and step.reason.code in _STANDS for step in state.steps.values())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.model.agent import Registry
 from holdfast.model.event import Recorded
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Executor, IgnoreRules, Lock, Owner, Store
+from holdfast.ports import Executor, Fragments, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.commit import Writer
@@ -39,6 +39,8 @@ class World:
     gone: Callable[[Owner], bool]
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
+    fragments: Fragments | None = None  # without it no steps can be added
+    secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None
     writer: Callable[[], Writer] | None = None
     monotonic: Callable[[], float] = time.monotonic

@@ -209,7 +209,7 @@ def _steps(
         _check_id(name, key, spellings, reading.problems)
         reading.step = name
         wired[name] = Wired(name, key)
-        step = _step(reading, wired[name], value, defaults, contracts)
+        step = step_of(reading, wired[name], value, defaults, contracts)
         if step is not None:
             steps[step.id] = step
     reading.step = ""
@@ -229,9 +229,10 @@ def _check_id(name: str, key: Scalar, spellings: dict[str, Scalar], problems: Pr
         problems.add("P050", key, message, "give one of them another id")
 
 
-def _step(
+def step_of(
     reading: Reading, wired: Wired, node: Node, defaults: dict[str, object], contracts: Contracts
 ) -> Step | None:
+    """Read one step; what reaches beyond it is kept in `wired` with its place."""
     if not isinstance(node, Mapping):
         message = f"step {quoted(wired.id)} must be a mapping, not {kind_of(node)}"
         reading.problems.add("P032", node, message)

@@ -67,6 +67,8 @@ CODES = {
     "P055": "too many globs and paths to compare",
     "P056": "'escalate' names what is not above the step",
     "P057": "a step takes more of a resource than there is",
+    "P058": "a step that is to be added has the id of one that is there",
+    "P059": "a step cannot be added to this run",
     # Contracts of agents.
     "P070": "a step names an agent that no registry knows",
     "P071": "a step asks an agent for an action that is not in its contract",

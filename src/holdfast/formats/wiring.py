@@ -38,10 +38,13 @@ class Wired:
 
 
 def check_wiring(
-    steps: Mapping[str, Wired], problems: Problems, resources: Mapping[str, int]
+    steps: Mapping[str, Wired], problems: Problems, resources: Mapping[str, int], known: int = 0
 ) -> None:
-    """Report everything wrong between steps; `resources` is how much there is of those that are named."""
-    graph = _Graph(steps, problems)
+    """Report everything wrong between steps; `resources` is how much there is of those that are named.
+
+    The first `known` are there already and need none of the others.
+    """
+    graph = _Graph(steps, problems, known)
     for step in steps.values():
         _check_takes(step, resources, problems)
     promises = {name: step.promise for name, step in steps.items()}
@@ -68,15 +71,22 @@ def _check_takes(step: Wired, resources: Mapping[str, int], problems: Problems) 
 class _Graph:
     """Steps as numbers; `needs` holds what each one waits for."""
 
-    def __init__(self, steps: Mapping[str, Wired], problems: Problems) -> None:
+    def __init__(self, steps: Mapping[str, Wired], problems: Problems, known: int) -> None:
         self.problems = problems
+        self.known = known
         self.steps = list(steps.values())
         self.number = {name: index for index, name in enumerate(steps)}
-        self.needs: list[list[int]] = [self._checked(step) for step in self.steps]
+        self.needs: list[list[int]] = [
+            self._checked(step) if place >= known else self._numbers(step)
+            for place, step in enumerate(self.steps)
+        ]
         self.order = self._sorted()
         self.rank = [0] * len(self.steps)
         for rank, step in enumerate(self.order or ()):
             self.rank[step] = rank
+
+    def _numbers(self, step: Wired) -> list[int]:
+        return [self.number[need.step] for need, _, _ in step.needs]
 
     def _checked(self, step: Wired) -> list[int]:
         seen: dict[str, NeedAt] = {}
@@ -125,15 +135,16 @@ class _Graph:
         for step, needs in enumerate(self.needs):
             for need in needs:
                 users[need].append(step)
-        ready = deque(step for step, count in enumerate(waiting) if not count)
+        ready = deque(step for step, count in enumerate(waiting[: self.known]) if not count)
+        later = deque(s for s, count in enumerate(waiting) if not count and s >= self.known)
         order = []
-        while ready:
-            step = ready.popleft()
+        while ready or later:  # what is added comes after all that is there
+            step = ready.popleft() if ready else later.popleft()
             order.append(step)
             for user in users[step]:
                 waiting[user] -= 1
                 if not waiting[user]:
-                    ready.append(user)
+                    (later if user >= self.known else ready).append(user)
         return order if len(order) == len(self.steps) else None
 
     def report_circles(self) -> None:
@@ -316,6 +327,8 @@ def _report(graph: _Graph, questions: Iterable[_Question], problems: Problems) -
     asked = list(questions)
     for index, other in graph.missing([(item.step, item.others) for item in asked]):
         question = asked[index]
+        if max(question.step, other) < graph.known:
+            continue
         step, upstream = graph.steps[question.step].id, graph.steps[other].id
         path = quoted(question.path)
         if question.code == "P053":
@@ -325,6 +338,10 @@ def _report(graph: _Graph, questions: Iterable[_Question], problems: Problems) -
         elif question.code == "P056":
             message = f"'escalate' of {quoted(step)} names {path}, which is not above it"
             problems.add("P056", question.place, message, "name a step that it stands on")
+        elif question.step < graph.known:
+            message = f"{quoted(upstream)} produces what {quoted(step)} reads ({path})"
+            place = graph.steps[other].key
+            problems.add("P054", place, f"{message} without needing it", "produce another path")
         elif other == question.step:
             message = f"{quoted(step)} reads what it produces itself: {path}"
             problems.warn("P902", question.place, message, "narrow the glob")

@@ -38,6 +38,21 @@ class Reused(NamedTuple):
     code: str = "unchanged"
 
 
+class Taken(NamedTuple):
+    """One step whose artifact a fork takes from another run, with everything that the index knows of it."""
+
+    step: StepId
+    config_ref: Digest
+    input_ref: Digest
+    own_ref: Digest
+    digest: Digest
+    form: Form
+    source: Source
+    verified: bool
+    reusable: bool
+    made_at: int
+
+
 class Skipped(NamedTuple):
     """One step that cannot run, and the step it waited for."""
 
@@ -62,7 +77,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run began: which plan, under which line, asked for how."""
+    """A run began: which plan, under which line, asked for how.
+
+    One that was forked from another run takes what stands above and beside `forked_at` from there.
+    """
 
     run: RunId
     line: str
@@ -72,6 +90,8 @@ class RunStarted:
     options: Options
     engine: str
     previous: RunId | None = None
+    forked: RunId | None = None  # the run whose results it began with
+    forked_at: StepId = StepId("")  # the first step that it makes again
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +106,13 @@ class StepsReused:
     """Accepted artifacts stand for these steps. Two such events in a row equal one with both lists."""
 
     items: tuple[Reused, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepsTaken:
+    """A fork begins with what these steps had in the run that it was forked from."""
+
+    items: tuple[Taken, ...]
 
 
 @fixed
@@ -152,6 +179,7 @@ class AttemptParked:
     duration_ms: int = 0
     confined: bool = True
     reusable: bool = True
+    fragment: Digest | None = None  # the steps that it adds once it is accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +316,54 @@ class StepsReopened:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanExtended:
+    """The run goes on with a plan that has further steps; those that it had are as they were.
+
+    `step` is the one whose accepted attempt, or reused artifact, brought them; else `request` is the
+    number of what a person asked for in the line's journal.
+    """
+
+    plan: Digest
+    w_ref: Digest
+    parent: Digest
+    added: tuple[StepId, ...]
+    step: StepId = StepId("")
+    request: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRefused:
+    """What a person asked of this run in the line's journal cannot be done; nothing has changed."""
+
+    request: int
+    because: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class StepWaived:
+    """A person goes on without this step: an empty artifact stands in its place, and that is a gap.
+
+    Its ref is like that of no attempt, so whatever is made below is never taken for the real thing.
+    """
+
+    step: StepId
+    config_ref: Digest
+    digest: Digest
+    form: Form
+    by: str
+    because: Digest
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class GapClosed:
+    """A person wants the step made after all; `steps` are pending again: it, and what was made without it."""
+
+    step: StepId
+    steps: tuple[StepId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ConflictFound:
     """Positions that cannot all stand. `record` is the whole of it; `steps` take part in it.
 
@@ -332,6 +408,7 @@ RunEvent = (
     RunStarted
     | RunResumed
     | StepsReused
+    | StepsTaken
     | AttemptStarted
     | AttemptAccepted
     | AttemptParked
@@ -347,6 +424,10 @@ RunEvent = (
     | StepsReset
     | StepsReleased
     | StepsReopened
+    | PlanExtended
+    | RequestRefused
+    | StepWaived
+    | GapClosed
     | ConflictFound
     | ConflictResolved
     | RunRested
@@ -356,11 +437,56 @@ RunEvent = (
 
 @dataclass(frozen=True, slots=True)
 class PlanVersioned:
-    """A version of the line's plan was seen for the first time, or again after another one."""
+    """A version of the line's plan was seen for the first time, or again after another one.
+
+    Without `reason` it is the plan that a run began with. Else `run` goes on with it, because one of its
+    steps added further ones (`added_by_step`), or a person did (`added_by_person`).
+    """
 
     plan: Digest
     w_ref: Digest
     parent: Digest | None
+    reason: str = ""
+    run: RunId = RunId("")
+    step: StepId = StepId("")
+    by: str = ""
+    because: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepsAdded:
+    """An accepted attempt added steps; whoever reuses its artifact has them added again.
+
+    They are the `added` ones of `plan`. The refs and the digest are those of the artifact.
+    """
+
+    run: RunId
+    step: StepId
+    attempt: int
+    input_ref: Digest
+    digest: Digest
+    plan: Digest
+    added: tuple[StepId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AdditionRequested:
+    """A person asked to add the steps of `fragment` to a run that has not ended."""
+
+    run: RunId
+    fragment: Digest
+    by: str
+    because: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SkipRequested:
+    """A person decided that a run goes on without a step."""
+
+    run: RunId
+    step: StepId
+    by: str
+    because: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -604,6 +730,9 @@ class RunImported:
 
 LineEvent = (
     PlanVersioned
+    | StepsAdded
+    | AdditionRequested
+    | SkipRequested
     | RunOpened
     | StepAmended
     | StepAccepted

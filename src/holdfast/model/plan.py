@@ -19,6 +19,7 @@ RunId = NewType("RunId", str)
 
 STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
 PLAN_SCHEMA = "holdfast.plan/1"
+FRAGMENT_SCHEMA = "holdfast.fragment/1"
 
 NeedType = Literal["data", "sequence", "approval"]
 Effects = Literal["none", "workspace", "external"]
@@ -254,6 +255,18 @@ def plan_json(plan: Plan) -> dict[str, Json]:
     steps = cast("Mapping[str, Json]", data["steps"])
     data["steps"] = {step_id: steps[step_id] for step_id in plan.steps}
     return data
+
+
+def fragment_bytes(steps: Mapping[StepId, Step]) -> bytes:
+    """Steps that are to be added to a plan, normalised; `fragment_steps` reads them back."""
+    inner = ",".join([f"{spelled(name)}:{_step(steps[name])}" for name in sorted(steps)])
+    return encoded(f'{{"schema":"{FRAGMENT_SCHEMA}","steps":{{{inner}}}}}')
+
+
+def fragment_steps(content: bytes) -> dict[StepId, Step]:
+    """The steps of a fragment that `fragment_bytes` wrote."""
+    data = cast("Mapping[str, Mapping[str, Mapping[str, Json]]]", json.loads(content))
+    return {StepId(key): _step_from(StepId(key), value) for key, value in data["steps"].items()}
 
 
 def limits_json(limits: Limits) -> dict[str, Json]:

@@ -296,6 +296,7 @@ class MemoryStore:
                 now = self._artifacts[number] = replace(row, status=status)
                 kept = self._steps[row.project, row.line, row.step]
                 kept[kept.index(row)] = now
+                self._accepted.discard((row.run, row.step))
 
     # blobs
 
