@@ -39,7 +39,7 @@ PLAN = graph("s>below t")
 PARKED = AttemptParked(sid("s"), 1, ref("made"), (), (), "tree")
 FOUND = ConflictFound("c-1", "files", ref("record"), (sid("s"), sid("t")), ("a",))
 SETTLED = ConflictResolved("c-1", ref("settled"), sid("s"))
-MADE = [started("t"), accepted("t"), started("s"), PARKED, FOUND]
+MADE: list[Event] = [started("t"), accepted("t"), started("s"), PARKED, FOUND]
 
 
 def agree(*events: Event) -> State:
