@@ -139,7 +139,7 @@ def settled(bed: Bed, run: RunId) -> None:
 
 
 @pytest.mark.req("C27", "C28")
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     drawn=plans(),
     seed=st.integers(0, 100),
