@@ -226,6 +226,23 @@ def escalations(project: Project) -> set[str]:
     return seen
 
 
+def growing(project: Project) -> set[str]:
+    """A step that adds, then no longer fits; a step that is gone on without; a fork."""
+    more = '{"steps": {"x": {"shell": "echo x"}}}'
+    steps: dict[str, dict[str, Any]] = {
+        "scan": {"shell": f"printf '%s' '{more}' > $HOLDFAST_ADD/m.json"},
+        "bad": {"shell": "exit 1", "needs": ["scan"]},
+    }
+    project.plan(steps)
+    project.run()
+    project.call("skip", "bad", "--because", "down")
+    seen = _codes(project.status().data)
+    seen |= _codes(project.call("fork", "@", "--from", "bad", "--json").json)
+    project.plan({**steps, "x": {"shell": "echo other"}})
+    project.run()
+    return seen | _told(project)
+
+
 _GPUS = {"resources": {"gpu": 2}}
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
@@ -275,6 +292,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
     disagreements: {"conflict_open", "conflict_settled"},
+    growing: {"additions_unfit", "skipped_by_person", "forked"},
     interruptions: {
         "previous_interrupted",
         "effect_unconfirmed",

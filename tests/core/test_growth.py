@@ -4,7 +4,7 @@ import copy
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.decide import close_gaps, cut_off, free, reset, waive
@@ -160,6 +160,7 @@ def cuts(draw: st.DrawFn) -> tuple[Plan, Plan]:
     return plan(*steps[:first]), plan(*steps)
 
 
+@settings(deadline=None)
 @given(cuts())
 def test_an_order_that_grew_equals_one_that_was_worked_out_at_once(
     parts: tuple[Plan, Plan],

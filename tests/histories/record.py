@@ -329,6 +329,29 @@ def copies(project: Project) -> None:
     (project.root / "l").unlink()
     project.run()
     project.ok("undo", "right")
+
+
+def growth(project: Project) -> None:
+    """Steps added by steps and by people, refused, gone on without and made after all; a fork."""
+    more = json.dumps({"steps": {"lint": {"shell": "echo lint", "needs": ["scan"]}}})
+    steps = {
+        "scan": {"shell": f"printf '%s' '{more}' > $HOLDFAST_ADD/more.json; echo scan"},
+        "bad": {"shell": "test -e flag && echo good", "needs": "scan"},
+        "after": {"shell": "cat $HOLDFAST_INPUTS/bad; echo after", "needs": "bad"},
+        "late": {"shell": "test -e flag", "needs": "scan"},
+    }
+    project.plan(steps)
+    project.run()
+    for name in ("x", "y"):
+        project.write(f"{name}.yaml", f"steps: {{{name}: {{shell: echo {name}, needs: [scan]}}}}\n")
+        project.ok("add", f"{name}.yaml", "--because", "wanted")
+    project.write("z.yaml", "steps: {z: {shell: echo z, secrets: [TOKEN]}}\n")
+    project.ok("add", "z.yaml")
+    project.call("skip", "bad", "--because", "the tool is down")
+    project.write("flag", "")
+    project.retry("bad")
+    project.ok("replay")
+    project.ok("fork", "@", "--from", "bad", "--as", "other")
     project.run()
 
 
@@ -348,6 +371,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "drift": drift,
     "choices": choices,
     "joined": joined,
+    "growth": growth,
     "approvals": approvals,
     "policy": policy,
     "copies": copies,

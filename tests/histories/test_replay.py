@@ -86,6 +86,13 @@ def _fill(store: Store, history: Stored) -> None:
     store.replace_artifacts(lambda: rebuilt_index(store))
 
 
+def _as_then(now: Any, then: Any) -> Any:
+    """What is said now, without the keys that nobody knew then: later versions may say more."""
+    if not isinstance(then, dict):
+        return now
+    return {key: _as_then(value, then[key]) for key, value in now.items() if key in then}
+
+
 @pytest.mark.parametrize("name", HISTORIES)
 def test_every_run_folds_to_the_state_it_had(store: Store, name: str) -> None:
     history = HISTORIES[name]
@@ -95,5 +102,5 @@ def test_every_run_folds_to_the_state_it_had(store: Store, name: str) -> None:
         assert state is not None
         asked = asked_in(store, state)
         now = run_json(state, file=then["plan"]["file"], now=0, asked=asked)
-        assert {key: now[key] for key in then} == then, run  # later versions may say more
+        assert _as_then(now, then) == then, run
     assert audit(store).problems == ()

@@ -208,6 +208,8 @@ def _steps_reused(state: State, event: StepsReused, _: int) -> None:
 
 
 def _steps_taken(state: State, event: StepsTaken, at: int) -> None:
+    for item in event.items:
+        _move(state, item.step, "steps_taken")
     items = [Reused(i.step, i.config_ref, i.digest, i.form, "forked") for i in event.items]
     _steps_reused(state, StepsReused(tuple(items)), at)
 
