@@ -8,7 +8,14 @@ from tests.cli.screens import Screen
 
 PLAN: dict[str, dict[str, Any]] = {
     "draft": {"shell": "cat words.txt > draft.md", "inputs": "words.txt", "produces": "draft.md"},
-    "text": {"shell": "echo kelp > text.md", "produces": "text.md", "guards": ["human"]},
+    "text": {
+        "shell": "echo kelp > text.md",
+        "produces": "text.md",
+        "guards": ["human"],
+        "needs": [
+            {"step": "draft", "type": "sequence"}
+        ],  # one after the other, so that screens agree
+    },
     "note": {
         "uses": "human",
         "description": "Somebody reads the draft.",
