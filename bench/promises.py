@@ -64,7 +64,8 @@ def _peers(found: Results) -> Iterator[Promise]:
             ours = found.cell("holdfast", shape, "cold", SMALL)
             ratios = [_per_step(theirs, ours, field) for field in ("cpu", "wall")]
             known = [ratio for ratio in ratios if ratio is not None]
-            what = f"{shape}, {SMALL:,} steps, cold: fewer µs per step than {peer}"
+            than = f"{peer}, which only has chains" if peer == "burr" else peer
+            what = f"{shape}, {SMALL:,} steps, cold: fewer µs per step than {than}"
             yield _at_least(what, 10, "× fewer", min(known, default=None))
 
 

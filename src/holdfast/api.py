@@ -25,7 +25,7 @@ from holdfast.formats.contracts import bound
 from holdfast.formats.fragment import check_added, read_fragment
 from holdfast.formats.planfile import load_plan, read_file
 from holdfast.model import plan as model
-from holdfast.model.agent import Agent, Registry, voices
+from holdfast.model.agent import Action, Agent, Registry, voices
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
 from holdfast.model.event import Drift, Options, Scope
@@ -450,6 +450,8 @@ def _asked(decisions: Decisions, found: Approval, wanted: Wanted | None) -> Aske
 
 
 __all__ = [
+    "Action",
+    "Agent",
     "Asked",
     "Plan",
     "Result",

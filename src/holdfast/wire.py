@@ -77,10 +77,12 @@ def has_store(location: str) -> bool:
 
     IntegrityError if nothing is left of it but a log that cannot be read.
     """
+    from holdfast.store.peek import peeking
+
     path, head = os.path.join(location, "state.db"), b""
     try:
-        with open(path, "rb") as file:
-            head = file.read(_VERSION_AT + 4)
+        with peeking(path) as file:
+            head = os.pread(file, _VERSION_AT + 4, 0)
     except FileNotFoundError:
         if not os.path.exists(f"{path}-wal"):
             return False

@@ -20,6 +20,10 @@ MODES: Mapping[str, tuple[list[str], dict[str, str]]] = {
 _VARYING: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"r-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), lambda _: "r-RUN"),
     (re.compile(r"r-[0-9a-f]{8}\b"), lambda _: "r-00000000"),
+    (
+        re.compile(r"CP-(\w+)-\d{14}-[0-9a-f]{8}"),
+        lambda found: f"CP-{found[1]}-{'0' * 14}-{'0' * 8}",
+    ),
     (re.compile(r"\b[0-9a-f]{64}\b"), lambda _: "0" * 64),
     (re.compile(r"\b[0-9a-f]{12}\b"), lambda _: "0" * 12),
     (re.compile(r"\b\d+(\.\d+)? [KM]B\b"), lambda _: "0 KB"),

@@ -55,6 +55,20 @@ def test_a_run_writes_one_whenever_a_wave_is_settled_and_at_its_end(project: Pro
     assert (index["latest"], index["total_checkpoints"]) == (entries[1]["checkpoint_id"], 2)
 
 
+def test_disagreement_is_a_reason_to_write_one(project: Project) -> None:
+    says = {"scope": "x", "confidence": 90}
+    steps: dict[str, Any] = {
+        name: {
+            "agent": agent,
+            "shell": f"echo '{json.dumps({'recommendations': [{**says, 'action': name}]})}'",
+        }
+        for name, agent in (("a", "security-analyst"), ("b", "techwriter"))
+    }
+    project.plan({**steps, "c": {"shell": "echo", "needs": ["a", "b"]}})
+    project.call("run", "--checkpoints", "cps")
+    assert "conflict_resolved" in [one["trigger"] for one in kept(project)]
+
+
 def test_a_checkpoint_is_named_by_phase_time_and_hash(project: Project) -> None:
     lay(project)
     project.call("run")

@@ -182,6 +182,21 @@ def test_an_artifact_without_a_required_output_is_rejected(project: Project) -> 
     assert project.run().states == {"a": "done"}
 
 
+@pytest.mark.req("R31")
+def test_no_more_steps_of_an_agent_run_at_once_than_its_contract_allows(project: Project) -> None:
+    writer = {
+        "input_schema": {"actions": {"write": {}}},
+        "constraints": {"max_concurrent": 1},
+    }
+    alone = "mkdir busy || exit 9; sleep 0.05; rmdir busy"
+    steps = {
+        f"s{number}": {"agent": "writer", "action": "write", "shell": alone} for number in range(6)
+    }
+    project.plan(steps, agents={"writer": writer})
+    run = project.run("-j", "6")
+    assert set(run.states.values()) == {"done"}, run.err
+
+
 @pytest.mark.req("R108")
 def test_a_team_is_the_steps_of_some_agents(project: Project) -> None:
     steps = {

@@ -170,6 +170,22 @@ def people(project: Project) -> set[str]:
     return _told(project)
 
 
+def disagreements(project: Project) -> set[str]:
+    """Agents recommend different things; a person decides."""
+    said = 'echo \'{"recommendations": [{"scope": "db", "action": "%s"}]}\''
+    project.plan(
+        {
+            "one": {"shell": said % "sqlite", "agent": "one"},
+            "two": {"shell": said % "postgres", "agent": "two"},
+            "both": {"shell": "echo both", "needs": ["one", "two"]},
+        }
+    )
+    (found,) = project.run().data["conflicts"]
+    project.ok("resolve", found["conflict"], "--take", "one")
+    project.resume()
+    return _told(project)
+
+
 def beyond(project: Project) -> set[str]:
     """A step that cannot get through, and one that is told the same again and again."""
     never = {"guards": [{"regex": {"pattern": "never"}}]}
@@ -275,6 +291,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     escalations: {"critical_failed", "wave_failed", "fatal_verdict"},
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
+    disagreements: {"conflict_open", "conflict_settled"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     interruptions: {
         "previous_interrupted",

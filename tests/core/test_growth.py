@@ -23,7 +23,6 @@ from holdfast.model.event import (
     Reason,
     Recorded,
     RequestRefused,
-    RunId,
     RunResumed,
     Skipped,
     SkipRequested,
@@ -31,7 +30,7 @@ from holdfast.model.event import (
     StepsReset,
     StepsSkipped,
 )
-from holdfast.model.plan import Plan, Step, plan_digest
+from holdfast.model.plan import Plan, RunId, Step, plan_digest
 from tests.core.builders import (
     accepted,
     begun,
@@ -78,7 +77,7 @@ def test_what_is_added_waits_for_its_needs_and_nothing_else_moves() -> None:
     before = grown(BASE, started("a"), accepted("a"), started("b"), plans=plans)
     state = grown(BASE, started("a"), accepted("a"), started("b"), event, plans=plans)
     assert state.ready == before.ready | {"x", "z"}
-    assert state.missing == {**before.missing, "x": 0, "y": 2, "z": 0}
+    assert state.missing == before.missing | {sid("x"): 0, sid("y"): 2, sid("z"): 0}
     assert (state.plan, state.plan_digest, state.w_ref) == (whole, event.plan, ref("w2"))
     assert state.base == before.plan_digest
     assert {s: state.steps[s] for s in before.steps} == before.steps
@@ -131,8 +130,14 @@ def test_what_a_person_adds_to_a_selection_runs_and_what_an_unselected_step_adds
 def test_a_wave_in_which_all_failed_has_the_added_steps_too() -> None:
     whole, event = growth(BASE, step("x", "a"), origin="a")
     why = Reason("command_failed")
-    first = [started("a"), accepted("a"), started("b"), failed("b"), StepFailed(sid("b"), why)]
-    last = [started("c"), failed("c"), StepFailed(sid("c"), why)]
+    first: list[Event] = [
+        started("a"),
+        accepted("a"),
+        started("b"),
+        failed("b"),
+        StepFailed(sid("b"), why),
+    ]
+    last: list[Event] = [started("c"), failed("c"), StepFailed(sid("c"), why)]
     alone = grown(BASE, *first, *last, plans={})
     assert alone.escalation == Reason("wave_failed", ("b", "c"))
     beside = grown(BASE, *first, event, *last, plans={event.plan: whole})
@@ -198,7 +203,8 @@ def stopped() -> State:
         Skipped(sid(s), "dependency_failed" if s in "bd" else "dependency_skipped", sid(by))
         for s, by in below
     )
-    events = [started("a"), failed("a"), StepFailed(sid("a"), why), StepsSkipped(items)]
+    events: list[Event] = [started("a"), failed("a"), StepFailed(sid("a"), why)]
+    events += [StepsSkipped(items)]
     events += [started("x"), failed("x"), StepFailed(sid("x"), why)]
     return grown(of, *events, plans={})
 

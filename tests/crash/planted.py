@@ -48,7 +48,7 @@ class Bug:
 
 COMMIT = (
     "        texts, small = self._prepared(batch)\n"
-    "        self._names.write(lambda cursor: self._apply(cursor, batch, texts, small))\n"
+    "        self._names.write(lambda cursor: self._apply(cursor, batch, texts, small), wait=wait)\n"
 )
 
 BUGS = (

@@ -10,8 +10,8 @@ from holdfast import api
 from holdfast.errors import PlanError
 from holdfast.formats.agentfile import read_registry, shipped
 from holdfast.formats.planfile import Asked, Loaded, load_text
-from holdfast.model.agent import Action, Agent, Registry, is_compatible
-from holdfast.model.plan import Step, StepId, plan_digest
+from holdfast.model.agent import Action, Agent, Registry, is_compatible, with_voices
+from holdfast.model.plan import Step, StepId, plan_bytes, plan_digest, plan_from_json
 
 MAIN = {
     "orchestrator": ("plan_workflow", "resolve_conflict", "merge_findings"),
@@ -261,6 +261,19 @@ def test_a_plan_made_in_python_is_held_to_the_agents_it_is_given() -> None:
     plan.add(Step(StepId("b"), run=("x",), agent="writer", action="sing"))
     with pytest.raises(PlanError, match="'b' asks 'writer' for 'sing'"):
         plan.build()
+
+
+@pytest.mark.req("R34", "C28")
+def test_a_plan_keeps_what_its_own_agents_count_for_and_nothing_else() -> None:
+    quiet = load({"a": writing()}, agents={"writer": WRITER}).plan
+    assert quiet.voices == {}
+    loud = load({"a": writing()}, agents={"writer": {**WRITER, "weight": 0.9}}).plan
+    known = with_voices(shipped(), loud.voices)
+    assert known.agents["writer"].weight == 0.9
+    assert known.agents["reviewer"] == shipped().agents["reviewer"]
+    tamed = load({"a": {"run": "x"}}, agents={"security-analyst": {}}).plan
+    assert with_voices(shipped(), tamed.voices).agents["security-analyst"].veto_domains == ()
+    assert plan_from_json(json.loads(plan_bytes(loud))) == loud
 
 
 def test_plans_without_agents_have_the_digest_they_always_had() -> None:

@@ -424,7 +424,7 @@ def test_names_that_nobody_holds_are_warned_of_once() -> None:
 steps:
   a: {run: x, guards: [{human: {from: ops}}]}
   b: {run: x, needs: [{step: a, type: approval, from: lead}]}
-  c: {run: x, needs: [{step: a, type: approval, from: ops}]}
+  c: {run: x, needs: [{step: a, from: ops}]}
 """
     loaded = load_text(text.encode(), "plan.yaml", "/nowhere", Asked(held=held))
     assert [(item.code, item.line) for item in loaded.warnings] == [("P905", 2)]

@@ -216,12 +216,8 @@ def policy(project: Project) -> None:
         "guards": [{"regex": {"pattern": "version 3"}}],
         "escalate": "spec",
     }
-    beside: dict[str, object] = {
-        "shell": "cat $HOLDFAST_INPUTS/spec",
-        "needs": "spec",
-        "reuse": "content",
-    }
-    steps: dict[str, dict[str, object]] = {
+    beside = {"shell": "cat $HOLDFAST_INPUTS/spec", "needs": "spec", "reuse": "content"}
+    steps: dict[str, Mapping[str, object]] = {
         "spec": {"shell": spec},
         "code": code,
         "beside": beside,
@@ -310,6 +306,31 @@ def approvals(project: Project) -> None:
     project.resume()
 
 
+def copies(project: Project) -> None:
+    """Changes taken over from copies, put in place again, undone; conflicts found and settled."""
+    project.write("a", "a\n")
+    project.write("b", "b\n")
+    copied = {"workspace": "scratch", "effects": "workspace"}
+    said = 'echo \'{"recommendations": [{"scope": "db", "action": "%s"}]}\''
+    project.plan(
+        {
+            "left": {"shell": "echo left > a; rm b; echo l > l", "inputs": ["a", "b"], **copied},
+            "right": {"shell": "echo right > a; echo r > r", "inputs": "a", **copied},
+            "below": {"shell": "cat a", "needs": "right"},
+            "one": {"shell": said % "sqlite", "agent": "one"},
+            "two": {"shell": said % "postgres", "agent": "two"},
+            "both": {"shell": "echo both", "needs": ["one", "two"]},
+        }
+    )
+    for found in project.run("-j", "1").data["conflicts"]:
+        take = "mine" if found["kind"] == "files" else "two"
+        project.ok("resolve", found["conflict"], "--take", take, "--because", "it is better")
+    project.resume()
+    (project.root / "l").unlink()
+    project.run()
+    project.ok("undo", "right")
+
+
 def growth(project: Project) -> None:
     """Steps added by steps and by people, refused, gone on without and made after all; a fork."""
     more = json.dumps({"steps": {"lint": {"shell": "echo lint", "needs": ["scan"]}}})
@@ -353,6 +374,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "growth": growth,
     "approvals": approvals,
     "policy": policy,
+    "copies": copies,
 }
 
 

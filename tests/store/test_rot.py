@@ -94,6 +94,20 @@ def test_a_bit_of_a_content_file(place: Path) -> None:
         store.get(digest)
 
 
+@pytest.mark.parametrize("left", [b"", b"short"])
+def test_a_content_file_that_was_emptied_is_one_problem(place: Path, left: bytes) -> None:
+    digest = digest_bytes(LARGE)
+    (place / "blobs" / digest[:2] / digest).write_bytes(left)
+    (found,) = problems(place)
+    assert f"content '{digest}' of step 'big' in run 'r-1' is damaged" in found
+
+
+def test_a_content_file_that_is_gone_is_one_problem(place: Path) -> None:
+    digest = digest_bytes(LARGE)
+    (place / "blobs" / digest[:2] / digest).unlink()
+    assert problems(place) == [f"content '{digest}' of step 'big' in run 'r-1' is missing"]
+
+
 @pytest.mark.req("D07")
 def test_a_bit_of_a_content_in_the_database(place: Path) -> None:
     flip(place / "state.db", SMALL)

@@ -157,6 +157,11 @@ def _content(
     where: Place, step: Step, store: Store, file: str | None, newest: Artifact
 ) -> tuple[Digest, Form, Candidate]:
     """Store the new content and return it as the guards see it."""
+    if step.changes_copy:
+        raise UsageError(
+            f"'{step.id}' changes project files, and no other version can stand in their place",
+            hint="edit them where they are, they stay; or holdfast undo it",
+        )
     if file is not None:
         if newest.form == "tree":
             raise UsageError(

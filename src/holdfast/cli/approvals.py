@@ -10,11 +10,12 @@ from holdfast.cli.card import Card, card
 from holdfast.cli.measure import moment
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import named, out, out_json, short
+from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
 from holdfast.engine.decisions import Decisions
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
-from holdfast.model.text import one_line
+from holdfast.model.text import one_line, wrap
 from holdfast.ports import Store
 
 APPROVALS_SCHEMA = "holdfast.approvals/1"
@@ -142,11 +143,9 @@ def _print_all(decisions: Decisions) -> None:
     width = max(len(found.request.step) for found in rest)
     for found in rest:
         state = "abandoned" if found.id in gone else found.stand(wire.now_ms())
-        out(
-            one_line(
-                f"{found.id}  {state:<9}  {found.request.step:<{width}}  {_story(decisions, found)}"
-            )
-        )
+        head = f"{found.id}  {state:<9}  {found.request.step:<{width}}"
+        for piece in wrap(one_line(f"{head}  {_story(decisions, found)}"), width_now()):
+            out(piece)
 
 
 def _story(decisions: Decisions, found: Approval) -> str:

@@ -19,7 +19,7 @@ from holdfast.engine.collect import Names, digests_in
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import absent_in, lacking
 from holdfast.engine.probe import read_state
-from holdfast.errors import HoldfastError, PlanError, UsageError
+from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, RunImported
 from holdfast.ports import Append, Batch, Facts, RunRow, Store
@@ -153,6 +153,8 @@ class _Only:
 def _whole(store: Store) -> Selection:
     rows = store.runs(imported=True)
     if not rows:
+        for problem in store.check():  # perhaps there was something
+            raise IntegrityError(problem, hint="holdfast verify")
         raise UsageError("there is nothing to export yet", hint="holdfast run")
     more = {digest for item in store.artifacts() for digest in (item.digest, item.own_ref)}
     journals = list(store.journals())

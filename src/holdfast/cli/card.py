@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from holdfast.cli.measure import moment
 from holdfast.cli.pieces import Contents, Piece, pieces
 from holdfast.cli.say import short
+from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.values import filled, has_expressions
@@ -20,12 +21,13 @@ from holdfast.errors import AttemptError, EditError, IntegrityError
 from holdfast.model.artifact import Entry, Form, tree_entries
 from holdfast.model.digest import Digest, Json
 from holdfast.model.plan import Step, StepId
-from holdfast.model.text import clean, one_line
+from holdfast.model.text import cells, clean, cut, one_line, wrap
 from holdfast.ports import Store
 
 MOST_DIFF = 40  # lines that are shown of what differs
 MOST_FILES = 8
 MOST_BLOCKED = 8
+_LEAST = 20  # columns that are worth breaking a line for
 _WHAT = {
     "step": "an approval",
     "edge": "an approval",
@@ -46,12 +48,28 @@ class Card:
     diff: Sequence[str] = ()
 
     def lines(self) -> list[tuple[str, bool]]:
-        """The lines, and whether each is somebody else's words."""
-        shown = [(one_line(f"⏸ {self.head}"), False)]
+        """The lines, and whether each is somebody else's words. What is too wide goes on below, whole."""
+        width = width_now()
+        shown = [(piece, False) for piece in wrap(one_line(f"⏸ {self.head}"), width)]
         for label, text in self.rows:
             for number, line in enumerate(clean(text).splitlines() or [""]):
-                shown.append((f"  {label if not number else '':<9} {one_line(line)}", False))
-        return shown + [(f"    {one_line(line.expandtabs(4))}", True) for line in self.diff]
+                lead = f"  {label if not number else '':<9} "
+                shown += [(piece, False) for piece in _hung(lead, one_line(line), width)]
+        for line in self.diff:
+            text = f"    {one_line(line.expandtabs(4))}"
+            shown.append((cut(text, width) if width else text, True))
+        return shown
+
+
+def _hung(lead: str, text: str, width: int) -> list[str]:
+    """A text beside its label, broken where the screen ends; nothing of it is left out."""
+    room = width - len(lead) if width else 0
+    if room < _LEAST or cells(text) <= room:
+        return [f"{lead}{text}".rstrip()]
+    pieces = wrap(text, room, indent=0)
+    return [
+        f"{lead if not number else ' ' * len(lead)}{piece}" for number, piece in enumerate(pieces)
+    ]
 
 
 def words_of(argv: Sequence[Json]) -> str:

@@ -42,6 +42,8 @@ from holdfast.model.artifact import tree_entries
 from holdfast.model.digest import Json, digest_bytes
 from holdfast.model.event import (
     AttemptAccepted,
+    ConflictFound,
+    ConflictResolved,
     Event,
     Recorded,
     RunEnded,
@@ -332,7 +334,7 @@ def _words(found: Checkpoint) -> str:
 
 
 class Noting:
-    """Passes everything on, and writes a checkpoint whenever a wave is settled or the run rests."""
+    """Passes everything on; writes a checkpoint when a wave is settled, agents disagree, or the run rests."""
 
     def __init__(self, inner: Follower, where: Place, store: Store, folder: str) -> None:
         self._inner = inner
@@ -360,7 +362,11 @@ class Noting:
         for recorded in events:
             for step_id in _touched(recorded.event):
                 if self._moved(state, step_id):
-                    trigger = "batch_complete"
+                    trigger = trigger or "batch_complete"
+            if isinstance(recorded.event, ConflictFound):
+                trigger = "conflict_start"
+            elif isinstance(recorded.event, ConflictResolved):
+                trigger = "conflict_resolved"
         last = events[-1].event
         if isinstance(last, RunRested):
             trigger = "user_interrupt" if last.status == "paused" else "session_end"

@@ -13,7 +13,7 @@ from holdfast.cli.ask import ask, who
 from holdfast.cli.measure import count, iso
 from holdfast.cli.place import SUFFIXES, Place
 from holdfast.cli.say import out, talk
-from holdfast.cli.view import view
+from holdfast.cli.view import view, width_now
 from holdfast.core.waves import graph_of
 from holdfast.engine.trust import Trust
 from holdfast.errors import PlanError, UsageError
@@ -22,6 +22,7 @@ from holdfast.formats.planfile import Loaded, load_plan
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, Step, StepId, plan_digest
+from holdfast.model.text import wrap
 
 SHORTEST = 12
 _FEW = 8
@@ -161,7 +162,7 @@ def _say(loaded: Loaded, path: str, kind: str, target: str | None) -> None:
     waves = len(graph_of(plan).waves())
     size = f"{count(len(plan.steps), 'step')} in {count(waves, 'wave')}"
     found = f", {count(len(loaded.warnings), 'warning')}" if loaded.warnings else ""
-    out(f"{path}: {kind} {plan.name}, {size}{found} · plan {plan_digest(plan)[:SHORTEST]}")
+    _out(f"{path}: {kind} {plan.name}, {size}{found} · plan {plan_digest(plan)[:SHORTEST]}")
     if target is None:
         out_next(f"holdfast check {path}    holdfast import {path} -o plan.yaml")
         return
@@ -171,8 +172,14 @@ def _say(loaded: Loaded, path: str, kind: str, target: str | None) -> None:
         names = ", ".join(idle[:_FEW]) + (
             f" and {len(idle) - _FEW} more" if len(idle) > _FEW else ""
         )
-        out(again(f"give these a 'run', 'shell' or 'uses' first: {names}"))
+        _out(again(f"give these a 'run', 'shell' or 'uses' first: {names}"))
     out_next(f"holdfast check {target}")
+
+
+def _out(text: str) -> None:
+    """A line that goes on below if it is too long."""
+    for piece in wrap(text, width_now()):
+        out(piece)
 
 
 # --- giving one back --------------------------------------------------------------------------

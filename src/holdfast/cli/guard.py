@@ -27,7 +27,7 @@ from holdfast.engine.outputs import Outputs
 from holdfast.errors import EditError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.plan import Guard, Step
+from holdfast.model.plan import COPIES, Guard, Step
 from holdfast.ports import Candidate, Outcome, Store
 
 MOST_LINES = 12
@@ -131,7 +131,7 @@ def _file(step: Step, what: str) -> Judged:
 
 def _lies_there(where: Place, store: Store, step: Step, candidate: Candidate) -> bool:
     """Whether the project has exactly this version; then guards look where they look in a run."""
-    if step.workspace == "scratch":
+    if step.workspace in COPIES:
         return False
     try:
         there = Outputs(where.root, "", store).read(step)

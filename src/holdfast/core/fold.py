@@ -321,7 +321,7 @@ def _attempt_parked(state: State, event: AttemptParked, at: int) -> None:
     step = _move(state, event.step, "attempt_parked")
     _require_attempt(step, event, "attempt_parked")
     _spend(step, at, event.duration_ms)
-    step.parked, step.log = event, event.log
+    step.parked, step.log, step.settled = event, event.log, ()
     step.why, step.reason = step.reason, Reason("awaiting_approval", event.approvals)
     _stop(state, event.step)
     _set(state, step, "waiting")
@@ -556,8 +556,11 @@ def _conflict_found(state: State, event: ConflictFound, _: int) -> None:
 def _conflict_resolved(state: State, event: ConflictResolved, _: int) -> None:
     if event.conflict not in state.conflicts:
         raise BugError(f"conflict '{event.conflict}' is resolved and was not open")
-    for step_id in state.conflicts.pop(event.conflict).steps:
+    found = state.conflicts.pop(event.conflict)
+    for step_id in found.steps:
         step = state.steps[step_id]
+        if step.parked is not None:
+            step.settled = (*step.settled, found)
         if step.reason is not None and step.reason.code == IN_CONFLICT:
             left = tuple(name for name in step.reason.because if name != event.conflict)
             step.reason = Reason(IN_CONFLICT, left)

@@ -56,6 +56,7 @@ class StepState:
     running: AttemptStarted | None = None
     parked: AttemptParked | None = None  # a candidate that people decide about; `running` made it
     why: Reason | None = None  # the reason that stands again when it waits no more
+    settled: tuple[ConflictFound, ...] = ()  # conflicts of what is parked that were decided
     effect: Digest | None = None  # the key of an effect that was started and not confirmed
     held_at: int = 0  # the number of the event that holds it for a person
     reopened: int = 0  # how often it sent a step above it back

@@ -28,6 +28,9 @@ class _Kind(NamedTuple):
     demands: Demands
 
 
+_INLINE, _OUTSIDE = _Kind(False, False, ()), _Kind(True, False, ())
+
+
 class Desk:
     """The queue of one run."""
 
@@ -44,20 +47,32 @@ class Desk:
     def put(self, step_id: StepId) -> None:
         """Let a step wait for a place."""
         state = self._state
-        demands = state.demands.get(step_id, ()) if state.demands else ()
-        kind = _Kind(step_id not in self._inline, step_id in state.alone, demands)
+        kind = _INLINE if step_id in self._inline else _OUTSIDE
+        if state.demands or state.alone:
+            demands = state.demands.get(step_id, ())
+            kind = _Kind(kind.outside, step_id in state.alone, demands)
+        heap = self._heaps.get(kind)
+        if heap is None:
+            heap = self._heaps[kind] = []
         wave = state.graph.wave[step_id] if state.options.barrier else 0
         priority = PRIORITIES[state.plan.steps[step_id].priority]
-        entry = (wave, priority, state.graph.rank[step_id], step_id)
-        heapq.heappush(self._heaps.setdefault(kind, []), entry)
+        heapq.heappush(heap, (wave, priority, state.graph.rank[step_id], step_id))
 
     def take(
         self, has_room: Callable[[bool], bool], drop: Callable[[StepId], None]
     ) -> StepId | None:
         """The next step that may start; `drop` is told of those that do not wait any more."""
-        if not self._heaps:
+        if len(self._heaps) == 1:  # as in most plans
+            for kind, heap in self._heaps.items():
+                free = has_room(kind.outside) and self._has_entry(heap, drop)
+                if (
+                    free
+                    and self._is_due(heap[0])
+                    and may_start(self._state, heap[0][3], self._machine)
+                ):
+                    return heapq.heappop(heap)[3]
             return None
-        kinds = [kind for kind in self._heaps if self._has_entry(kind, drop)]
+        kinds = [kind for kind in self._heaps if self._has_entry(self._heaps[kind], drop)]
         if len(kinds) > 1:
             kinds.sort(key=lambda kind: (kind.outside, self._heaps[kind][0]))
         kept: set[Thing] = set()
@@ -78,8 +93,8 @@ class Desk:
         for step_id in aside:
             self.put(step_id)
 
-    def _has_entry(self, kind: _Kind, drop: Callable[[StepId], None]) -> bool:
-        heap, ready, frozen = self._heaps[kind], self._state.ready, self._state.frozen
+    def _has_entry(self, heap: list[_Entry], drop: Callable[[StepId], None]) -> bool:
+        ready, frozen = self._state.ready, self._state.frozen
         while heap:
             step_id = heap[0][3]
             if step_id not in ready:

@@ -29,7 +29,7 @@ from holdfast.errors import EditError, IntegrityError, PlanError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
-from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest, plan_from_json
+from holdfast.model.plan import COPIES, Plan, RunId, Step, StepId, plan_digest, plan_from_json
 from holdfast.ports import Fragments, Store
 
 MOST_RUNS = 20
@@ -238,7 +238,7 @@ class _Sight:
             step = self._plan.steps.get(step_id)
             if step is None or started.before is None or started.reguard is not None:
                 continue
-            if step.workspace != "scratch" and (paths := self._left(step, started.before)):
+            if step.workspace not in COPIES and (paths := self._left(step, started.before)):
                 found[step_id] = paths
         return found
 

@@ -326,6 +326,8 @@ class Prober:
             return ""
         if then.phase == "failed":
             return "failed"
+        if then.parked is not None:  # it was made, and waited for a person
+            return ""
         interrupted = then.running or (then.last and then.last.code == "previous_interrupted")
         return "interrupted" if interrupted else ""
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 from holdfast.model.digest import Json
 from holdfast.ports import Raw
 
+_NO_LATER: Final[Mapping[str, Mapping[str, Json]]] = {}
 _Body = Mapping[str, Any]  # the JSON of one event; what it has to hold follows from its kind
 
 
@@ -90,7 +91,9 @@ class Reading:
 
 
 def read(
-    rows: Iterable[Raw], plan: Mapping[str, Json], plans: Callable[[str], Mapping[str, Json]]
+    rows: Iterable[Raw],
+    plan: Mapping[str, Json],
+    plans: Callable[[str], Mapping[str, Json]] = _NO_LATER.__getitem__,
 ) -> Reading:
     """Go through the rows of a run's journal; `plan` is the one it began with, as JSON.
 

@@ -85,7 +85,8 @@ def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repea
         return None
     run = RunId(f"r-{world.new_id()}")
     hold.run = run
-    world.store.beat(world.owner.engine, sharing=hold.sharing, run=run)
+    if not world.store.beat(world.owner.engine, sharing=hold.sharing, run=run):
+        return None  # taken for dead meanwhile; whoever drives a run will say so
     start = replace(
         first,
         run=run,
@@ -106,7 +107,8 @@ def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repea
         ]
     )
     try:
-        world.store.open_run(run, question.plan.project, question.line, batch)
+        project, line = question.plan.project, question.line
+        world.store.open_run(run, project, line, batch, world.owner.engine)
     except ConflictError:
         if world.store.last(journal) == expected:
             raise

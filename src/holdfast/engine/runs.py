@@ -174,7 +174,10 @@ def _continue(
 
 def _take_over(world: World, run: RunId) -> tuple[int, State]:
     """Raise the fence first: whoever had the run can write no more; then read what is true."""
-    fence = world.store.take_run(run, world.owner.engine)
+    try:
+        fence = world.store.take_run(run, world.owner.engine)
+    except UsageError as error:  # the store itself named it
+        raise IntegrityError(error.message, hint="holdfast verify") from error
     state = read_state(world.store, run)
     if state is None:
         raise IntegrityError(f"run '{run}' has no journal")

@@ -56,10 +56,11 @@ class Settler:
         conflicts, told = self._bench.conflicts, Told()
         lost = self._lost[step_id] = []
         allowed = self._allowed[step_id] = {}
-        for found in mine:
+        for found in (*self._state.steps[step_id].settled, *mine):
             gone, there = conflicts.lost_and_won(step_id, found)
             lost += gone
             allowed |= there
+        for found in mine:
             settled = conflicts.settled(found)
             told.events += settled.events
             told.blobs += settled.blobs

@@ -1,9 +1,9 @@
 """Git worktrees of the project, one for each attempt that asks for one.
 
-They lie under Holdfast's own directory, one folder for each run. That folder is made before git is told
-of a worktree in it and removed after git has forgotten it: where it is, something may be left, and whoever
-comes next clears it. Git is told under a lock that its process inherits, so a command that outlives its
-engine is waited for.
+They lie under Holdfast's own directory, each in a folder of its own that is made before git is told of the
+worktree and removed after git has forgotten it, whatever became of the worktree: where such a folder is,
+something may be left, and whoever comes next clears it. Git is told under a lock that its process inherits,
+so a command that outlives its engine is waited for.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def _alone(home: str) -> Iterator[int]:
 
 def make_worktree(root: str, home: str, run: str) -> Copy:
     """A worktree at HEAD with all files of that commit, as git stores them; AttemptError if there is none."""
-    top = os.path.join(home, _FOLDER, run, secrets.token_hex(6))
+    name = secrets.token_hex(6)
+    top = os.path.join(home, _FOLDER, run, name, name)
     try:
         repository = find(root)
         commit = head(repository)
@@ -94,8 +95,9 @@ def drop_worktree(root: str, home: str, top: str) -> None:
             remove_worktree(find(root), top, lock)
         except ProcessError:
             return  # no git, or no repository any more: what is left is found again by its folder
-        shutil.rmtree(top, ignore_errors=True)
-        _remove_empty(os.path.dirname(top))
+        folder = os.path.dirname(top)
+        shutil.rmtree(folder, ignore_errors=True)
+        _remove_empty(os.path.dirname(folder))
 
 
 def drop_worktrees(root: str, home: str, run: str) -> None:
@@ -104,7 +106,7 @@ def drop_worktrees(root: str, home: str, run: str) -> None:
     if not os.path.isdir(place):
         return
     for name in os.listdir(place):
-        drop_worktree(root, home, os.path.join(place, name))
+        drop_worktree(root, home, os.path.join(place, name, name))
     _remove_empty(place)
 
 

@@ -105,7 +105,7 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
     if approver and kind == "sequence":
         message = f"a need of type '{kind}' asks nobody and can have no 'from'"
         reading.problems.add("P035", node.pairs["from"][0], message, "say type: approval")
-    if approver and kind == "approval":
+    if approver and kind != "sequence":
         reading.approvers.append((approver, node.pairs["from"][1]))
     key_node = node.pairs["key"][1] if key else None
     need = Need(StepId(str(given["step"])), kind, key, approver)

@@ -103,7 +103,7 @@ def _guard(guard: Guard) -> Json:
             found[key] = list(more) if isinstance(more, tuple) else more
     if guard.timeout is not None:
         found["timeout"] = duration(guard.timeout)
-    return guard.kind if found == {"human": None} else found
+    return guard.kind if found == {"human": None, "name": "human"} else found
 
 
 def duration(seconds: float) -> str:

@@ -116,7 +116,9 @@ class _Graph:
             self.problems.add("P004", node, f"{both} twice, first in line {line}")
             return
         message = f"{both} as '{first.need.type}' in line {line} and as '{need.type}' here"
-        hint = f"keep one of them; to ask before '{step.id}' and hand data over: approve: always"
+        hint = (
+            f"keep one of them; data that a person lets through: {{step: {need.step}, from: NAME}}"
+        )
         self.problems.add("P004", node, message, hint)
 
     def _check_key(self, step: Wired, key: str, upstream: Wired, node: Placed) -> None:

@@ -231,13 +231,18 @@ def voices(registry: Registry, below: Registry) -> dict[str, Json]:
             "veto_domains": list(agent.veto_domains),
         }
         for name, agent in registry.agents.items()
-        if agent is not below.agents.get(name)
+        if agent is not below.agents.get(name) and (name in below.agents or _speaks(agent))
     }
     if agents:
         said["agents"] = agents
     if registry.rules != below.rules:
         said["rules"] = asdict(registry.rules)
     return said
+
+
+def _speaks(agent: Agent) -> bool:
+    """Whether a contract says what the agent counts for; without that it counts like any stranger."""
+    return agent.weight is not None or bool(agent.boost or agent.veto_domains)
 
 
 def with_voices(below: Registry, said: Mapping[str, Json]) -> Registry:

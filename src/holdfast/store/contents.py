@@ -18,7 +18,7 @@ from holdfast.model.event import ContentPurged
 from holdfast.ports import Stored
 from holdfast.store.blobs import FRESH, SMALL, BlobFiles
 from holdfast.store.codec import decode
-from holdfast.store.database import Database, Row
+from holdfast.store.database import Database, Row, Value
 from holdfast.store.refusals import damaged, purged
 from holdfast.store.rows import PLACE, raw
 
@@ -109,11 +109,13 @@ class Contents:
             "SELECT id, digest, length(content), at FROM blob WHERE id > ? ORDER BY id LIMIT 1000"
         )
         while page := cast(
-            "list[tuple[int, bytes, int, int]]", self._database.rows(query, (after,))
+            "list[tuple[int, Value, Value, Value]]", self._database.rows(query, (after,))
         ):
             for number, digest, size, at in page:
                 after = number
-                yield Stored(Digest(digest.hex()), size, at * 1000)
+                if not isinstance(size, int) or not isinstance(at, int):
+                    raise _damaged(number)
+                yield Stored(_digest(digest, number), size, at * 1000)
         for name, size, at in self._files.stored():
             yield Stored(name, size, at * 1000)
 
@@ -171,10 +173,10 @@ class Contents:
         """The digests of everything stored."""
         after = 0
         query = "SELECT id, digest FROM blob WHERE id > ? ORDER BY id LIMIT 1000"
-        while page := cast("list[tuple[int, bytes]]", self._database.rows(query, (after,))):
+        while page := cast("list[tuple[int, Value]]", self._database.rows(query, (after,))):
             for number, digest in page:
                 after = number
-                yield Digest(digest.hex())
+                yield _digest(digest, number)
         yield from self._files.digests()
 
     def _write(self, statement: str, values: Row) -> None:
@@ -182,6 +184,17 @@ class Contents:
             cursor.execute(statement, values)
 
         self._database.write(work)
+
+
+def _damaged(number: int) -> IntegrityError:
+    return IntegrityError(f"row {number} of the contents is damaged", hint="holdfast verify")
+
+
+def _digest(value: object, number: int) -> Digest:
+    """The digest that a column holds; a disk may have made something else of it."""
+    if not isinstance(value, bytes):
+        raise _damaged(number)
+    return Digest(value.hex())
 
 
 def _joined(start: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -43,6 +43,7 @@ from holdfast.store.log import (
     orphaned_commits,
 )
 from holdfast.store.migrate import AS_NOW, VERSION, migrate, version_of
+from holdfast.store.peek import closed, opened
 
 T = TypeVar("T")
 Value = None | int | float | bytes | str
@@ -88,11 +89,22 @@ class Database:
         self.lost = 0  # commits that a damaged log has and nobody can read
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
+        opened(path)
+        try:
+            self._open(create=create)
+        except BaseException:
+            closed(path)
+            raise
+        self._write_cursor = self._writer.cursor()
+        self._read_cursor = self._reader.cursor()
+
+    def _open(self, *, create: bool) -> None:
+        path, busy_ms, readonly = self._path, self._busy_ms, self.readonly
         try:
             self._writer = self._connect(self._patience, create=create)
             try:
                 self._prepare(create=create)
-                patience = _Patience(busy_ms, path, say)
+                patience = _Patience(busy_ms, path, self._say)
                 self._reader = self._connect(patience, create=False)
                 self._leave_log(self._reader, bool(self.lost) and readonly)
                 self._reader.execute(self._views)
@@ -103,8 +115,6 @@ class Database:
                 raise
         except apsw.Error as error:
             raise self._failure(error) from error
-        self._write_cursor = self._writer.cursor()
-        self._read_cursor = self._reader.cursor()
 
     def _connect(self, patience: _Patience, *, create: bool) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
@@ -297,6 +307,7 @@ class Database:
                 except apsw.Error as error:
                     raise self._failure(error) from error
             self._refusal = _CLOSED
+            closed(self._path)
 
     def _failure(self, error: apsw.Error | UnicodeError) -> HoldfastError:
         self._check_fixed()

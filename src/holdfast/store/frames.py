@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
+from holdfast.store.peek import peeking
+
 HEAD = 32
 FRAME_HEAD = 24
 _ORDERS = {0x377F0682: "<", 0x377F0683: ">"}  # by magic number: how checksums read words
@@ -33,8 +35,8 @@ def holds(head: bytes) -> bool:
 
 def page_size(path: str, head: bytes) -> int:
     """The size of a page by the database, else by its log, else the one that we make."""
-    with suppress(FileNotFoundError), open(path, "rb") as database:
-        size = int.from_bytes(database.read(18)[16:], "big")
+    with suppress(FileNotFoundError), peeking(path) as database:
+        size = int.from_bytes(os.pread(database, 18, 0)[16:], "big")
         if size:
             return 65536 if size == 1 else size
     size = int.from_bytes(head[8:12], "big")
@@ -62,7 +64,7 @@ def unsaved_commits(log: int, path: str) -> int:
     with ExitStack() as stack:
         database = None
         with suppress(FileNotFoundError):
-            database = stack.enter_context(open(path, "rb")).fileno()
+            database = stack.enter_context(peeking(path))
         for frame in _proven(log, size):
             page, end = _WORDS.unpack(frame[:8])
             saved = database is not None and os.pread(database, size, (page - 1) * size)

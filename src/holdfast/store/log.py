@@ -33,6 +33,7 @@ from holdfast.store.frames import (
     proven_frames,
     unsaved_commits,
 )
+from holdfast.store.peek import peeking
 
 _INDEX = struct.Struct("=16xI12x8s")
 _READ_LOCKS = range(123, 128)  # bytes of the index that readers lock
@@ -133,8 +134,8 @@ def _unseen(log: int, path: str, seen: tuple[int, bytes]) -> int:
 def _seen(path: str) -> tuple[int, bytes]:
     """How many frames SQLite reads, and the salt they have; zeros if it took the log for none."""
     try:
-        with open(f"{path}-shm", "rb") as index:
-            found = os.pread(index.fileno(), _INDEX.size, 0)
+        with peeking(path, "-shm") as index:
+            found = os.pread(index, _INDEX.size, 0)
     except FileNotFoundError:
         return 0, b""
     return _INDEX.unpack(found) if len(found) == _INDEX.size else (0, b"")

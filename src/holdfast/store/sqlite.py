@@ -317,7 +317,9 @@ class SqliteStore:
         found = self._database.rows("SELECT last, hash FROM journal WHERE name = ?", (journal,))
         if not found:
             return 0, Digest(first_hash(journal).hex())
-        last, chain = cast("tuple[int, bytes]", found[0])
+        last, chain = found[0]
+        if not isinstance(last, int) or not isinstance(chain, bytes):
+            raise IntegrityError(f"the end of journal '{journal}' is damaged")
         return last, Digest(chain.hex())
 
     def journals(self) -> Sequence[str]:

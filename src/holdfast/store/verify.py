@@ -100,10 +100,16 @@ def _references(database: Database, files: BlobFiles) -> Iterator[str]:
         "SELECT DISTINCT digest FROM artifact WHERE digest NOT IN (SELECT digest FROM blob)"
         " ORDER BY number"
     )
-    absent = _absent(database)
+    absent, there = (
+        _absent(database),
+        set(files.digests()),
+    )  # what is damaged is told with the files
     for row in database.rows(query):
-        digest = Digest(cast("bytes", row[0]).hex())
-        if not files.has(digest) and not (digest in absent and _is_unused(database, digest)):
+        if not isinstance(row[0], bytes):
+            yield "database: a row of 'artifact' has no digest"
+            continue
+        digest = Digest(row[0].hex())
+        if digest not in there and not (digest in absent and _is_unused(database, digest)):
             yield f"{_owner(database, digest)} is missing"
 
 

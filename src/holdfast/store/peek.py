@@ -1,0 +1,68 @@
+"""Looks into the files of a database beside SQLite, without taking its locks away.
+
+SQLite keeps others off by POSIX locks on the database and on the index of its log. When a process closes
+any descriptor of a file, it loses all the locks it has there, whoever took them: the next process finds
+nobody, empties the index that is mapped here (SIGBUS), or removes a log that is in use. So while this
+process has a database open, what was opened here to look into its files stays open too.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+_lock = threading.Lock()
+# Process-wide, as the locks are: how often each database is open here, and descriptors that stay.
+_open: dict[str, int] = {}
+_kept: dict[str, list[int]] = {}
+
+
+def opened(path: str) -> None:
+    """This process is about to open a database."""
+    with _lock:
+        _open[path] = _open.get(path, 0) + 1
+
+
+def closed(path: str) -> None:
+    """It has closed it; with the last one the descriptors go too."""
+    with _lock:
+        _open[path] -= 1
+        if _open[path]:
+            return
+        del _open[path]
+        for descriptor in _kept.pop(path, ()):
+            os.close(descriptor)
+
+
+@contextmanager
+def peeking(path: str, suffix: str = "") -> Iterator[int]:
+    """A descriptor of the database, or with a suffix of a file beside it; FileNotFoundError without one."""
+    with _lock:
+        descriptor = _known(path, suffix)
+        if descriptor is None:
+            descriptor = os.open(f"{path}{suffix}", os.O_RDONLY | os.O_CLOEXEC)
+            stays = path in _open
+            if stays:
+                _kept.setdefault(path, []).append(descriptor)
+        else:
+            stays = True
+    try:
+        yield descriptor
+    finally:
+        if not stays:
+            os.close(descriptor)
+
+
+def _known(path: str, suffix: str) -> int | None:
+    """A descriptor that stays and is still of this very file."""
+    if path not in _kept:
+        return None
+    with suppress(FileNotFoundError):
+        now = os.stat(f"{path}{suffix}")
+        for descriptor in _kept[path]:
+            then = os.fstat(descriptor)
+            if (then.st_dev, then.st_ino) == (now.st_dev, now.st_ino):
+                return descriptor
+    return None
