@@ -185,7 +185,8 @@ def _removed(ahead: Ahead) -> list[Row]:
 
 def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
     """Why, and what happens to the files of the step."""
-    words = _cause(outlook, ahead.plan.steps[step_id])
+    step = ahead.foreseen.plan.steps[step_id]
+    words = _cause(outlook, step)
     if counted := ahead.counted.get(step_id):
         words = words.replace(sentence(outlook.reason), counted)
     if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
@@ -198,7 +199,6 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
         words += f"; what lies at {_paths(outlook.put_back)} is stored, then first put back"
     if outlook.written:
         words += f"; writes {_paths(outlook.written)} from the store"
-    step = ahead.foreseen.plan.steps[step_id]
     if outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
         words += " · then a person decides"
     waits = outlook.decision == "wait" and outlook.reason.code == "awaiting_approval"

@@ -32,6 +32,7 @@ from holdfast.core.changes import unchanged_parts
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
+from holdfast.core.views import shown_phase
 from holdfast.engine.evidence import Texts
 from holdfast.engine.inquiry import Ahead, Key, Past, Shown, compare, standing
 from holdfast.engine.probe import read_state
@@ -363,7 +364,7 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
     what = failure[0].partition(": ")[2] if failure else ""
     return Told(
         step=step,
-        decision=here.phase,
+        decision=shown_phase(state, step_id),
         head=f"{step_id} failed in {short(state.run)}: {what}." if failure else "",
         reason=past.reason(step_id) if here.phase in {"done", "running"} else here.reason,
         ran_because=past.reason(step_id) if ran else None,
