@@ -174,10 +174,13 @@ class Store(Facts, Protocol):
         With `engine`, FencedError unless that engine holds a line.
         """
 
-    def take_run(self, run: RunId, engine: str | None = None) -> int:
+    def take_run(
+        self, run: RunId, engine: str | None = None, *, unless_driven: bool = False
+    ) -> int:
         """Take a run over: raises its fence, so that whoever had it can write no more.
 
-        With `engine`, FencedError unless that engine holds a line.
+        With `engine`, FencedError unless that engine holds a line; with `unless_driven` also if another
+        one says that it drives the run.
         """
 
     def find(
@@ -256,6 +259,8 @@ class Store(Facts, Protocol):
 
     def bury(self, holder: Holder) -> bool:
         """Remove a holder that did not beat since, with its claims, and raise the fence of its run.
+
+        The fence stays if another holder drives that run by now: it raised it, or is about to.
 
         All in one transaction; false, and nothing, if its heart has moved or it is not there any more.
         """

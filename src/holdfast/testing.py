@@ -217,8 +217,11 @@ class PassingStore:
             "open_run", lambda: self._store.open_run(run, project, line, batch, engine)
         )
 
-    def take_run(self, run: RunId, engine: str | None = None) -> int:
-        return self._pass("take_run", lambda: self._store.take_run(run, engine))
+    def take_run(
+        self, run: RunId, engine: str | None = None, *, unless_driven: bool = False
+    ) -> int:
+        take = self._store.take_run
+        return self._pass("take_run", lambda: take(run, engine, unless_driven=unless_driven))
 
     def put(self, content: bytes | Iterable[bytes]) -> Digest:
         return self._pass("put", lambda: self._store.put(content))

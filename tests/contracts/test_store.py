@@ -672,6 +672,27 @@ class TestHolders:
         assert [row.run for row in store.runs()] == [RUN]
         assert store.take_run(RUN) == fence + 2
 
+    @pytest.mark.req("I9")
+    def test_burying_the_dead_takes_nothing_from_who_took_their_run(self, store: Store) -> None:
+        started(store)
+        for name in ("dead", "new"):
+            store.enter("shop", "main", owner(name))
+            store.beat(name, sharing=True, run=RUN)
+        fence = store.take_run(RUN, "new")
+        dead = next(h for h in store.holders("shop", "main") if h.owner.engine == "dead")
+        assert store.bury(dead)
+        store.commit(Batch([Append(f"run:{RUN}", 1, [(2, RunResumed("new"))], fence)]))
+
+    @pytest.mark.req("I9")
+    def test_a_run_that_another_one_drives_is_left_alone_if_asked(self, store: Store) -> None:
+        fence = started(store)
+        for name in ("mine", "other"):
+            store.enter("shop", "main", owner(name))
+        store.beat("other", sharing=True, run=RUN)
+        with pytest.raises(FencedError):
+            store.take_run(RUN, "mine", unless_driven=True)
+        assert store.take_run(RUN, "other", unless_driven=True) == fence + 1
+
     def test_who_never_opened_its_run_is_buried_too(self, store: Store) -> None:
         store.enter("shop", "main", owner("a"))
         store.beat("a", sharing=True, run=RUN)

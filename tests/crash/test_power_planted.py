@@ -47,8 +47,8 @@ BLOBS_AFTER_ROWS = (
     ),
     (
         "store/sqlite.py",
-        "batch, texts, small))\n\n    def open_run",
-        "batch, texts, small))\n        self._prepared(batch)\n\n    def open_run",
+        "batch, texts, small), wait=wait)\n\n    def open_run",
+        "batch, texts, small), wait=wait)\n        self._prepared(batch)\n\n    def open_run",
     ),
     (
         "store/sqlite.py",

@@ -106,8 +106,9 @@ class Oracle:
         self, step: Step, options: Options, salt: int, above: Mapping[StepId, Fate]
     ) -> Fate:
         own = parts(step)
-        read = short({need: fate.content for need, fate in above.items()})
-        now = Row(own, read, short({need: fate.key for need, fate in above.items()}), b"")
+        ordered = sorted(above.items())  # the order in which needs are written decides nothing
+        read = short([(need, fate.content) for need, fate in ordered])
+        now = Row(own, read, short([(need, fate.key) for need, fate in ordered]), b"")
         rows = self.rows.get(step.id, [])
         if options.force or step.id in options.force_steps:
             return self._execute(step, now, above, salt, "forced")

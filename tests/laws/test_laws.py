@@ -48,6 +48,14 @@ def test_many_runs_are_what_the_oracle_says(
     play(Bed(MemoryStore(), root), stages, seed=seed)
 
 
+@pytest.mark.req("R45")
+def test_needs_written_in_another_order_are_the_same_needs(root: str) -> None:
+    first, other = (plan(step("a"), step("b", "a"), step("c", *two)) for two in ("ab", "ba"))
+    state = play(Bed(MemoryStore(), root), (Stage(first), Stage(other)))
+    assert state is not None
+    assert state.counts["reused"] == 3
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=slow)
 @given(stages=scenarios(12, 2), seeds=st.lists(st.integers(1, 10_000), min_size=2, max_size=3))
 def test_the_order_in_which_steps_end_changes_nothing(

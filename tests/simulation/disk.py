@@ -224,9 +224,11 @@ class Seat(PassingStore):
         self._process.point("after open_run")
         return fence
 
-    def take_run(self, run: RunId, engine: str | None = None) -> int:
+    def take_run(
+        self, run: RunId, engine: str | None = None, *, unless_driven: bool = False
+    ) -> int:
         self._process.point("before take_run")
-        fence = self._store.take_run(run, engine)
+        fence = self._store.take_run(run, engine, unless_driven=unless_driven)
         self._watch.fenced(run, fence)
         self._process.machine.note(self._process.name, f"takes {run} over, fence {fence}")
         self._process.point("after take_run")

@@ -172,10 +172,10 @@ def _continue(
     return engine
 
 
-def _take_over(world: World, run: RunId) -> tuple[int, State]:
+def _take_over(world: World, run: RunId, *, unless_driven: bool = False) -> tuple[int, State]:
     """Raise the fence first: whoever had the run can write no more; then read what is true."""
     try:
-        fence = world.store.take_run(run, world.owner.engine)
+        fence = world.store.take_run(run, world.owner.engine, unless_driven=unless_driven)
     except UsageError as error:  # the store itself named it
         raise IntegrityError(error.message, hint="holdfast verify") from error
     state = read_state(world.store, run)
@@ -247,7 +247,7 @@ def _has_ended(world: World, run: RunId) -> bool:
 
 
 def _supersede_one(world: World, run: RunId) -> None:
-    fence, state = _take_over(world, run)
+    fence, state = _take_over(world, run, unless_driven=True)
     if state.ended:
         return
     survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)

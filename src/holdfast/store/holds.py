@@ -16,7 +16,7 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.ports import ClaimKey, Holder, Owner
 from holdfast.store.database import Database
 from holdfast.store.names import Names
-from holdfast.store.refusals import claim_lost, not_there
+from holdfast.store.refusals import claim_lost, driven, not_there
 from holdfast.store.rows import holder_from, raw
 
 _HELD = "SELECT 1 FROM claim WHERE fence = ? AND line = ? AND step = ? AND config_ref = ?"
@@ -129,6 +129,13 @@ class Holds:
         if not cursor.execute("SELECT 1 FROM holder WHERE engine = ?", (engine,)).fetchall():
             raise not_there(engine)
 
+    @staticmethod
+    def check_undriven(cursor: apsw.Cursor, run: RunId, engine: str | None) -> None:
+        """FencedError if another engine says that it drives this run; inside a writing transaction."""
+        query = "SELECT 1 FROM holder WHERE run = ? AND engine IS NOT ?"
+        if cursor.execute(query, (run, engine)).fetchall():
+            raise driven(run)
+
     def bury(self, holder: Holder) -> bool:
         """Remove a holder if its heart did not move, and see to it that it can write no more."""
 
@@ -139,7 +146,9 @@ class Holds:
             if not found:
                 return False
             cursor.execute("DELETE FROM claim WHERE engine = ?", (engine,))
-            cursor.execute("UPDATE run SET fence = fence + 1 WHERE id = ?", found[0])
+            raised = "UPDATE run SET fence = fence + 1 WHERE id = ?"
+            undriven = "NOT EXISTS (SELECT 1 FROM holder WHERE holder.run = run.id)"
+            cursor.execute(f"{raised} AND {undriven}", found[0])  # else it was taken over already
             return True
 
         return self._names.write(work)

@@ -25,6 +25,7 @@ from holdfast.store.refusals import (
     check_fence,
     claim_lost,
     damaged,
+    driven,
     first_batch,
     is_history,
     missing,
@@ -156,9 +157,14 @@ class MemoryStore:
                 raise
             return 1
 
-    def take_run(self, run: RunId, engine: str | None = None) -> int:
+    def take_run(
+        self, run: RunId, engine: str | None = None, *, unless_driven: bool = False
+    ) -> int:
         with self._lock:
             self._check_there(engine)
+            others = (item for _, _, item in self.held() if item.owner.engine != engine)
+            if unless_driven and any(other.run == run for other in others):
+                raise driven(run)
             row = self._run(run)
             if row.imported:
                 raise is_history(run)
@@ -380,7 +386,8 @@ class MemoryStore:
             if holder.beat not in self._beats(holder.owner.engine):
                 return False
             self.leave(holder.owner.engine)
-            if holder.run in self._runs:
+            driven_now = {other.run for _, _, other in self.held()}
+            if holder.run in self._runs and holder.run not in driven_now:
                 self.take_run(holder.run)
             return True
 

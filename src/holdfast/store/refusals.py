@@ -32,6 +32,10 @@ def not_there(engine: str) -> FencedError:
     )
 
 
+def driven(run: str) -> FencedError:
+    return FencedError(f"run '{run}' is driven by another engine", hint="look at 'holdfast status'")
+
+
 def claim_lost(key: ClaimKey) -> FencedError:
     return FencedError(f"the claim on step '{key.step}' was given up or taken over")
 

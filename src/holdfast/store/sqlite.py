@@ -131,9 +131,13 @@ class SqliteStore:
 
         return self._names.write(work)
 
-    def take_run(self, run: RunId, engine: str | None = None) -> int:
+    def take_run(
+        self, run: RunId, engine: str | None = None, *, unless_driven: bool = False
+    ) -> int:
         def work(cursor: apsw.Cursor) -> int:
             self._holds.check_there(cursor, engine)
+            if unless_driven:
+                self._holds.check_undriven(cursor, run, engine)
             raised = "UPDATE run SET fence = fence + 1 WHERE id = ? RETURNING fence"
             found = cursor.execute(f"{raised}, imported", (run,)).fetchall()
             if not found:
