@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.fold import TRANSITIONS, apply, fold
+from holdfast.core.fold import apply, fold
+from holdfast.core.moves import TRANSITIONS
 from holdfast.core.react import react
 from holdfast.errors import BugError
 from holdfast.model.event import (

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.fold import TRANSITIONS, apply, extend, fold
+from holdfast.core.fold import apply, extend, fold
+from holdfast.core.moves import TRANSITIONS
 from holdfast.core.state import PHASES, Phase, State, empty_state
 from holdfast.errors import BugError
 from holdfast.model.event import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.fold import INTERRUPTED
+from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import CODES, SENTENCES, sentence
 from holdfast.errors import BugError
 from holdfast.model.event import Reason

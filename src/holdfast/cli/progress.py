@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from holdfast.cli.again import again
 from holdfast.cli.gates import ASKED, commands, conflict_words, held_words
 from holdfast.cli.say import SIGNS, named, seconds
-from holdfast.core.fold import INTERRUPTED
+from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.errors import HoldfastError

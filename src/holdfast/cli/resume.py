@@ -8,7 +8,7 @@ from holdfast.cli.ending import last_sign
 from holdfast.cli.gates import waiting_words
 from holdfast.cli.progress import MOST_NAMES
 from holdfast.cli.say import SIGNS, seconds, short
-from holdfast.core.fold import INTERRUPTED
+from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
 from holdfast.core.state import Phase, State
 from holdfast.model.plan import StepId

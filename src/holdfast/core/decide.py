@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.core.fold import INTERRUPTED, NOT_SELECTED
+from holdfast.core.moves import INTERRUPTED, NOT_SELECTED
 from holdfast.core.reopen import beyond, stagnates
 from holdfast.core.state import COMPLETE, State
 from holdfast.model.artifact import tree_bytes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.core.fold import NOT_SELECTED, REOPENING
+from holdfast.core.moves import NOT_SELECTED, REOPENING
 from holdfast.core.state import State, StepState
 from holdfast.model.event import (
     AttemptFailed,

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from holdfast.core.approvals import Approval
 from holdfast.core.decide import fail, leave_out, reset, settle
-from holdfast.core.fold import IN_CONFLICT, INTERRUPTED, apply, extend
+from holdfast.core.fold import apply, extend
+from holdfast.core.moves import IN_CONFLICT, INTERRUPTED
 from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
 from holdfast.core.state import State, StepState

@@ -9,7 +9,8 @@ from contextlib import suppress
 from functools import cache
 
 from holdfast.core.decide import close_gaps, reset, settle
-from holdfast.core.fold import INTERRUPTED, apply
+from holdfast.core.fold import apply
+from holdfast.core.moves import INTERRUPTED
 from holdfast.core.refs import structure, w_ref
 from holdfast.core.state import State, empty_state
 from holdfast.core.waves import graph_of

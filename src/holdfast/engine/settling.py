@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.core.fold import IN_CONFLICT
+from holdfast.core.moves import IN_CONFLICT
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, Result
 from holdfast.engine.conflicts import Told
