@@ -28,8 +28,9 @@ from holdfast.model import plan as model
 from holdfast.model.agent import Action, Agent, Registry, voices
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
-from holdfast.model.event import Drift, Options, Scope
+from holdfast.model.event import Drift, Options
 from holdfast.model.expression import Wrong, parts
+from holdfast.model.line import Scope
 from holdfast.model.plan import Guard, Need, RunId, Step, StepId
 from holdfast.ports import Store
 

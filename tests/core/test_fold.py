@@ -14,7 +14,6 @@ from holdfast.errors import BugError
 from holdfast.model.event import (
     AttemptAccepted,
     Event,
-    PlanVersioned,
     Reason,
     Recorded,
     RunEnded,
@@ -24,6 +23,7 @@ from holdfast.model.event import (
     StepsReset,
     StepsSkipped,
 )
+from holdfast.model.line import PlanVersioned
 from tests.core.builders import (
     TO_REACH,
     about,

@@ -25,11 +25,11 @@ from holdfast.model.event import (
     RequestRefused,
     RunResumed,
     Skipped,
-    SkipRequested,
     StepFailed,
     StepsReset,
     StepsSkipped,
 )
+from holdfast.model.line import SkipRequested
 from holdfast.model.plan import Plan, RunId, Step, plan_digest
 from tests.core.builders import (
     accepted,

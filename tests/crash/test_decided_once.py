@@ -19,7 +19,8 @@ from holdfast.engine.loop import Engine
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import HoldfastError
-from holdfast.model.event import ApprovalDecided, Options
+from holdfast.model.event import Options
+from holdfast.model.line import ApprovalDecided
 from holdfast.model.plan import Guard, Plan, Step, StepId
 from holdfast.ports import Store
 

@@ -22,13 +22,12 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
-    LineEvent,
     Options,
     Recorded,
-    StepAmended,
     StepsReused,
     StepWaived,
 )
+from holdfast.model.line import LineEvent, StepAmended
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Executor, Owner, Store
 from holdfast.testing import Crash, CrashingStore, FakeClock, ScriptedExecutor

@@ -20,13 +20,8 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import UsageError
 from holdfast.formats.fragment import check_added
-from holdfast.model.event import (
-    AttemptAccepted,
-    Options,
-    PlanExtended,
-    SkipRequested,
-    StepsAdded,
-)
+from holdfast.model.event import AttemptAccepted, Options, PlanExtended
+from holdfast.model.line import SkipRequested, StepsAdded
 from holdfast.model.plan import (
     Plan,
     RunId,

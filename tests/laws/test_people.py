@@ -15,7 +15,8 @@ from holdfast.engine.decisions import Decisions, Given, Person, Wanted
 from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.model.artifact import Verdict
-from holdfast.model.event import ApprovalUsed, AttemptStarted, Options, Scope
+from holdfast.model.event import AttemptStarted, Options
+from holdfast.model.line import ApprovalUsed, Scope
 from holdfast.model.plan import Guard, Need, Plan, Step, StepId
 from holdfast.ports import Candidate, Job, Store
 from holdfast.store.memory import MemoryStore

@@ -34,7 +34,8 @@ from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form, tree_entries
 from holdfast.model.digest import Digest
-from holdfast.model.event import Options, StepAccepted
+from holdfast.model.event import Options
+from holdfast.model.line import StepAccepted
 from holdfast.model.plan import RunId, Step
 from holdfast.ports import Store
 

@@ -26,7 +26,8 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import Options, StepAmended
+from holdfast.model.event import Options
+from holdfast.model.line import StepAmended
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate, Store
 

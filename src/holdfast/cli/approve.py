@@ -25,7 +25,7 @@ from holdfast.errors import UsageError
 from holdfast.formats.shapes import seconds_of
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Scope
+from holdfast.model.line import Scope
 from holdfast.model.plan import Step
 from holdfast.ports import Store
 

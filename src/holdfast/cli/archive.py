@@ -21,7 +21,8 @@ from holdfast.engine.needed import absent_in, lacking
 from holdfast.engine.probe import read_state
 from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Event, RunImported
+from holdfast.model.event import Event
+from holdfast.model.line import RunImported
 from holdfast.ports import Append, Batch, Facts, RunRow, Store
 from holdfast.store.archive import MAX_BYTES, Archive, Selection, write_archive
 

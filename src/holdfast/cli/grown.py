@@ -10,7 +10,7 @@ from holdfast.cli.place import Place, known_step
 from holdfast.core.growth import with_steps
 from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
-from holdfast.model.event import StepsAdded
+from holdfast.model.line import StepsAdded
 from holdfast.model.plan import Plan, StepId
 from holdfast.ports import Store
 

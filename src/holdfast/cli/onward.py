@@ -23,7 +23,8 @@ from holdfast.engine.fork import fork_run, free_name
 from holdfast.engine.requests import ask
 from holdfast.engine.runs import resume_run
 from holdfast.errors import UsageError
-from holdfast.model.event import RequestRefused, SkipRequested
+from holdfast.model.event import RequestRefused
+from holdfast.model.line import SkipRequested
 from holdfast.model.plan import StepId
 from holdfast.ports import Store
 

@@ -13,7 +13,8 @@ from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import AttemptStarted, StepAccepted, StepAmended, StepUndone
+from holdfast.model.event import AttemptStarted
+from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 

@@ -12,7 +12,7 @@ from holdfast.cli.view import view
 from holdfast.engine.resolve import MINE, Desk, Open
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
-from holdfast.model.event import ConflictDecided
+from holdfast.model.line import ConflictDecided
 
 
 @click.command(

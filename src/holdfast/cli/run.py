@@ -47,7 +47,8 @@ from holdfast.engine.repeat import Repeated
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
-from holdfast.model.event import Drift, Options, StopRequested
+from holdfast.model.event import Drift, Options
+from holdfast.model.line import StopRequested
 from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.ports import Store
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from holdfast.model.digest import Digest, digest_json
-from holdfast.model.event import (
+from holdfast.model.event import Recorded
+from holdfast.model.line import (
     ApprovalDecided,
     ApprovalRequested,
     ApprovalRevoked,
     ApprovalUsed,
     Gate,
-    Recorded,
     Scope,
 )
 from holdfast.model.plan import RunId, StepId

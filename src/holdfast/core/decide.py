@@ -20,13 +20,13 @@ from holdfast.model.event import (
     Reason,
     RunEvent,
     Skipped,
-    SkipRequested,
     StepFailed,
     StepHeld,
     StepsReset,
     StepsSkipped,
     StepWaived,
 )
+from holdfast.model.line import SkipRequested
 from holdfast.model.plan import Step, StepId
 
 BEYOND = frozenset({"guard_rejected", "guard_fatal", "command_failed", "stagnated"})

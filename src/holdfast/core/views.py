@@ -10,7 +10,6 @@ from holdfast.core.state import Phase, State
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.model.event import (
-    ApprovalRequested,
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
@@ -21,12 +20,11 @@ from holdfast.model.event import (
     Recorded,
     Reused,
     RunStarted,
-    StepAccepted,
-    StepAmended,
     StepsReused,
     StepsTaken,
     Taken,
 )
+from holdfast.model.line import ApprovalRequested, StepAccepted, StepAmended
 from holdfast.model.plan import RunId, StepId
 
 RUN_SCHEMA = "holdfast.run/1"

@@ -8,7 +8,7 @@ from holdfast.engine.lines import Line
 from holdfast.engine.probe import read_plan
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
-from holdfast.model.event import StepsAdded
+from holdfast.model.line import StepsAdded
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.core.approvals import Book
 from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
-from holdfast.model.event import ApprovalRequested
+from holdfast.model.line import ApprovalRequested
 from holdfast.model.plan import StepId
 from holdfast.ports import Store
 

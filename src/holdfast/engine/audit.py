@@ -18,15 +18,12 @@ from holdfast.engine.vouched import unvouched
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import (
+from holdfast.model.event import Recorded, Reused, RunEnded, RunStarted
+from holdfast.model.line import (
     ContentPurged,
-    Recorded,
-    Reused,
     RunCollected,
-    RunEnded,
     RunImported,
     RunOpened,
-    RunStarted,
     StepAccepted,
     StepAmended,
     StepUndone,

@@ -24,19 +24,21 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
-    ContentPurged,
     Event,
-    Pinned,
     Recorded,
-    RunCollected,
     RunEnded,
-    RunImported,
     RunRested,
     StepHeld,
-    StepsAdded,
     StepsReleased,
     StepsReset,
     StepsReused,
+)
+from holdfast.model.line import (
+    ContentPurged,
+    Pinned,
+    RunCollected,
+    RunImported,
+    StepsAdded,
     Unpinned,
 )
 from holdfast.model.plan import RunId, StepId

@@ -18,7 +18,8 @@ from holdfast.model.artifact import tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.conflict import Conflict, Position, conflict_from_json, record_bytes
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.event import ConflictDecided, ConflictFound, ConflictResolved, RunEvent
+from holdfast.model.event import ConflictFound, ConflictResolved, RunEvent
+from holdfast.model.line import ConflictDecided
 from holdfast.model.plan import Plan, StepId
 from holdfast.ports import Facts
 

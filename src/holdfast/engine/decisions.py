@@ -15,12 +15,12 @@ from holdfast.engine.questions import HELD, goes_on
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json, canonical
-from holdfast.model.event import (
+from holdfast.model.event import RunEnded
+from holdfast.model.line import (
     ApprovalDecided,
     ApprovalRequested,
     ApprovalRevoked,
     LineEvent,
-    RunEnded,
     Scope,
 )
 from holdfast.model.plan import RunId, Step, StepId

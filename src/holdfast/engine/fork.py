@@ -26,14 +26,13 @@ from holdfast.model.event import (
     Event,
     Options,
     OutputsPlaced,
-    PlanVersioned,
     Recorded,
-    RunOpened,
     RunStarted,
     StepsTaken,
     StepWaived,
     Taken,
 )
+from holdfast.model.line import PlanVersioned, RunOpened
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_bytes
 from holdfast.ports import Append, Batch, Store
 

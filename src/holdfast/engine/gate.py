@@ -18,11 +18,11 @@ from holdfast.engine.questions import HELD, Question, about, before, goes_on
 from holdfast.engine.world import World
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest
-from holdfast.model.event import (
+from holdfast.model.event import Reason
+from holdfast.model.line import (
     ApprovalRequested,
     ApprovalUsed,
     LineEvent,
-    Reason,
     StepAccepted,
     StepAmended,
 )

@@ -22,14 +22,11 @@ from holdfast.engine.world import World
 from holdfast.errors import PlanError, Problem
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import (
+from holdfast.model.event import AttemptAccepted, AttemptStarted, PlanExtended, Recorded
+from holdfast.model.line import (
     AdditionRequested,
-    AttemptAccepted,
-    AttemptStarted,
     LineEvent,
-    PlanExtended,
     PlanVersioned,
-    Recorded,
     SkipRequested,
     StepsAdded,
 )

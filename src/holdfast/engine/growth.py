@@ -12,14 +12,13 @@ from holdfast.errors import PlanError
 from holdfast.model.artifact import Artifact, Verdict
 from holdfast.model.digest import digest_bytes
 from holdfast.model.event import (
-    AdditionRequested,
     AttemptAccepted,
     AttemptParked,
     AttemptStarted,
     RequestRefused,
     RunEvent,
-    SkipRequested,
 )
+from holdfast.model.line import AdditionRequested, SkipRequested
 from holdfast.model.plan import Step, StepId, fragment_steps
 from holdfast.ports import Outcome
 

@@ -17,7 +17,7 @@ from holdfast.engine.hearts import Hearts
 from holdfast.engine.lines import line_journal
 from holdfast.engine.world import World
 from holdfast.errors import FencedError, HeldError
-from holdfast.model.event import AdditionRequested, SkipRequested, StopRequested
+from holdfast.model.line import AdditionRequested, SkipRequested, StopRequested
 from holdfast.model.plan import RunId
 from holdfast.ports import Holder
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 from holdfast.errors import ConflictError
 from holdfast.model.artifact import Artifact
-from holdfast.model.event import LineEvent, Recorded, StepAccepted, StepAmended
+from holdfast.model.event import Recorded
+from holdfast.model.line import LineEvent, StepAccepted, StepAmended
 from holdfast.ports import Append, Batch, Store
 
 

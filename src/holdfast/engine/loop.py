@@ -51,7 +51,6 @@ from holdfast.model.event import (
     ConflictFound,
     EffectStarted,
     Event,
-    LineEvent,
     OutputsPlaced,
     Reason,
     Recorded,
@@ -61,6 +60,7 @@ from holdfast.model.event import (
     StepsReleased,
     StepsReused,
 )
+from holdfast.model.line import LineEvent
 from holdfast.model.plan import Step, StepId, fragment_bytes
 from holdfast.ports import Append, Batch, ClaimKey, Outcome
 

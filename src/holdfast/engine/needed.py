@@ -8,16 +8,8 @@ from collections.abc import Collection, Iterator
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import tree_entries
 from holdfast.model.digest import Digest
-from holdfast.model.event import (
-    ContentPurged,
-    Event,
-    Pinned,
-    RunCollected,
-    RunImported,
-    StepsAdded,
-    StepsReused,
-    StepsTaken,
-)
+from holdfast.model.event import Event, StepsReused, StepsTaken
+from holdfast.model.line import ContentPurged, Pinned, RunCollected, RunImported, StepsAdded
 from holdfast.ports import Facts
 
 _MANIFESTS = ("before", "kept")

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptStarted, LineEvent, Recorded, Reused
+from holdfast.model.event import AttemptStarted, Recorded, Reused
+from holdfast.model.line import LineEvent
 from holdfast.ports import ClaimKey
 
 

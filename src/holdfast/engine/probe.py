@@ -27,15 +27,8 @@ from holdfast.engine.unwind import Unwinder
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.event import (
-    Options,
-    PlanExtended,
-    RunEnded,
-    RunStarted,
-    StepAccepted,
-    StepAmended,
-    StepUndone,
-)
+from holdfast.model.event import Options, PlanExtended, RunEnded, RunStarted
+from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
 from holdfast.ports import Facts, Store
 

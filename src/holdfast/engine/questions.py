@@ -14,7 +14,7 @@ from holdfast.core.state import StepState
 from holdfast.engine.probe import Probed
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes
-from holdfast.model.event import Gate
+from holdfast.model.line import Gate
 from holdfast.model.plan import Guard, RunId, Step, StepId
 
 SUBJECT_SCHEMA = "holdfast.approval/1"

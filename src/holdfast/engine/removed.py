@@ -19,8 +19,8 @@ from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import PlanVersioned, StepsAdded
 from holdfast.model.glob import components, glob_regex, is_plain, parents
+from holdfast.model.line import PlanVersioned, StepsAdded
 from holdfast.model.plan import Plan, StepId
 from holdfast.ports import Store
 

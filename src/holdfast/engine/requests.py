@@ -9,7 +9,8 @@ from holdfast.core.state import State
 from holdfast.engine.grow import Request, unanswered
 from holdfast.engine.lines import line_journal
 from holdfast.errors import ConflictError, UsageError
-from holdfast.model.event import AdditionRequested, PlanExtended, RequestRefused, StepWaived
+from holdfast.model.event import PlanExtended, RequestRefused, StepWaived
+from holdfast.model.line import AdditionRequested
 from holdfast.model.plan import Plan, RunId, Step, StepId, fragment_bytes, fragment_steps
 from holdfast.ports import Append, Batch, Store
 

@@ -11,7 +11,8 @@ from holdfast.engine.lines import Line
 from holdfast.engine.probe import read_state
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.conflict import Conflict
-from holdfast.model.event import ConflictDecided, ConflictFound, LineEvent
+from holdfast.model.event import ConflictFound
+from holdfast.model.line import ConflictDecided, LineEvent
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Store
 

@@ -31,15 +31,13 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import (
     Event,
     Options,
-    PlanVersioned,
     Recorded,
-    RunCollected,
     RunEnded,
     RunEvent,
-    RunOpened,
     RunResumed,
     RunStarted,
 )
+from holdfast.model.line import PlanVersioned, RunCollected, RunOpened
 from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
 from holdfast.ports import Append, Batch, RunRow
 

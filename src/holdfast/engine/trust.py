@@ -12,7 +12,7 @@ from holdfast.core.approvals import Book
 from holdfast.engine.lines import Line
 from holdfast.errors import BugError
 from holdfast.model.digest import Digest
-from holdfast.model.event import ApprovalDecided, ApprovalRequested, LineEvent
+from holdfast.model.line import ApprovalDecided, ApprovalRequested, LineEvent
 from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
 from holdfast.ports import Store
 

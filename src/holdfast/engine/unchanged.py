@@ -41,7 +41,8 @@ from holdfast.engine.world import World
 from holdfast.errors import EditError, StoreError
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_json
-from holdfast.model.event import Options, RunOpened
+from holdfast.model.event import Options
+from holdfast.model.line import RunOpened
 from holdfast.model.plan import Need, Plan, RunId, Step, plan_digest
 from holdfast.model.version import VERSION
 from holdfast.process.room import shell_words

@@ -21,7 +21,8 @@ from holdfast.errors import ConflictError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, tree_entries
 from holdfast.model.changeset import Change, changes_in
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptAccepted, AttemptStarted, Event, StepUndone
+from holdfast.model.event import AttemptAccepted, AttemptStarted, Event
+from holdfast.model.line import StepUndone
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Append, Batch, Store
 

@@ -7,13 +7,13 @@ number and the time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from holdfast.model.artifact import Form, Source
 from holdfast.model.conflict import ConflictKind
 from holdfast.model.digest import Digest
 from holdfast.model.fixed import fixed
+from holdfast.model.line import LineEvent
 from holdfast.model.plan import RunId, StepId
 
 RestStatus = Literal["failed", "waiting", "paused", "limit", "escalated", "blocked"]
@@ -61,7 +61,7 @@ class Skipped(NamedTuple):
     because: StepId
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Options:
     """What the person asked of a run."""
 
@@ -75,7 +75,7 @@ class Options:
     select: tuple[StepId, ...] = ()  # only these may run; none named means all
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RunStarted:
     """A run began: which plan, under which line, asked for how.
 
@@ -94,21 +94,21 @@ class RunStarted:
     forked_at: StepId = StepId("")  # the first step that it makes again
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RunResumed:
     """Another engine, or the same one later, continues the run."""
 
     engine: str
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepsReused:
     """Accepted artifacts stand for these steps. Two such events in a row equal one with both lists."""
 
     items: tuple[Reused, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepsTaken:
     """A fork begins with what these steps had in the run that it was forked from."""
 
@@ -162,7 +162,7 @@ class AttemptAccepted:
     kept: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class AttemptParked:
     """Every other guard passed; the candidate is kept until people have decided about it.
 
@@ -182,7 +182,7 @@ class AttemptParked:
     fragment: Digest | None = None  # the steps that it adds once it is accepted
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class EffectStarted:
     """The outside world is about to be changed under this key; stored before anything is done."""
 
@@ -191,7 +191,7 @@ class EffectStarted:
     key: Digest
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class EffectConfirmed:
     """What was started under this key is known to have ended."""
 
@@ -200,7 +200,7 @@ class EffectConfirmed:
     key: Digest
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class AttemptRejected:
     """A guard refused the candidate; the feedback goes to the next attempt. Fatal ends the step.
 
@@ -219,7 +219,7 @@ class AttemptRejected:
     alike: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class AttemptFailed:
     """The generator gave no candidate (exit code, exception); counts like a rejection."""
 
@@ -233,7 +233,7 @@ class AttemptFailed:
     alike: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class AttemptLost:
     """The attempt ended without an answer: its process died, timed out, or a guard broke.
 
@@ -248,7 +248,7 @@ class AttemptLost:
     kept: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class OutputsPlaced:
     """Accepted content was written to the step's output paths: a missing file, or an older version."""
 
@@ -259,7 +259,7 @@ class OutputsPlaced:
     kept: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepFailed:
     """The step's budgets are spent, or it may not be tried again; `because` are a person's words."""
 
@@ -268,7 +268,7 @@ class StepFailed:
     because: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepHeld:
     """The step waits for a person."""
 
@@ -276,14 +276,14 @@ class StepHeld:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepsSkipped:
     """These steps cannot run because a step they need failed or was skipped."""
 
     items: tuple[Skipped, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepsReset:
     """Failed, held or skipped steps are pending again, with fresh budgets."""
 
@@ -291,7 +291,7 @@ class StepsReset:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepsReleased:
     """What these steps waited for has come; they are pending again, and their budgets stand."""
 
@@ -299,7 +299,7 @@ class StepsReleased:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepsReopened:
     """A step that cannot get through sends `step`, which it stands on, back to be made again.
 
@@ -315,7 +315,7 @@ class StepsReopened:
     feedback: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class PlanExtended:
     """The run goes on with a plan that has further steps; those that it had are as they were.
 
@@ -331,7 +331,7 @@ class PlanExtended:
     request: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RequestRefused:
     """What a person asked of this run in the line's journal cannot be done; nothing has changed."""
 
@@ -339,7 +339,7 @@ class RequestRefused:
     because: Digest
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepWaived:
     """A person goes on without this step: an empty artifact stands in its place, and that is a gap.
 
@@ -355,7 +355,7 @@ class StepWaived:
     request: int
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class GapClosed:
     """A person wants the step made after all; `steps` are pending again: it, and what was made without it."""
 
@@ -363,7 +363,7 @@ class GapClosed:
     steps: tuple[StepId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class ConflictFound:
     """Positions that cannot all stand. `record` is the whole of it; `steps` take part in it.
 
@@ -377,7 +377,7 @@ class ConflictFound:
     paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class ConflictResolved:
     """It is settled: by rules, or by a person. `record` has the winner and who disagreed.
 
@@ -389,7 +389,7 @@ class ConflictResolved:
     winner: StepId
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RunRested:
     """Nothing more can be done now; the run can be continued."""
 
@@ -397,7 +397,7 @@ class RunRested:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RunEnded:
     """The run never changes again."""
 
@@ -435,320 +435,6 @@ RunEvent = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlanVersioned:
-    """A version of the line's plan was seen for the first time, or again after another one.
-
-    Without `reason` it is the plan that a run began with. Else `run` goes on with it, because one of its
-    steps added further ones (`added_by_step`), or a person did (`added_by_person`).
-    """
-
-    plan: Digest
-    w_ref: Digest
-    parent: Digest | None
-    reason: str = ""
-    run: RunId = RunId("")
-    step: StepId = StepId("")
-    by: str = ""
-    because: Digest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StepsAdded:
-    """An accepted attempt added steps; whoever reuses its artifact has them added again.
-
-    They are the `added` ones of `plan`. The refs and the digest are those of the artifact.
-    """
-
-    run: RunId
-    step: StepId
-    attempt: int
-    input_ref: Digest
-    digest: Digest
-    plan: Digest
-    added: tuple[StepId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AdditionRequested:
-    """A person asked to add the steps of `fragment` to a run that has not ended."""
-
-    run: RunId
-    fragment: Digest
-    by: str
-    because: Digest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SkipRequested:
-    """A person decided that a run goes on without a step."""
-
-    run: RunId
-    step: StepId
-    by: str
-    because: Digest
-
-
-@dataclass(frozen=True, slots=True)
-class RunOpened:
-    """A run of this line exists; its own journal begins with the same transaction."""
-
-    run: RunId
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StepAmended:
-    """A person put other content in the place of a step's accepted artifact.
-
-    `after_run` and `after_seq` say how far the line's latest run had come: the order of acceptance does
-    not depend on clocks.
-    """
-
-    step: StepId
-    config_ref: Digest
-    input_ref: Digest
-    own_ref: Digest
-    digest: Digest
-    form: Form
-    verified: bool
-    by: str
-    because: Digest | None
-    replaces: Digest | None
-    after_run: RunId
-    after_seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepAccepted:
-    """A person let the artifact that a step had in an earlier run stand under the present refs.
-
-    No guard looked at it. `after_run` and `after_seq` as in an amendment.
-    """
-
-    step: StepId
-    config_ref: Digest
-    input_ref: Digest
-    own_ref: Digest
-    digest: Digest
-    form: Form
-    origin: RunId
-    by: str
-    because: Digest | None
-    replaces: Digest | None
-    after_run: RunId
-    after_seq: int
-
-
-class Withdrawn(NamedTuple):
-    """One row of the artifact index that no longer counts: enough to find exactly this one."""
-
-    config_ref: Digest
-    digest: Digest
-    run: RunId
-    attempt: int
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepUndone:
-    """A person undid a step: its artifact is withdrawn, its files are as they were before it.
-
-    `kept` is the manifest of what lay at the output paths until then; `paths` are the files that were
-    written or removed, `left` those a person had changed and that stay. `edit` is the key of the change of
-    files; several steps that are undone together share it.
-    """
-
-    step: StepId
-    rows: tuple[Withdrawn, ...]
-    by: str
-    because: Digest | None = None
-    run: RunId = RunId("")
-    kept: Digest | None = None
-    paths: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    edit: str = ""
-    after_run: RunId = RunId("")
-    after_seq: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StopRequested:
-    """A person asked the run to stop, after the running steps or at once."""
-
-    run: RunId
-    now: bool
-    by: str
-
-
-Gate = Literal["step", "edge", "budget", "guard", "answer", "effect", "stuck", "plan"]
-Scope = Literal["once", "run", "content"]
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRequested:
-    """A person is asked. `subject` is the digest of `document`: everything that decides what would happen.
-
-    `names` are those that an approver may hold; none means anybody.
-    """
-
-    approval: str
-    gate: Gate
-    step: StepId
-    run: RunId
-    subject: Digest
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalDecided:
-    """A person decided, once. `until` is when a yes ends (ms since 1970; 0 is never).
-
-    `names` are those under which the person could decide. `content` is what a person gave as the step's
-    artifact, if that was asked for. `terminal` says that it was typed at one. `run` is the run that a yes
-    of the scope `run` is for. `rule` is the rule of the person's own policy that decided in his place.
-    """
-
-    approval: str
-    subject: Digest
-    yes: bool
-    by: str
-    scope: Scope = "once"
-    until: int = 0
-    names: tuple[str, ...] = ()
-    because: Digest | None = None
-    content: Digest | None = None
-    form: Form = "bytes"
-    terminal: bool = False
-    run: RunId = RunId("")
-    rule: Digest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalUsed:
-    """An attempt is about to run under this approval."""
-
-    approval: str
-    run: RunId
-    step: StepId
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRevoked:
-    """A person took a yes back; nothing starts under it any more."""
-
-    approval: str
-    by: str
-    because: Digest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConflictDecided:
-    """A person settled a conflict: the position of this step stands, or what lies in the project (empty)."""
-
-    conflict: str
-    take: StepId
-    by: str
-    because: Digest | None = None
-    terminal: bool = False
-
-
-PinKind = Literal["run", "step", "content"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pinned:
-    """A person wants this kept whatever its age: a run, a step's present artifact, or a content.
-
-    `name` is what was pinned (a run id, a step id, a digest); for a step `digest` and `run` say which
-    artifact it had then.
-    """
-
-    kind: PinKind
-    name: str
-    by: str
-    because: Digest | None = None
-    digest: Digest | None = None
-    run: RunId | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unpinned:
-    """It may be removed again when it is old."""
-
-    kind: PinKind
-    name: str
-    by: str
-    because: Digest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunCollected:
-    """An ended run was removed as a whole; what is left of it is how its journal ended.
-
-    `number` is its place in the order of runs, so that what came after it keeps its place.
-    """
-
-    run: RunId
-    number: int
-    last: int
-    hash: Digest
-    by: str
-
-
-class UpTo(NamedTuple):
-    """A journal up to one of its events."""
-
-    journal: str
-    seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class ContentPurged:
-    """A person had these contents removed for good.
-
-    No artifact that an event up to `upto` made of them may be reused; the same content made later may.
-    """
-
-    digests: tuple[Digest, ...]
-    by: str
-    because: Digest | None = None
-    upto: tuple[UpTo, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RunImported:
-    """A run that another store made was added as history; `absent` are contents that it came without."""
-
-    run: RunId
-    last: int
-    hash: Digest
-    by: str
-    absent: tuple[Digest, ...] = ()
-
-
-LineEvent = (
-    PlanVersioned
-    | StepsAdded
-    | AdditionRequested
-    | SkipRequested
-    | RunOpened
-    | StepAmended
-    | StepAccepted
-    | StepUndone
-    | StopRequested
-    | ApprovalRequested
-    | ApprovalDecided
-    | ApprovalUsed
-    | ApprovalRevoked
-    | ConflictDecided
-    | Pinned
-    | Unpinned
-    | RunCollected
-    | ContentPurged
-    | RunImported
-)
 Event = RunEvent | LineEvent
 
 

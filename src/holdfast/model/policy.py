@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from holdfast.model.digest import Json
-from holdfast.model.event import ApprovalRequested, Scope
+from holdfast.model.line import ApprovalRequested, Scope
 
 RULED = frozenset({"step", "edge", "budget", "guard"})  # what a person must do himself is no rule's
 

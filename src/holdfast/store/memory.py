@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from holdfast.errors import PurgedError
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import ContentPurged, Recorded, RunImported
+from holdfast.model.event import Recorded
+from holdfast.model.line import ContentPurged, RunImported
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store.codec import encode, first_hash, next_hash
