@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import cast
 
 from holdfast.core.conflict import changed_under, decided, find_conflicts, overlap, recommendations
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.lines import Line
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.result import Told
 from holdfast.engine.taking import Allowed, Clash
 from holdfast.engine.world import World
 from holdfast.errors import IntegrityError
@@ -18,7 +19,7 @@ from holdfast.model.artifact import tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.conflict import Conflict, Position, conflict_from_json, record_bytes
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.event import ConflictFound, ConflictResolved, RunEvent
+from holdfast.model.event import ConflictFound, ConflictResolved
 from holdfast.model.line import ConflictDecided
 from holdfast.model.plan import Plan, StepId
 from holdfast.ports import Facts
@@ -26,28 +27,19 @@ from holdfast.ports import Facts
 MOST_NAMED = 5
 
 
-@dataclass(slots=True)
-class Told:
-    """Facts about conflicts, and the contents they name."""
-
-    events: list[RunEvent] = field(default_factory=list)
-    blobs: list[tuple[Digest, bytes]] = field(default_factory=list)
-
-
 class Conflicts:
-    """Finds and settles conflicts for one run."""
+    """Finds and settles conflicts for one run; `content` also reads what is still to be committed."""
 
-    def __init__(self, world: World, state: State, outputs: Outputs) -> None:
+    def __init__(
+        self, world: World, state: State, outputs: Outputs, content: Callable[[Digest], bytes]
+    ) -> None:
         self._world = world
         self._state = state
         self._outputs = outputs
-        self.content: Callable[[Digest], bytes] = (
-            world.store.get
-        )  # of what may still be queued, too
+        self._content = content
         self._line = Line(world.store, state.project, state.line, world.clock)
         self._decisions: dict[str, ConflictDecided] = {}
         self._records: dict[str, Conflict] = {}
-        self._fresh: dict[Digest, bytes] = {}  # perhaps not stored yet
         self._wave = self._settled = 0
         self._graph = state.graph
         self._asked: set[StepId] = set()
@@ -97,10 +89,6 @@ class Conflicts:
             there |= {change.path: change.digest for change in changes_in(manifest)}
         return (), there
 
-    def note(self, digest: Digest, content: bytes) -> None:
-        """Know what an agent made; it is about to be stored."""
-        self._fresh[digest] = content
-
     # --- agents ---------------------------------------------------------------------------------
 
     def among_needs(self, step: StepId) -> Told:
@@ -141,7 +129,7 @@ class Conflicts:
                 and here.form == "bytes"
             ):
                 try:
-                    said += recommendations(step_id, agent, self.content(here.digest))
+                    said += recommendations(step_id, agent, self._content(here.digest))
                 except IntegrityError:  # purged meanwhile: it has no voice
                     continue
         for found in find_conflicts(said, self._world.registry()) if said else ():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import replace
 
 from holdfast.core.decide import cut_off, free, waive
 from holdfast.engine.grow import Extension, Grower, Steps, fitting, words_of
-from holdfast.engine.pending import Pending
+from holdfast.engine.result import Result
+from holdfast.engine.scribe import Scribe
 from holdfast.errors import PlanError
 from holdfast.model.artifact import Artifact, Verdict
 from holdfast.model.digest import digest_bytes
@@ -15,21 +16,14 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptParked,
     AttemptStarted,
+    Reason,
     RequestRefused,
-    RunEvent,
 )
 from holdfast.model.line import AdditionRequested, SkipRequested
-from holdfast.model.plan import Step, StepId, fragment_steps
+from holdfast.model.plan import Step, StepId, fragment_bytes, fragment_steps
 from holdfast.ports import Outcome
 
 ADDING = "add"  # who refuses an attempt whose fragments do not fit
-
-
-class Appends(Protocol):
-    """Folds an event and queues it for the next commit."""
-
-    def __call__(self, event: RunEvent, at: int | None = None) -> None:
-        """At a moment, else now."""
 
 
 class Growth:
@@ -38,15 +32,13 @@ class Growth:
     def __init__(
         self,
         grower: Grower,
-        append: Appends,
-        pending: Callable[[], Pending],
+        scribe: Scribe,
         grown: Callable[[], None],
     ) -> None:
         self._grower = grower
         self._state = grower.state
         self._world = grower.world
-        self._append = append
-        self._pending = pending
+        self._scribe = scribe
         self._grown = grown
         self._carried: dict[StepId, Steps] = {}  # what came with content that is only guarded
         self.unasked: list[Step] = []  # added steps whose tools have not been asked
@@ -85,15 +77,15 @@ class Growth:
             self._refuse(seq, f"'{asked.step}' is {phase}")
             return
         for event in free(self._state, asked.step):
-            self._append(event)
+            self._scribe.append(event)
         waived, content = waive(self._state, seq, asked)
-        self._pending().blobs.append((waived.digest, content))
-        self._append(waived)
+        self._scribe.pending.blobs.append((waived.digest, content))
+        self._scribe.append(waived)
 
     def _refuse(self, seq: int, words: str) -> None:
         content = words.encode("utf-8", "replace")
-        self._pending().blobs.append((digest_bytes(content), content))
-        self._append(RequestRefused(seq, digest_bytes(content)))
+        self._scribe.pending.blobs.append((digest_bytes(content), content))
+        self._scribe.append(RequestRefused(seq, digest_bytes(content)))
         self._world.say(f"a request was refused: {words}")
 
     # --- what attempts bring ---------------------------------------------------------------------------
@@ -118,6 +110,13 @@ class Growth:
                 feedback=words,
             )
             return refused, {}
+
+    def keep(self, steps: Steps, result: Result) -> None:
+        """A candidate is kept for people: so are the steps that it would add."""
+        assert isinstance(result.ending, AttemptParked)
+        content = fragment_bytes(steps)
+        result.blobs.append((digest_bytes(content), content))
+        result.ending = replace(result.ending, fragment=digest_bytes(content))
 
     def kept_with(self, parked: AttemptParked) -> tuple[Steps, str]:
         """The steps that a kept candidate adds, or why they no longer fit."""
@@ -160,16 +159,27 @@ class Growth:
         """An artifact is reused: it adds its steps. Those that need what did not get through are skipped."""
         self._grow(self._grower.of_reuse(steps, artifact))
         if (cut := cut_off(self._state, steps)) is not None:
-            self._append(cut)
+            self._scribe.append(cut)
+
+    def may_know(self, step: Step) -> bool:
+        """Whether an added step may have its secrets; it fails if not. Those of the plan were asked for."""
+        if step.id not in self._state.added:
+            return True
+        for name in step.secrets:
+            if name not in self._world.secrets:
+                words = f"it asks for the secret '{name}', which nobody allowed"
+                self._scribe.fail(step.id, Reason("command_failed", (words,)))
+                return False
+        return True
 
     def _grow(self, more: Extension) -> None:
         """Go on with a plan that has further steps."""
-        pending, at = self._pending(), self._world.clock()
+        pending, at = self._scribe.pending, self._world.clock()
         pending.blobs += more.blobs
         pending.said += [(at, event) for event in more.said]
         if more.event is None:
             return
-        self._append(more.event)
+        self._scribe.append(more.event)
         self._grown()
         steps = self._state.plan.steps
         self.unasked += [steps[s] for s in more.event.added if steps[s].tool_versions]

@@ -23,7 +23,7 @@ from holdfast.engine.world import World
 from holdfast.errors import BugError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import changes_in, changeset_bytes
-from holdfast.model.digest import Digest
+from holdfast.model.digest import Digest, digest_json
 from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
 from holdfast.model.plan import Step, StepId
 
@@ -172,9 +172,14 @@ class Looker:
         self._foreseen = None
         self._prober.forget()
 
-    def unconfirmed(self, step: Step) -> StepState | None:
-        """How the last run that tried a step left it, if it started an effect and never confirmed it."""
-        return self._prober.unconfirmed(step.id, self._state.previous)
+    def effect_key(self, step: Step, started: AttemptStarted) -> Digest:
+        """The key of an effect: the same if it is the same effect and was never confirmed, else a new one."""
+        run, before = self._state.run, self._state.steps[step.id]
+        if not before.attempts:
+            before = self._prober.unconfirmed(step.id, self._state.previous) or before
+        if before.effect and before.config_ref == started.config_ref:
+            return before.effect
+        return digest_json({"run": run, "step": started.step, "attempt": started.attempt})
 
     def is_held(self, step: Step) -> bool:
         """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect."""

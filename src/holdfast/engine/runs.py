@@ -14,13 +14,16 @@ from holdfast.core.moves import INTERRUPTED
 from holdfast.core.refs import structure, w_ref
 from holdfast.core.state import State, empty_state
 from holdfast.core.waves import graph_of
-from holdfast.engine.attempt import Bench, Result, leftovers
+from holdfast.engine.attempt import Bench, leftovers
+from holdfast.engine.conflicts import Conflicts
+from holdfast.engine.finish import Finisher
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.probe import read_state
+from holdfast.engine.result import Result
 from holdfast.engine.survey import Survey
 from holdfast.engine.tee import said_so_far
 from holdfast.engine.undo import settle_undone
@@ -203,8 +206,10 @@ def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     for path in outputs.recover(lambda key: key in recorded()):
         world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
     bench = Bench(world, state, survey, outputs)
+    conflicts = Conflicts(world, state, outputs, world.store.get)
+    finisher = Finisher(world, state, survey, outputs, bench, conflicts)
     return [
-        bench.lost(started, INTERRUPTED, world.clock(), log=logs[step_id], unwatched=True)
+        finisher.lost(started, INTERRUPTED, world.clock(), log=logs[step_id], unwatched=True)
         for step_id, started in state.running.items()
     ]
 

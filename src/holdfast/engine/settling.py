@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from holdfast.core.moves import IN_CONFLICT
 from holdfast.core.state import State
-from holdfast.engine.attempt import Bench, Result
-from holdfast.engine.conflicts import Told
+from holdfast.engine.finish import Finisher
+from holdfast.engine.result import Result, Told
 from holdfast.model.digest import Digest
 from holdfast.model.event import ConflictFound, StepsReleased
 from holdfast.model.plan import StepId
@@ -16,15 +16,15 @@ from holdfast.model.plan import StepId
 class Settler:
     """Settles the open conflicts of one run as far as they are decided."""
 
-    def __init__(self, state: State, bench: Bench) -> None:
+    def __init__(self, state: State, finisher: Finisher) -> None:
         self._state = state
-        self._bench = bench
+        self._finisher = finisher
         self._lost: dict[StepId, list[str]] = {}
         self._allowed: dict[StepId, dict[str, Digest | None]] = {}
 
     def agreed(self) -> Iterator[Told]:
         """Disagreements of agents that a person decided, and the steps that may go on then."""
-        conflicts = self._bench.conflicts
+        conflicts = self._finisher.conflicts
         conflicts.refresh()
         for found in list(self._state.conflicts.values()):
             if found.kind == "agents" and conflicts.decision(found.conflict) is not None:
@@ -49,11 +49,11 @@ class Settler:
             if here.parked is None or here.reason is None or here.reason.code != IN_CONFLICT:
                 continue
             mine = [self._state.conflicts[name] for name in here.reason.because]
-            if all(self._bench.conflicts.decision(one.conflict) for one in mine):
+            if all(self._finisher.conflicts.decision(one.conflict) for one in mine):
                 yield step_id, self._told(step_id, mine)
 
     def _told(self, step_id: StepId, mine: list[ConflictFound]) -> Told:
-        conflicts, told = self._bench.conflicts, Told()
+        conflicts, told = self._finisher.conflicts, Told()
         lost = self._lost[step_id] = []
         allowed = self._allowed[step_id] = {}
         for found in (*self._state.steps[step_id].settled, *mine):
@@ -69,4 +69,4 @@ class Settler:
     def taken(self, step_id: StepId, now: int) -> Result:
         """Take over the changes of a step that was decided about; EditError if they cannot be."""
         lost, allowed = self._lost.pop(step_id), self._allowed.pop(step_id)
-        return self._bench.resolved(step_id, lost, allowed, now)
+        return self._finisher.resolved(step_id, lost, allowed, now)

@@ -8,14 +8,16 @@ so a command that outlives its engine is waited for.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from holdfast.engine.copies import Copy, is_private
+from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, ProcessError, UsageError
 from holdfast.gitrepo.git import (
     LINK,
@@ -47,6 +49,18 @@ def _alone(home: str) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+async def given_worktree(world: World, run: str) -> Copy:
+    """A worktree for an attempt; made beside the loop, and to its end whatever happens."""
+    root, home = world.root, world.home
+    making = asyncio.ensure_future(asyncio.to_thread(make_worktree, root, home, run))
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        with suppress(AttemptError):
+            drop_worktree(root, home, (await making).top)
+        raise
 
 
 def make_worktree(root: str, home: str, run: str) -> Copy:
