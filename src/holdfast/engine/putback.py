@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.world import World
-from holdfast.errors import EditError, StoreError
+from holdfast.errors import EditError, StoreError, outside_fault
 from holdfast.model.artifact import Entry
 from holdfast.model.plan import Step
 
@@ -102,9 +102,12 @@ def _readable(
 
 
 def _fault(outputs: Outputs, path: str) -> str | None:
+    """Why what lies there cannot be stored; what the machine refuses for now is not the path's fault."""
     try:
         outputs.read_paths([path])
     except (EditError, StoreError) as error:
+        if error.__cause__ is not None and outside_fault(error.__cause__) is not None:
+            raise
         return str(error)
     return None
 
