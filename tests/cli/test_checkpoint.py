@@ -255,3 +255,16 @@ def test_the_corrected_checkpoint_of_the_document_is_read() -> None:
         "task-002": "complete",
         "task-003": "running",
     }
+
+
+@pytest.mark.req("R91")
+def test_the_checkpoint_of_an_agents_session_is_told_apart(project: Project) -> None:
+    lay(project)
+    project.call("run")
+    session = {"goal": "g", "tasks": [{"id": "1"}], "completed_ids": ["1"], "artifacts": []}
+    project.write("agent.json", json.dumps(session))
+    said = project.refused(2, "resume", "--checkpoint", "agent.json")
+    assert "the checkpoint of an agent's session" in said
+    assert "let the agent that wrote it go on" in said
+    project.write("other.json", "{}")
+    assert "has no 'checkpoint_id'" in project.refused(2, "resume", "--checkpoint", "other.json")

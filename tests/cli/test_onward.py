@@ -27,7 +27,7 @@ def two_failures(project: Project) -> None:
     )
 
 
-@pytest.mark.req("R84", "R88", "R89", "E17")
+@pytest.mark.req("R84", "R88", "R89", "C21", "E17")
 def test_replay_tries_all_that_failed_with_all_that_was_skipped(project: Project) -> None:
     two_failures(project)
     first = project.run()

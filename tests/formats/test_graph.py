@@ -51,7 +51,7 @@ def batches(loaded: Loaded) -> list[list[str]]:
 # --- the documented examples --------------------------------------------------------------------
 
 
-@pytest.mark.req("R22", "R33", "C38")
+@pytest.mark.req("R22", "R33", "C10", "C38")
 @pytest.mark.parametrize("name", ["enrich", "review"])
 def test_an_example_of_the_document_gives_exactly_its_printed_batches(name: str) -> None:
     path = GRAPHS / f"{name}.json"

@@ -104,8 +104,16 @@ def parse(content: bytes, where: str) -> Checkpoint:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"'{where}' is damaged: it is not JSON") from error
+    if isinstance(data, dict) and {"tasks", "completed_ids"} <= data.keys():
+        raise UsageError(
+            f"'{where}' is the checkpoint of an agent's session: a flat list of tasks, no graph",
+            hint="let the agent that wrote it go on with it, as a step of a plan if you like",
+        )
     if not isinstance(data, dict) or not isinstance(data.get("checkpoint_id"), str):
-        raise UsageError(f"'{where}' is no checkpoint")
+        raise UsageError(
+            f"'{where}' is no checkpoint: it has no 'checkpoint_id'",
+            hint="holdfast checkpoint --list",
+        )
     said = data.get("sha256")
     if said is not None and said != sealed(data)["sha256"]:
         raise UsageError(f"'{where}' is damaged: it does not say what was written")
