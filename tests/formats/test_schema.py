@@ -65,7 +65,7 @@ SHAPES = [
     "param_type_typo",
     "param_unknown_key",
     "param_name",
-    "workspace_worktree",
+    "workspace_typo",
     "priority_typo",
     "top_list",
     "tool_versions_list",
