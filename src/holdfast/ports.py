@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.model.artifact import Artifact, Form, Status, Verdict
@@ -30,7 +30,7 @@ class ClaimKey(NamedTuple):
     config_ref: Digest
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Append:
     """New events at the end of one journal; refused unless the journal ends at `expected`.
 
@@ -43,7 +43,7 @@ class Append:
     fence: int | None = None  # run journals: the fence under which this engine holds the run
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Batch:
     """One transaction: everything in it becomes true together, or nothing does.
 
@@ -62,7 +62,7 @@ class Batch:
     superseded: Sequence[Artifact] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RunRow:
     """A run as the index of runs knows it."""
 
@@ -82,7 +82,7 @@ class Stored(NamedTuple):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Owner:
     """An engine process: enough to tell whether it still lives."""
 
@@ -94,7 +94,7 @@ class Owner:
     since: int  # ms since 1970
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Holder:
     """An engine that holds a line, and how often its heart has beaten."""
 
@@ -337,7 +337,7 @@ class Job:
     effect: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class File:
     """One file of a candidate, read from the folder where the step ran."""
 
@@ -376,7 +376,7 @@ class Generator(Protocol):
         """End what is kept between attempts."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Flaw:
     """Why a guard as it is written can never judge: what is wrong, and where in its value.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from holdfast.model.agent import Registry
 from holdfast.model.event import Recorded
+from holdfast.model.fixed import fixed
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Executor, Fragments, IgnoreRules, Lock, Owner, Store
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.decisions import Policy
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class World:
     """Everything outside.
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Literal, NamedTuple, cast
 
 from holdfast.model.digest import Json
+from holdfast.model.fixed import fixed
 from holdfast.model.plan import Limits, Step, StepId
 
 Tier = Literal["orchestrator", "supervisor", "specialist", "responder"]
@@ -23,7 +24,7 @@ Breached = Literal["agent", "action", "context", "outputs", "timeout", "version"
 VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:\.[0-9]{1,6})?\Z")
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Action:
     """One thing that an agent can do. `run` or `shell` say how, if the registry knows."""
 
@@ -42,7 +43,7 @@ class Action:
         return bool(self.run or self.shell)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Agent:
     """A contract. `roll` says in which of the two registries it stands.
 
@@ -66,7 +67,7 @@ class Agent:
     domains: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Rules:
     """How disagreement is settled: rounds of debate, what counts as a tie, what a stranger's word counts.
 
@@ -80,7 +81,7 @@ class Rules:
     confidence: float = 0.8
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Registry:
     """All agents that are known, by name, and how they settle what they disagree about."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from holdfast.errors import IntegrityError
@@ -20,7 +19,7 @@ Form = Literal["bytes", "program", "tree"]
 TREE_SCHEMA = "holdfast.tree/1"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Verdict:
     """A guard's answer; `items` are the answers of the guards inside a composite one.
 
@@ -79,7 +78,7 @@ class Artifact:
         return self.source == "human" and self.status == "rejected"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Entry:
     """One file of an artifact: path, content, and whether it may be executed."""
 

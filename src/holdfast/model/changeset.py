@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import TREE_SCHEMA, Entry
 from holdfast.model.digest import Digest, Json, canonical
+from holdfast.model.fixed import fixed
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Change:
     """One changed file: what it shall be, and what it was. No `digest`: removed; no `base`: not there."""
 

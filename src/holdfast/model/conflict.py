@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal, cast
 
 from holdfast.model.digest import Digest, Json, digest_json
+from holdfast.model.fixed import fixed
 from holdfast.model.plan import StepId
 
 ConflictKind = Literal["agents", "files", "tree"]
@@ -26,7 +27,7 @@ CONFLICT_SCHEMA = "holdfast.conflict/1"
 _ID_LENGTH = 12
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Position:
     """What one side wants: an action on the scope, or the content that it put there.
 
@@ -47,7 +48,7 @@ class Position:
     score: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Conflict:
     """The record. `winner` and `dissent` are places in `positions`; without a winner a person decides.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from itertools import compress
 from operator import attrgetter, is_not
 from typing import Literal, NewType, cast
@@ -49,7 +49,7 @@ class Need:
         return self.type == "approval" or bool(self.approver)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Input:
     """Files of the project that a step reads, by glob; no match is an error unless optional."""
 
@@ -57,7 +57,7 @@ class Input:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Guard:
     """A check of the candidate. `all`, `any` and `majority` hold further guards in `items`."""
 
@@ -158,7 +158,7 @@ class Step:
         return self.effects == "workspace" and self.workspace not in COPIES
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Limits:
     """Bounds of a run: wall seconds, attempts, steps at once; and of those, at one resource or one agent.
 
@@ -172,7 +172,7 @@ class Limits:
     agents: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Plan:
     """Steps by id, under the name of a line. Checked on construction: ids are legal, needs exist.
 

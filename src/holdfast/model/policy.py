@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from holdfast.model.digest import Json
+from holdfast.model.fixed import fixed
 from holdfast.model.line import ApprovalRequested, Scope
 
 RULED = frozenset({"step", "edge", "budget", "guard"})  # what a person must do himself is no rule's
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Rule:
     """Fits a question of which everything holds that it names; `line` and `step` may have `*` and `?`."""
 
