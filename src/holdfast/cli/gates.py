@@ -82,7 +82,8 @@ def commands(step: Step, reason: Reason | None) -> list[str]:
     """What can be done about a step that waits."""
     name = named(step.id)
     if reason is not None and reason.code == "conflict_open" and reason.because:
-        return [f"holdfast resolve {reason.because[0]} --take {name}", "holdfast conflicts"]
+        side = f" --take {name}" if step.changes_copy else ""  # else it only stands on the sides
+        return [f"holdfast resolve {reason.because[0]}{side}", "holdfast conflicts"]
     if reason is not None and reason.code == "awaiting_person" and step.uses == "human":
         file = "" if step.produces else " FILE"
         return [f"holdfast answer {name}{file}", "holdfast approvals"]

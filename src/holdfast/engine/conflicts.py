@@ -146,14 +146,14 @@ class Conflicts:
         return self._known
 
     def blocks(self, step: StepId) -> tuple[str, ...]:
-        """The open disagreements that a step stands on."""
+        """The open disagreements between steps that a step needs; who needs one side only goes on with it."""
         if not self._waves:
             return ()
         needs = {need.step for need in self._state.plan.steps[step].needs}
         return tuple(
             name
             for name, found in self._state.conflicts.items()
-            if found.kind == "agents" and not needs.isdisjoint(found.steps)
+            if found.kind == "agents" and len(needs.intersection(found.steps)) > 1
         )
 
     # --- records --------------------------------------------------------------------------------
