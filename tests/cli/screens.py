@@ -32,7 +32,7 @@ _VARYING: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b\d\.\ds\b"), lambda _: "0.0s"),
     (re.compile(r"\bplan [0-9a-f]{12}\b"), lambda _: "plan 000000000000"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?\b"), lambda found: _zeros(found.group())),
-    (re.compile(r"\b\d+ (s|min|h) ago"), lambda _: "0 s ago"),
+    (re.compile(r"\b\d+ (?:s|min|h)(\s+)ago"), lambda found: f"0 s{found[1]}ago"),
 )
 
 

@@ -67,8 +67,10 @@ def things(of: Plan, name: StepId) -> set[str]:
     return {*one.resources, *(["agent"] if one.agent == "reviewer" else [])}
 
 
-def rank(state: State, name: StepId) -> tuple[int, int]:
-    return PRIORITIES[state.plan.steps[name].priority], state.graph.rank[name]
+def place(state: State, name: StepId, inline: set[str]) -> tuple[bool, int, int]:
+    """Functions of this process come first, then priority, then the order of the plan."""
+    priority = PRIORITIES[state.plan.steps[name].priority]
+    return name not in inline, priority, state.graph.rank[name]
 
 
 @pytest.mark.req("R26", "R168")
@@ -98,9 +100,9 @@ def test_nothing_is_exceeded_and_nobody_waits_for_ever(
             assert could_start(state, name)
             assert may_start(state, name)
             kept: set[str] = set()
-            for other in sorted(waiting, key=lambda each: rank(state, each)):
-                if rank(state, other) > rank(state, name) or (other in inline) != (name in inline):
-                    continue  # functions of this process go first
+            for other in sorted(waiting, key=lambda each: place(state, each, inline)):
+                if place(state, other, inline) > place(state, name, inline):
+                    break
                 short = things(of, other) & kept
                 assert short or not could_start(state, other), "the better one could have started"
                 kept |= things(of, other)

@@ -237,7 +237,11 @@ def run_of(where: Place, store: Store, given: str, folder: str | None) -> RunId:
 @click.option("--list", "listing", is_flag=True, help="List those that are kept.")
 @click.option("--show", "shown", metavar="ID|FILE", help="Show one, and what changed since.")
 @click.option(
-    "--trigger", type=click.Choice(TRIGGERS), default="manual", help="What it is called (manual)."
+    "--trigger",
+    type=click.Choice(TRIGGERS),
+    metavar="NAME",
+    default="manual",
+    help="Why it is written (manual); the names are those of the graph document.",
 )
 @file_option
 @place_options
