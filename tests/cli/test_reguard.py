@@ -163,5 +163,7 @@ def test_retries_count_tries_after_the_first_and_a_fatal_verdict_ends_at_once(
     }
     assert run.because("no") == ["wants y"]
     again = project.run()
-    assert again.code == 8, "a rejected artifact never stands for an accepted one: all that ran failed"
+    assert again.code == 8, (
+        "a rejected artifact never stands for an accepted one: all that ran failed"
+    )
     assert {name: again.field("attempts")[name] for name in tries} == tries
