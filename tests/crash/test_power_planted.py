@@ -176,6 +176,6 @@ def test_a_store_that_never_syncs_is_found_out(
 def test_every_planted_fault_is_found(
     planted: Planted, tmp_path: Path, strace: str, sweep: Callable[[Report], None]
 ) -> None:
-    report = found(look_for(planted, "reference", 250, strace, tmp_path), planted)
+    report = found(look_for(planted, "reference", 600, strace, tmp_path), planted)
     sweep(report)
     assert report.violations == []

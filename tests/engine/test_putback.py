@@ -1,9 +1,6 @@
 """Outputs are put back as they were, or the engine ends: it never goes on with half of that."""
 
-import os
-import resource
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,19 +13,7 @@ from holdfast.model.plan import Step, StepId
 from holdfast.store.memory import MemoryStore
 from holdfast.testing import ScriptedExecutor
 from tests.laws.harness import Bed
-
-
-@contextmanager
-def no_more_descriptors() -> Iterator[None]:
-    """The system refuses to open anything."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.open(os.devnull, os.O_RDONLY)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+from tests.scarce import no_more_descriptors
 
 
 class Short(Outputs):

@@ -59,9 +59,10 @@ class Fate:
 
 @dataclass
 class Oracle:
-    """A line's memory: accepted rows by step, and how the run before left each step."""
+    """A line's memory: accepted rows by step, what stood in the run before, and how that left each step."""
 
     rows: dict[StepId, list[Row]] = field(default_factory=dict)
+    stood: dict[StepId, Row] = field(default_factory=dict)
     before: dict[StepId, Fate] = field(default_factory=dict)
 
     def amend(self, step: StepId, content: bytes) -> bool:
@@ -70,6 +71,7 @@ class Oracle:
             return False
         newest = self.rows[step][-1]
         self._keep(step, Row(newest.own, newest.read, newest.above, content, human=True))
+        self.stood[step] = self.rows[step][-1]
         return True
 
     def run(self, plan: Plan, options: Options, salts: Mapping[StepId, int]) -> dict[StepId, Fate]:
@@ -79,6 +81,15 @@ class Oracle:
             self._decide(plan, options, salts, step_id, fates)
         complete = all(fate.phase in {"done", "reused"} for fate in fates.values())
         self.before = {} if complete else fates
+        self.stood = {
+            step_id: next(
+                row
+                for row in reversed(self.rows[step_id])
+                if (row.key, row.content) == (fate.key, fate.content)
+            )
+            for step_id, fate in fates.items()
+            if fate.phase in {"done", "reused"}
+        }
         return fates
 
     def _decide(
@@ -132,7 +143,8 @@ class Oracle:
         if not rows:
             skipped = before is not None and before.phase == "skipped"
             return "previous_incomplete" if skipped else "never_ran"
-        return CODES.get(changed(rows[-1], now)[0], "upstream_changed")
+        base = self.stood.get(step, rows[-1])  # not what was tried and taken back before
+        return CODES.get(changed(base, now)[0], "upstream_changed")
 
     def _guard_again(
         self, step: Step, now: Row, above: Mapping[StepId, Fate], salt: int, kept: Row

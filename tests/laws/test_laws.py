@@ -1,6 +1,7 @@
 """Random plans and random edits through the real engine, against the oracle."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
-from holdfast.model.event import Options
+from holdfast.model.event import Options, Reason
 from holdfast.model.plan import StepId
 from holdfast.store.memory import MemoryStore
 from holdfast.store.sqlite import SqliteStore
@@ -54,6 +55,17 @@ def test_needs_written_in_another_order_are_the_same_needs(root: str) -> None:
     state = play(Bed(MemoryStore(), root), (Stage(first), Stage(other)))
     assert state is not None
     assert state.counts["reused"] == 3
+
+
+@pytest.mark.req("R56", "R169")
+def test_a_cause_is_what_differs_from_the_run_before(root: str) -> None:
+    """What was tried and taken back is no cause of what runs later."""
+    above, below = step("a"), step("b", "a")
+    tried, moved = replace(below, values={**below.values, "text": 2}), step("a", text=2)
+    runs = (plan(above, below), plan(above, tried), plan(above, below), plan(moved, below))
+    state = play(Bed(MemoryStore(), root), tuple(Stage(one) for one in runs))
+    assert state is not None
+    assert state.steps[StepId("b")].reason == Reason("upstream_changed", ("a",))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=slow)

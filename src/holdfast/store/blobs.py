@@ -35,6 +35,7 @@ from holdfast.model.digest import Digest
 
 SMALL = 16 * 1024  # contents up to this size live in the database
 FRESH = 600  # seconds for which a content counts as just stored
+_OTHER_KIND = frozenset({errno.ELOOP, errno.ENXIO, errno.ENOTDIR})  # a link, a socket
 _PIECE = 1024 * 1024
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -101,7 +102,9 @@ class BlobFiles:
         except FileNotFoundError:
             raise IntegrityError(f"content '{digest}' is missing") from None
         except OSError as error:
-            raise IntegrityError(f"content '{digest}' cannot be opened: {error}") from error
+            if error.errno in _OTHER_KIND:
+                raise IntegrityError(f"content '{digest}' is not a file") from error
+            raise StoreError(f"content '{digest}' cannot be opened: {error}") from error
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise IntegrityError(f"content '{digest}' is not a file")
