@@ -227,6 +227,17 @@ def test_later_runs_of_the_line_do_not_see_the_fork(project: Project) -> None:
     project.ok("verify")
 
 
+def test_what_follows_a_fork_names_its_line(project: Project) -> None:
+    chained(project)
+    project.run()
+    said = project.ok("fork", "@", "--from", "b", "--as", "bolder").out
+    assert "next: holdfast show --plan-id bolder c    holdfast plan --plan-id bolder" in said
+    forked = project.ok("history", "--all", "--json").json["runs"][0]["run"]
+    assert "next: holdfast show --plan-id bolder c" in project.ok("status", forked).out
+    assert "next: holdfast show c" in project.ok("status").out
+    assert project.ok("show", "--plan-id", "bolder", "c").out != project.ok("show", "c").out
+
+
 def test_a_fork_can_be_continued(project: Project) -> None:
     two_failures(project)
     first = project.run()

@@ -11,6 +11,7 @@ from holdfast.cli.ask import consent_to, who
 from holdfast.cli.place import (
     file_option,
     find_run,
+    keep_line,
     known_step,
     place,
     place_options,
@@ -181,4 +182,5 @@ def fork(
     outside = [s for s in state.graph.order if state.plan.steps[s].effects == "external"]
     consent_to([s for s in outside if s in below], yes=bool(manner["yes"]))
     talk(f"forking {short(state.run)} at '{step_id}' into line '{line}'")
+    keep_line(where, line)
     return drive(where, state.plan, manner, lambda world: fork_run(world, state, step_id, line))

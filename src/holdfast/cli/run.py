@@ -25,6 +25,7 @@ from holdfast.cli.place import (
     file_option,
     find_run,
     json_option,
+    keep_line,
     known_step,
     place,
     place_options,
@@ -398,6 +399,7 @@ def drive(
         while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):
             run = state.run
             state = once(driven, lambda world: resume_run(world, run, only=()))  # noqa: B023
+        keep_line(where, state.line)
         code = conclude(store, state, where.file, as_json=manner.as_json)
         asked = asked_in(store, state)
     finally:
