@@ -82,7 +82,10 @@ def test_a_run_goes_on_without_a_step_and_the_gap_is_listed(project: Project) ->
     assert run.data["totals"]["skipped"] == 2
     for words in (("status",), ("why", "b", "--run", "@")):
         assert "the tool is down" in project.ok(*words).out
+    assert "0 reused  1 gap  " in project.ok("history").out
     assert "gaps: b" in project.ok("history").out
+    seen = project.ok("history", "--json").json["runs"][0]
+    assert (seen["reused"], seen["gaps"]) == (run.data["totals"]["reused"], ["b"])
     project.ok("verify")
 
 

@@ -14,7 +14,7 @@ from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
-from holdfast.core.views import run_json
+from holdfast.core.views import run_json, shown_phase
 from holdfast.engine.asked import asked_in
 from holdfast.errors import IntegrityError
 from holdfast.model.plan import StepId
@@ -44,7 +44,7 @@ def conclude(
         out_json(run_json(state, file=file, now=now, asked=asked_in(store, state)))
     else:
         usual = usual_times(store, state) if state.counts["reused"] else {}
-        saved = sum(usual.get(s, 0) for s, step in state.steps.items() if step.phase == "reused")
+        saved = sum(usual.get(s, 0) for s in state.steps if shown_phase(state, s) == "reused")
         words = last_words(store, state)
         print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved))
     return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]

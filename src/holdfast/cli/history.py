@@ -10,7 +10,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.grown import added_words
-from holdfast.cli.measure import Duration, age_words, cut, moment
+from holdfast.cli.measure import Duration, age_words, count, cut, moment
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short
 from holdfast.cli.view import view
@@ -163,9 +163,10 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         took = seconds(max(0, (state.ended_at or item.last_at) - state.started_at))
         when = age_words(now - state.started_at) if drawn else moment(state.started_at)
         line = f"{item.row.line}  " if every_line else ""
+        gaps = f"{count(len(state.gaps), 'gap')}  " if state.gaps else ""
         head = (
-            f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {state.counts['reused']:>4}"
-            f" reused  {line}{when}, {took}"
+            f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {_reused(state):>4}"
+            f" reused  {gaps}{line}{when}, {took}"
         )
         for piece in wrap(head, view().width):
             out(piece)
@@ -185,6 +186,11 @@ def _told(item: Seen) -> str:
     if state.forked is not None:
         return f"forked from {short(state.forked)} at {state.forked_at}"
     return "" if item.asked == "run" else f"asked: {item.asked}"
+
+
+def _reused(state: State) -> int:
+    """Steps that stand on an artifact; one that a person goes on without stands on none."""
+    return state.counts["reused"] - len(state.gaps)
 
 
 def _growth(state: State) -> Iterator[str]:
@@ -210,7 +216,7 @@ def _seen_json(item: Seen) -> dict[str, Json]:
         "duration_ms": max(0, (state.ended_at or item.last_at) - state.started_at),
         "steps": len(state.steps),
         "done": state.counts["done"],
-        "reused": state.counts["reused"],
+        "reused": _reused(state),
         "failed": state.counts["failed"],
         "failure": item.failure or None,
         "asked": item.asked,
