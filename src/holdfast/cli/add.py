@@ -27,6 +27,7 @@ from holdfast.engine.requests import Answer, answer, ask_to_add, check_needs, pl
 from holdfast.errors import UsageError
 from holdfast.model.event import PlanExtended, RequestRefused
 from holdfast.model.plan import Step, StepId
+from holdfast.model.text import one_line
 from holdfast.ports import Store
 
 PAUSE = 0.1  # seconds between looks at the run's journal
@@ -66,7 +67,8 @@ def add(
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
         steps = _read(where, with_store, state, fragment, after)
-        consent_to([s for s, step in steps.items() if step.effects == "external"], yes=yes)
+        outside: list[str] = [s for s, step in steps.items() if step.effects == "external"]
+        consent_to(outside, yes=yes, look=f"look at {one_line(fragment)}" if fragment != "-" else "")
         request = ask_to_add(with_store, state, steps, who(), because, wire.now_ms)
         found = await_answer(with_store, state, request)
         if isinstance(found, RequestRefused):
