@@ -10,7 +10,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import again
-from holdfast.cli.ending import last_words, print_lines
+from holdfast.cli.ending import last_words, print_lines, run_told
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import (
     Place,
@@ -27,9 +27,8 @@ from holdfast.cli.say import out, out_json, out_line, short
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
-from holdfast.core.views import run_json
-from holdfast.engine.asked import asked_in
 from holdfast.engine.probe import read_state
+from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
@@ -75,17 +74,17 @@ def status(
 
 
 def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json: bool) -> None:
-    now = wire.now_ms()
     if as_json:
-        out_json(run_json(state, file=where.file, now=now, asked=asked_in(store, state)))
+        out_json(run_told(store, state, where.file))
         return
     imported = any(row.run == state.run and row.imported for row in store.runs(imported=True))
     if not imported:
         keep_line(where, state.line)
+    now, more = wire.now_ms(), additions(store, state)
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
     voice = view().mode == "a11y"
-    lines = status_lines(state, now, words, driven=driven, every=every, voice=voice)
+    lines = status_lines(state, now, words, driven=driven, every=every, voice=voice, additions=more)
     if imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
         lines[-1] = again(
@@ -323,8 +322,7 @@ def trace(
                 out(cut(line, width) if width else line, raw=True)
         if view().mode == "jsonl":
             state = load_state(with_store, run)
-            asked = asked_in(with_store, state)
-            out_json(run_json(state, file=where.file, now=wire.now_ms(), asked=asked))
+            out_json(run_told(with_store, state, where.file))
     finally:
         with_store.close()
     return 0
