@@ -17,7 +17,7 @@ from holdfast.engine.answers import given_for, lying_there
 from holdfast.engine.asked import asked_in
 from holdfast.engine.decisions import Decisions, Given, Wanted
 from holdfast.engine.probe import read_state
-from holdfast.engine.requests import ask_to_add, check_needs, plan_to_be
+from holdfast.engine.requests import additions, ask_to_add, check_needs, plan_to_be
 from holdfast.engine.runs import start_run
 from holdfast.errors import UsageError
 from holdfast.formats.agentfile import shipped
@@ -161,10 +161,10 @@ class Result:
         """The run as `holdfast run --json` prints it."""
         store = wire.open_store(self.location, readonly=True)
         try:
-            asked = asked_in(store, self.state)
+            asked, more = asked_in(store, self.state), additions(store, self.state)
         finally:
             store.close()
-        return run_json(self.state, file=None, now=wire.now_ms(), asked=asked)
+        return run_json(self.state, file=None, now=wire.now_ms(), asked=asked, additions=more)
 
 
 def load(

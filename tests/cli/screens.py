@@ -43,7 +43,7 @@ def _zeros(text: str) -> str:
 def steady(text: str, project: Project) -> str:
     """What is printed, without what differs from day to day: ids, digests, times, places."""
     text = text.replace(str(project.root), "/project").replace(str(project.home), "/home")
-    text = re.sub(rf"\bby ('?){re.escape(getpass.getuser())}\b", r"by \1somebody", text)
+    text = re.sub(rf"(\bby '?|\w \(){re.escape(getpass.getuser())}\b", r"\1somebody", text)
     for pattern, put in _VARYING:
         text = pattern.sub(put, text)
     return text

@@ -437,3 +437,124 @@ def test_what_people_were_asked_stays_asked_when_the_run_grows(project: Project)
     again = project.resume()
     assert (again.code, again.states["gate"]) == (0, "done"), "the yes was for this very step"
     sound(project)
+
+
+# --- what a run at rest was asked for --------------------------------------------------------------------
+
+
+def resting(project: Project) -> str:
+    """A run that failed, and can go on when there is a file `go`; its id."""
+    project.plan({"a": {"shell": "echo a"}, "b": {"shell": "test -e go", "needs": ["a"]}})
+    return project.run().id
+
+
+@pytest.mark.req("R32", "R90")
+def test_a_secret_that_nobody_allowed_keeps_the_request_open(project: Project) -> None:
+    resting(project)
+    name = fragment(
+        project, {"x": {"shell": 'echo "$TOKEN"', "needs": ["a"], "secrets": ["TOKEN"]}}
+    )
+    said = project.ok("add", name).out
+    assert "asks for the secret 'TOKEN'" in said
+    assert "next: holdfast resume --secret TOKEN" in said
+    project.write("go", "")
+    before = kinds(project)
+    skip = ["skip", "b", "--because", "it is down"]
+    for words in (["resume"], ["retry", "b"], ["replay"], skip):
+        refused = project.refused(2, *words)
+        assert "'x', which is to be added, asks for the secret 'TOKEN'" in refused
+        assert "hint: --secret TOKEN" in refused
+    assert kinds(project) == before, "nothing was begun, and nothing answered"
+    assert "to be added: x" in project.ok("status").out
+    answer = project.call("resume", "--secret", "TOKEN", "--json", env={"TOKEN": "z"})
+    assert (answer.code, answer.json["gaps"]) == (0, [])
+    assert answer.json["steps"]["x"]["state"] == "done"
+    sound(project)
+
+
+@pytest.mark.req("R32")
+def test_a_request_that_was_refused_is_shown(project: Project) -> None:
+    patient(project)
+    engine = project.begun_by("run", "--json", "--poll", "0.05", step="slow")
+    name = fragment(project, {"x": {"shell": "echo x", "secrets": ["TOKEN"]}})
+    said = project.refused(2, "add", name)
+    assert "holdfast stop, add it again, then holdfast resume --secret TOKEN" in said
+    project.open("go")
+    run = finish_run(engine)
+    (refused,) = run.data["additions"]
+    assert (refused["state"], refused["steps"]) == ("refused", ["x"])
+    assert "which nobody allowed" in refused["said"]
+    for command in ("status", "history"):
+        assert "not added: x (" in project.ok(command).out
+        assert "asks for the secret 'TOKEN'" in project.ok(command).out
+
+
+@pytest.mark.req("R32", "R90")
+def test_what_waits_to_be_added_is_listed_until_it_is_taken_up(project: Project) -> None:
+    run = resting(project)
+    name = fragment(project, {"x": {"shell": "echo x", "needs": ["a"]}})
+    project.ok("add", name, "--because", "for the audit")
+    for command in ("status", "history"):
+        said = project.ok(command).out
+        assert "to be added: x (" in said
+        assert ": for the audit); taken up by: holdfast resume" in said
+    (waiting,) = project.status().data["additions"]
+    assert (waiting["state"], waiting["steps"]) == ("open", ["x"])
+    assert (waiting["because"], bool(waiting["by"])) == ("for the audit", True)
+    preview = project.ok("plan").out
+    assert "left out: x (" in preview
+    assert "'holdfast resume' before a new run, or 'holdfast add' it again" in preview
+    (left,) = project.ok("plan", "--json").json["left_out"]
+    assert (left["run"], left["steps"]) == (run, ["x"])
+    project.write("go", "")
+    resumed = project.resume()
+    assert "added now: x (" in resumed.err
+    assert [found["state"] for found in resumed.data["additions"]] == ["added"]
+    assert "left out" not in project.ok("plan").out
+
+
+@pytest.mark.req("R32")
+@pytest.mark.parametrize("words", [["run"], ["run", "--key", "k"], ["retry", "a"]])
+def test_a_new_run_says_what_it_leaves_out(project: Project, words: list[str]) -> None:
+    resting(project)
+    project.ok("add", fragment(project, {"x": {"shell": "echo x", "needs": ["a"]}}))
+    project.write("go", "")
+    answer = project.call(*words, "-q")
+    assert (answer.code, "left out: x (" in answer.err) == (0, True), answer.err
+    assert "'holdfast resume' before a new run, or 'holdfast add' it again" in answer.err
+    assert "never added: x (" in project.ok("status", "@-1").out
+    assert "never added: x (" in project.ok("history").out
+    assert "left out" not in project.call(*words, "-q").err
+
+
+@pytest.mark.req("R32", "C24")
+def test_who_added_a_step_and_why_is_said_wherever_it_is_shown(project: Project) -> None:
+    resting(project)
+    name = fragment(project, {"x": {"shell": "echo x", "needs": ["a"]}})
+    project.ok("add", name, "--because", "for the audit")
+    project.write("go", "")
+    origin = project.resume().field("added")["x"]
+    assert (origin["because"], bool(origin["by"]), origin["step"]) == ("for the audit", True, None)
+    for command in (["status"], ["history"], ["why", "x"], ["why", "x", "--run", "@"]):
+        assert f"by a person ({origin['by']}: for the audit)" in project.ok(*command).out
+    assert project.ok("history", "--json").json["runs"][0]["added"]["x"] == origin
+
+
+@pytest.mark.req("R32")
+def test_why_finds_a_step_that_a_person_added_to_an_earlier_run(project: Project) -> None:
+    run = resting(project)
+    project.ok("add", fragment(project, {"x": {"shell": "echo x", "needs": ["a"]}}))
+    project.write("go", "")
+    project.resume()
+    project.run()
+    told = project.why("x")
+    assert (told["run"], told["decision"]) == (run, "done")
+    assert "the plan has no 'x'" in told["notes"]["now"]
+    assert not any("why" in command for command in told["next"])
+    assert "the plan has no step 'y'" in project.refused(2, "why", "y")
+
+
+def test_the_hint_about_external_effects_names_the_file_to_look_at(project: Project) -> None:
+    resting(project)
+    name = fragment(project, {"x": {"shell": "echo x", "effects": "external", "needs": ["a"]}})
+    assert f"hint: look at {name}, then say --yes" in project.refused(2, "add", name)

@@ -82,7 +82,10 @@ def test_a_run_goes_on_without_a_step_and_the_gap_is_listed(project: Project) ->
     assert run.data["totals"]["skipped"] == 2
     for words in (("status",), ("why", "b", "--run", "@")):
         assert "the tool is down" in project.ok(*words).out
+    assert "0 reused  1 gap  " in project.ok("history").out
     assert "gaps: b" in project.ok("history").out
+    seen = project.ok("history", "--json").json["runs"][0]
+    assert (seen["reused"], seen["gaps"]) == (run.data["totals"]["reused"], ["b"])
     project.ok("verify")
 
 
@@ -225,6 +228,17 @@ def test_later_runs_of_the_line_do_not_see_the_fork(project: Project) -> None:
     assert later.digests == forked.digests, "and the fork has a line of its own to go on in"
     assert project.ran() == []
     project.ok("verify")
+
+
+def test_what_follows_a_fork_names_its_line(project: Project) -> None:
+    chained(project)
+    project.run()
+    said = project.ok("fork", "@", "--from", "b", "--as", "bolder").out
+    assert "next: holdfast show --plan-id bolder c    holdfast plan --plan-id bolder" in said
+    forked = project.ok("history", "--all", "--json").json["runs"][0]["run"]
+    assert "next: holdfast show --plan-id bolder c" in project.ok("status", forked).out
+    assert "next: holdfast show c" in project.ok("status").out
+    assert project.ok("show", "--plan-id", "bolder", "c").out != project.ok("show", "c").out
 
 
 def test_a_fork_can_be_continued(project: Project) -> None:

@@ -38,6 +38,22 @@ def test_adding_to_a_run_at_rest(project: Project, screen: Screen) -> None:
     project.write("late.yaml", "steps:\n  x: {shell: echo, needs: [bad]}\n")
     screen("add", "late.yaml", name="add-failed-need")
     screen("add", "more.yaml", "--because", "wanted", name="add-at-rest")
+    project.write("known.yaml", "steps:\n  sign: {shell: echo, needs: [scan], secrets: [KEY]}\n")
+    screen("add", "known.yaml", name="add-with-a-secret")
+    project.call("add", "known.yaml")
+    screen("status", name="status-to-be-added", modes=("plain",))
+    screen("plan", name="plan-left-out", modes=("plain",))
+    screen("resume", "-j", "1", name="resume-without-the-secret")
+    project.write("flag", "")
+    screen("run", "-j", "1", name="run-leaves-it-out", modes=("plain",))
+    screen("history", name="history-never-added", modes=("plain",))
+
+
+def test_resuming_takes_up_what_was_asked_for(project: Project, screen: Screen) -> None:
+    _story(project)
+    project.call("run", "-q", "-j", "1")
+    project.write("more.yaml", "steps:\n  extra: {shell: echo extra, needs: [scan]}\n")
+    project.call("add", "more.yaml", "--because", "wanted")
     project.write("flag", "")
     screen("resume", "-j", "1", name="resume-takes-it-up")
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import click
 
 from holdfast import wire
+from holdfast.cli.additions import resume_command
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import consent_to, stdin_bytes, who
 from holdfast.cli.place import (
@@ -23,10 +24,18 @@ from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
 from holdfast.core.growth import after as put_after
 from holdfast.core.state import State
-from holdfast.engine.requests import Answer, answer, ask_to_add, check_needs, plan_to_be
+from holdfast.engine.requests import (
+    Answer,
+    answer,
+    ask_to_add,
+    check_needs,
+    plan_to_be,
+    secrets_of,
+)
 from holdfast.errors import UsageError
 from holdfast.model.event import PlanExtended, RequestRefused
 from holdfast.model.plan import Step, StepId
+from holdfast.model.text import one_line
 from holdfast.ports import Store
 
 PAUSE = 0.1  # seconds between looks at the run's journal
@@ -66,7 +75,10 @@ def add(
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
         steps = _read(where, with_store, state, fragment, after)
-        consent_to([s for s, step in steps.items() if step.effects == "external"], yes=yes)
+        outside: list[str] = [s for s, step in steps.items() if step.effects == "external"]
+        consent_to(
+            outside, yes=yes, look=f"look at {one_line(fragment)}" if fragment != "-" else ""
+        )
         request = ask_to_add(with_store, state, steps, who(), because, wire.now_ms)
         found = await_answer(with_store, state, request)
         if isinstance(found, RequestRefused):
@@ -143,6 +155,7 @@ def _tell(
                 "state": "added" if extended else "requested",
                 "plan": extended.plan if extended else None,
                 "request": request,
+                "secrets": list(secrets_of(steps)),
             }
         )
         return
@@ -152,4 +165,8 @@ def _tell(
         out_next("holdfast status    holdfast attach")
     else:
         out(f"{short(state.run)} rests and takes it up when it is resumed: {listed}")
-        out_next("holdfast resume    holdfast status")
+        for secret in secrets_of(steps):
+            out(
+                f"it asks for the secret '{secret}': without '--secret {secret}' nothing is resumed"
+            )
+        out_next(f"{resume_command(secrets_of(steps))}    holdfast status")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast import wire
+from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
 from holdfast.core.history import NO_HISTORY, Timing, makespan
 from holdfast.core.preview import Outlook, options_json, outlook_refs
 from holdfast.core.refs import w_ref
 from holdfast.core.versions import ChangeReport
-from holdfast.core.views import reason_json
+from holdfast.core.views import Addition, reason_json
 from holdfast.engine.foresee import (
     Earlier,
     Foreseen,
@@ -28,7 +29,7 @@ from holdfast.errors import UsageError
 from holdfast.formats.planfile import Asked, Loaded, load_text
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
-from holdfast.model.plan import Plan, StepId, plan_digest
+from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Store
 
 PREVIEW_SCHEMA = "holdfast.preview/1"
@@ -60,6 +61,8 @@ class Ahead:
     timings: Mapping[StepId, Timing]
     estimate: Estimate
     counted: Mapping[StepId, str]
+    last: RunId  # the line's last run
+    waiting: Sequence[Addition]  # what the last run was asked to add, and a new one leaves out
 
     @property
     def outlooks(self) -> Mapping[StepId, Outlook]:
@@ -92,6 +95,7 @@ def gather(
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
+        last, waiting = waiting_in(store, plan)
     jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
     return Ahead(
         where=where,
@@ -104,6 +108,8 @@ def gather(
         timings=known,
         estimate=_estimate(foreseen, known, jobs),
         counted=counted,
+        last=last,
+        waiting=waiting,
     )
 
 
@@ -247,6 +253,7 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
         },
         "options": options_json(ahead.options),
         "against": ahead.label or None,
+        "left_out": [{**asked.json(), "run": ahead.last} for asked in ahead.waiting],
         "waves": [list(wave) for wave in ahead.foreseen.graph.waves()],
         "steps": {s: _step_json(ahead, s, o) for s, o in ahead.outlooks.items()},
         "details": {s: _details(o) for s, o in ahead.outlooks.items()},

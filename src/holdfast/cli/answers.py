@@ -13,7 +13,7 @@ from typing import Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 from holdfast.core.reasons import SENTENCES
 from holdfast.core.state import PHASES
-from holdfast.core.views import RUN_SCHEMA
+from holdfast.core.views import RUN_SCHEMA, AdditionState
 from holdfast.model.conflict import ConflictKind
 from holdfast.model.digest import Json
 from holdfast.model.event import EndStatus, RestStatus
@@ -80,7 +80,13 @@ def run_schema() -> dict[str, Json]:
             "duration_ms": _COUNT,
             "added": _or_null(
                 _object(
-                    {"step": _or_null(_TEXT), "request": _or_null(_COUNT), "at": _COUNT},
+                    {
+                        "step": _or_null(_TEXT),
+                        "request": _or_null(_COUNT),
+                        "at": _COUNT,
+                        "by": _or_null(_TEXT),
+                        "because": _or_null(_TEXT),
+                    },
                     words="Where it comes from, if the run did not begin with it.",
                 )
             ),
@@ -89,6 +95,18 @@ def run_schema() -> dict[str, Json]:
     gap = _object(
         {"step": _TEXT, "by": _TEXT, "because": _DIGEST, "at": _COUNT},
         words="A step that a person goes on without; 'holdfast show DIGEST' prints why.",
+    )
+    addition = _object(
+        {
+            "request": _COUNT,
+            "steps": _TEXTS,
+            "secrets": _TEXTS,
+            "by": _TEXT,
+            "because": _or_null(_TEXT),
+            "state": {"enum": list(get_args(AdditionState))},
+            "said": _or_null(_TEXT),
+        },
+        words="Steps that a person asked to add, and what became of that.",
     )
     fork = _object({"run": _TEXT, "step": _TEXT}, words="The run it was forked from, and where.")
     waiting = _object(
@@ -123,6 +141,7 @@ def run_schema() -> dict[str, Json]:
         "steps": _by_step({"$ref": "#/$defs/step"}),
         "waiting": {"type": "array", "items": waiting},
         "gaps": {"type": "array", "items": gap},
+        "additions": {"type": "array", "items": addition},
         "forked": _or_null(fork),
         "conflicts": {"type": "array", "items": conflict},
         "totals": _totals(counts, **money),

@@ -14,9 +14,11 @@ from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
-from holdfast.core.views import run_json
+from holdfast.core.views import run_json, shown_phase
 from holdfast.engine.asked import asked_in
+from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError
+from holdfast.model.digest import Json
 from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
@@ -41,13 +43,24 @@ def conclude(
     """Print what a run came to; its exit code."""
     now = wire.now_ms()
     if as_json:
-        out_json(run_json(state, file=file, now=now, asked=asked_in(store, state)))
+        out_json(run_told(store, state, file))
     else:
         usual = usual_times(store, state) if state.counts["reused"] else {}
-        saved = sum(usual.get(s, 0) for s, step in state.steps.items() if step.phase == "reused")
+        saved = sum(usual.get(s, 0) for s in state.steps if shown_phase(state, s) == "reused")
         words = last_words(store, state)
         print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved))
     return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]
+
+
+def run_told(store: Store, state: State, file: str | None) -> dict[str, Json]:
+    """A run as programs read it, with what people were asked and what they asked for."""
+    return run_json(
+        state,
+        file=file,
+        now=wire.now_ms(),
+        asked=asked_in(store, state),
+        additions=additions(store, state),
+    )
 
 
 def usual_times(store: Store, state: State) -> dict[StepId, int]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import click
 
+from holdfast.cli.additions import added_words
 from holdfast.cli.again import out_next
-from holdfast.cli.grown import added_words
 from holdfast.cli.place import Place, find_run, json_option, place, place_options
 from holdfast.cli.say import SIGNS, out, out_json, short
 from holdfast.cli.selection import select_options, selected_steps

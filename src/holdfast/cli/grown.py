@@ -10,8 +10,9 @@ from holdfast.cli.place import Place, known_step
 from holdfast.core.growth import with_steps
 from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
-from holdfast.model.line import StepsAdded
-from holdfast.model.plan import Plan, StepId
+from holdfast.engine.probe import read_state
+from holdfast.model.line import PlanVersioned, StepsAdded
+from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Store
 
 if TYPE_CHECKING:
@@ -43,11 +44,30 @@ def with_added(store: Store, plan: Plan) -> Plan:
     journal = store.read(line_journal(plan.project, plan.name))
     if not any(isinstance(recorded.event, StepsAdded) for recorded in journal):
         return plan
-    from holdfast.engine.probe import read_state
-
     rows = [row for row in store.runs(plan.name) if row.project == plan.project]
     state = read_state(store, rows[-1].run) if rows else None
     return plan if state is None else _joined(plan, state)
+
+
+def run_with(where: Place, plan: Plan, step_id: StepId) -> RunId | None:
+    """The line's last run that a person added a step to; the plan does not have it."""
+    if not where.exists():
+        return None
+    store = where.open(readonly=True)
+    try:
+        runs = [
+            event.run
+            for recorded in store.read(line_journal(plan.project, plan.name))
+            if isinstance(event := recorded.event, PlanVersioned)
+            and event.reason == "added_by_person"
+        ]
+        for run in reversed(dict.fromkeys(runs)):
+            state = read_state(store, run)
+            if state is not None and step_id in state.added:
+                return run
+    finally:
+        store.close()
+    return None
 
 
 def _joined(plan: Plan, state: State) -> Plan:
@@ -60,11 +80,3 @@ def _joined(plan: Plan, state: State) -> Plan:
             there.add(step_id)
     more = {StepId(name): state.plan.steps[name] for name in there - plan.steps.keys()}
     return with_steps(plan, more) if more else plan
-
-
-def added_words(state: State, step_id: StepId) -> str:
-    """Where a step of a run comes from, if the run did not begin with it."""
-    origin = state.added.get(step_id)
-    if origin is None:
-        return ""
-    return f"added by {origin.step}" if origin.step else "added by a person"

@@ -11,6 +11,7 @@ from holdfast.cli.ask import consent_to, who
 from holdfast.cli.place import (
     file_option,
     find_run,
+    keep_line,
     known_step,
     place,
     place_options,
@@ -20,7 +21,7 @@ from holdfast.cli.say import out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import State
 from holdfast.engine.fork import fork_run, free_name
-from holdfast.engine.requests import ask
+from holdfast.engine.requests import ask, check_secrets
 from holdfast.engine.runs import resume_run
 from holdfast.errors import UsageError
 from holdfast.model.event import RequestRefused
@@ -95,6 +96,8 @@ def skip(
         step_id = _waivable(state, step)
         driven = wire.is_driven(with_store, state)
         if not driven:
+            allowed = manner["secrets"]
+            check_secrets(with_store, state, allowed if isinstance(allowed, tuple) else ())
             below = state.graph.below([step_id]) - {step_id}
             consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
         asked = SkipRequested(state.run, step_id, who(), with_store.put(because.encode()))
@@ -181,4 +184,5 @@ def fork(
     outside = [s for s in state.graph.order if state.plan.steps[s].effects == "external"]
     consent_to([s for s in outside if s in below], yes=bool(manner["yes"]))
     talk(f"forking {short(state.run)} at '{step_id}' into line '{line}'")
+    keep_line(where, line)
     return drive(where, state.plan, manner, lambda world: fork_run(world, state, step_id, line))

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from holdfast.cli.additions import left_out
 from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
 from holdfast.cli.gates import ASKED, gate_words
@@ -393,7 +394,7 @@ def _totals(ahead: Ahead) -> list[str]:
     if reused and (sure or maybe):
         saved = f", saves ~{rough(estimate.saved)}" if estimate.saved else ""
         lines.append(f"Reuses {reused} of {total} ({reused * 100 // total} %){saved}")
-    lines += [*_written(ahead), *_since(ahead)]
+    lines += [*_written(ahead), *_since(ahead), *left_out(ahead.last, ahead.waiting)]
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "

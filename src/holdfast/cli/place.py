@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
 from holdfast import wire
-from holdfast.cli.again import Here, keep_here
+from holdfast.cli.again import Here, here_now, keep_here
 from holdfast.cli.say import talk
 from holdfast.errors import UsageError
 from holdfast.formats.heading import plan_name
@@ -97,6 +97,12 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     found = Place(file, root, location, plan_id, _params())
     keep_here(_here(found, plan, store))
     return found
+
+
+def keep_line(where: Place, line: str) -> None:
+    """Let the commands that are told name another line than that of the plan file."""
+    if where.line() not in {None, line}:
+        keep_here(replace(here_now(), plan_id=line))
 
 
 def _here(found: Place, plan: str | None, store: str | None) -> Here:

@@ -10,13 +10,14 @@ from typing import cast
 import click
 
 from holdfast import wire
+from holdfast.cli.additions import taken_up
 from holdfast.cli.again import again
 from holdfast.cli.ask import consent_to
 from holdfast.cli.asking import How, ask_people, how_to, policy_of
 from holdfast.cli.detach import detach as detached
 from holdfast.cli.drive import Drive, once
-from holdfast.cli.earlier import leave_earlier
-from holdfast.cli.ending import conclude
+from holdfast.cli.earlier import leave_earlier, say_left_out
+from holdfast.cli.ending import conclude, run_told
 from holdfast.cli.gates import needs_consent
 from holdfast.cli.grown import forced_steps
 from holdfast.cli.notify import notify
@@ -25,6 +26,7 @@ from holdfast.cli.place import (
     file_option,
     find_run,
     json_option,
+    keep_line,
     known_step,
     place,
     place_options,
@@ -33,17 +35,17 @@ from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.cli.selection import select_options, selected_steps
+from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
 from holdfast.core.state import COMPLETE, State
-from holdfast.core.views import run_json
-from holdfast.engine.asked import asked_in
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
 from holdfast.engine.probe import read_state
 from holdfast.engine.repeat import Repeated
+from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
@@ -213,7 +215,9 @@ def run(
         trust_foreign(where, loaded, options, trust)
     if (agreed := agree(where, loaded, options, asked, manner)) is None:
         return 0
-    if not key:
+    if key:
+        say_left_out(where, loaded.plan, key)
+    else:
         leave_earlier(where, loaded.plan, yes=yes)
     manner["yes"] = True
     if detach:
@@ -236,6 +240,8 @@ def _watched(where: Place, options: Options, manner: dict[str, object], removed:
 
     def again() -> int:
         chosen = next(rounds, later)
+        if chosen is later:
+            say_left_out(where, where.load().plan)
         return _start(where, where.load().plan, chosen, manner, "", removed)
 
     return watch(where, later, again)
@@ -285,15 +291,17 @@ def resume(
             from holdfast.cli.checkpoint import run_of
 
             found = run_of(where, with_store, checkpoint, _folder(manner))
-        state = read_state(with_store, found)
+        state = load_state(with_store, found)
+        if not state.ended:
+            check_secrets(with_store, state, _manner(manner).secrets)
+        more = additions(with_store, state)
     finally:
         with_store.close()
-    assert state is not None
     if state.ended:
         raise UsageError(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
-    for line in resume_lines(state):
+    for line in [*resume_lines(state), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
     consent_to(still_outside(state), yes=bool(manner["yes"]))
@@ -362,6 +370,7 @@ def retry(
     options = Options(force_steps=forced_steps(where, loaded, [step_id]))
     if not manner["yes"]:
         consent(where, loaded, options, parallel=0)
+    say_left_out(where, loaded.plan)
     return drive(
         where,
         loaded.plan,
@@ -398,12 +407,13 @@ def drive(
         while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):
             run = state.run
             state = once(driven, lambda world: resume_run(world, run, only=()))  # noqa: B023
+        keep_line(where, state.line)
         code = conclude(store, state, where.file, as_json=manner.as_json)
-        asked = asked_in(store, state)
+        told = run_told(store, state, where.file) if settings.notify else {}
     finally:
         store.close()
     if settings.notify:
-        notify(settings.notify, run_json(state, file=where.file, now=wire.now_ms(), asked=asked))
+        notify(settings.notify, told)
     return code
 
 

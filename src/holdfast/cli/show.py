@@ -10,12 +10,14 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import again
-from holdfast.cli.ending import last_words, print_lines
+from holdfast.cli.ending import last_words, print_lines, run_told
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import (
+    Place,
     file_option,
     find_run,
     json_option,
+    keep_line,
     known_step,
     nearest,
     place,
@@ -25,9 +27,8 @@ from holdfast.cli.say import out, out_json, out_line, short
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
-from holdfast.core.views import run_json
-from holdfast.engine.asked import asked_in
 from holdfast.engine.probe import read_state
+from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
@@ -66,22 +67,25 @@ def status(
         state = load_state(with_store, find_run(with_store, _one_of(run_id, also), where.line()))
         if watch and state.status == "running":
             _watch(with_store, where.location, state)
-        _print_run(with_store, state, where.file, every=view().verbose > 0, as_json=as_json)
+        _print_run(with_store, state, where, every=view().verbose > 0, as_json=as_json)
     finally:
         with_store.close()
     return 0
 
 
-def _print_run(store: Store, state: State, file: str | None, *, every: bool, as_json: bool) -> None:
-    now = wire.now_ms()
+def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json: bool) -> None:
     if as_json:
-        out_json(run_json(state, file=file, now=now, asked=asked_in(store, state)))
+        out_json(run_told(store, state, where.file))
         return
+    imported = any(row.run == state.run and row.imported for row in store.runs(imported=True))
+    if not imported:
+        keep_line(where, state.line)
+    now, more = wire.now_ms(), additions(store, state)
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
     voice = view().mode == "a11y"
-    lines = status_lines(state, now, words, driven=driven, every=every, voice=voice)
-    if any(row.run == state.run and row.imported for row in store.runs(imported=True)):
+    lines = status_lines(state, now, words, driven=driven, every=every, voice=voice, additions=more)
+    if imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
         lines[-1] = again(
             f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"
@@ -129,7 +133,7 @@ def show(
     try:
         if ref.startswith(("r-", "@")):
             state = load_state(with_store, find_run(with_store, ref, where.line()))
-            _print_run(with_store, state, where.file, every=True, as_json=as_json)
+            _print_run(with_store, state, where, every=True, as_json=as_json)
             return 0
         artifact = _find_artifact(with_store, ref, where.line())
         if artifact is None:
@@ -318,8 +322,7 @@ def trace(
                 out(cut(line, width) if width else line, raw=True)
         if view().mode == "jsonl":
             state = load_state(with_store, run)
-            asked = asked_in(with_store, state)
-            out_json(run_json(state, file=where.file, now=wire.now_ms(), asked=asked))
+            out_json(run_told(with_store, state, where.file))
     finally:
         with_store.close()
     return 0

@@ -214,6 +214,7 @@ def _plan_extended(state: State, event: PlanExtended, at: int) -> None:
 
 
 def _request_refused(state: State, event: RequestRefused, _: int) -> None:
+    state.refused[event.request] = event.because
     state.heard = max(state.heard, event.request)
 
 

@@ -158,6 +158,9 @@ class State:
     added: dict[StepId, Origin] = field(default_factory=dict)  # steps it did not begin with
     gaps: dict[StepId, Gap] = field(default_factory=dict)  # steps it goes on without
     heard: int = 0  # the last request of the line's journal that was answered
+    refused: dict[int, Digest] = field(
+        default_factory=dict
+    )  # requests it did not do; why, as a blob
     plans: Plans = field(default=no_plans, compare=False, repr=False)
 
     @property

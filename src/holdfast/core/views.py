@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from holdfast.core.reasons import sentence
 from holdfast.core.state import Phase, State
@@ -28,6 +29,34 @@ from holdfast.model.line import ApprovalRequested, StepAccepted, StepAmended
 from holdfast.model.plan import RunId, StepId
 
 RUN_SCHEMA = "holdfast.run/1"
+AdditionState = Literal["open", "added", "refused", "dropped"]
+
+
+class Addition(NamedTuple):
+    """Steps that a person asked to add to a run, and what became of that.
+
+    `open` is not answered yet; `dropped` never will be, for the run has ended. `said` is why it was refused.
+    """
+
+    request: int
+    steps: tuple[StepId, ...]
+    secrets: tuple[str, ...]  # that these steps ask for
+    by: str
+    because: str
+    state: AdditionState
+    said: str = ""
+
+    def json(self) -> dict[str, Json]:
+        """The same for programs."""
+        return {
+            "request": self.request,
+            "steps": list(self.steps),
+            "secrets": list(self.secrets),
+            "by": self.by,
+            "because": self.because or None,
+            "state": self.state,
+            "said": self.said or None,
+        }
 
 
 def reason_json(reason: Reason | None) -> Json:
@@ -48,21 +77,27 @@ def run_json(
     file: str | None,
     now: int,
     asked: Mapping[StepId, Sequence[ApprovalRequested]] | None = None,
+    additions: Mapping[int, Addition] | None = None,
 ) -> dict[str, Json]:
-    """The object that `run`, `resume`, `retry` and `status` print; `asked` is what people were asked."""
+    """The object that `run`, `resume`, `retry` and `status` print.
+
+    `asked` is what people were asked, `additions` what they asked to add, by the number of the request.
+    """
+    additions = additions or {}
     return {
         "schema": RUN_SCHEMA,
         "run": state.run,
         "status": state.status,
         "reason": reason_json(None if state.ended or state.status == "running" else state.rest),
         "plan": plan_head(state, file),
-        "steps": {step_id: _step_json(state, step_id) for step_id in state.steps},
+        "steps": {step_id: _step_json(state, step_id, additions) for step_id in state.steps},
         "waiting": _waiting(state, asked or {}),
         "conflicts": [_conflict_json(found) for found in state.conflicts.values()],
         "gaps": [
             {"step": step_id, "by": gap.by, "because": gap.because, "at": gap.at}
             for step_id, gap in state.gaps.items()
         ],
+        "additions": [addition.json() for addition in additions.values()],
         "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
         "totals": totals(state, now),
     }
@@ -97,15 +132,28 @@ def shown_phase(state: State, step_id: StepId) -> Phase:
     return "skipped" if step_id in state.gaps else state.steps[step_id].phase
 
 
-def origin_json(state: State, step_id: StepId) -> Json:
+def asked_for(state: State, step_id: StepId, additions: Mapping[int, Addition]) -> Addition | None:
+    """The request of a person that a step of the run comes from."""
+    origin = state.added.get(step_id)
+    return additions.get(origin.request) if origin is not None else None
+
+
+def origin_json(state: State, step_id: StepId, additions: Mapping[int, Addition]) -> Json:
     """Where a step comes from that the run did not begin with: a step, or a person's request."""
     origin = state.added.get(step_id)
     if origin is None:
         return None
-    return {"step": origin.step or None, "request": origin.request or None, "at": origin.at}
+    asked = asked_for(state, step_id, additions)
+    return {
+        "step": origin.step or None,
+        "request": origin.request or None,
+        "at": origin.at,
+        "by": asked.by if asked else None,
+        "because": (asked.because or None) if asked else None,
+    }
 
 
-def _step_json(state: State, step_id: StepId) -> dict[str, Json]:
+def _step_json(state: State, step_id: StepId, additions: Mapping[int, Addition]) -> dict[str, Json]:
     step = state.steps[step_id]
     complete = step.phase in {"done", "reused"}
     return {
@@ -116,7 +164,7 @@ def _step_json(state: State, step_id: StepId) -> dict[str, Json]:
         "digest": step.digest if complete else None,
         "cost_usd": 0.0,
         "duration_ms": 0 if step.phase == "reused" else step.spent_ms,
-        "added": origin_json(state, step_id),
+        "added": origin_json(state, step_id, additions),
     }
 
 

@@ -106,10 +106,13 @@ class Grower:
         if self.world.fragments is None:
             raise _refused("steps cannot be added here")
         self.world.fragments.check(self.state.plan, steps)
-        self._check_run(steps)
+        self._check_run(steps, "holdfast stop, add it again, then ")
 
-    def _check_run(self, steps: Steps) -> None:
-        """See that the run lets these steps start one day, and may show them what they ask for."""
+    def _check_run(self, steps: Steps, first: str = "") -> None:
+        """See that the run lets these steps start one day, and may show them what they ask for.
+
+        `first` is what a person does before he can allow it.
+        """
         lost = lost_need(self.state, steps)
         if lost is not None:
             phase = self.state.steps[lost[1]].phase
@@ -123,7 +126,7 @@ class Grower:
                 if secret not in self.world.secrets:
                     raise _refused(
                         f"'{name}' asks for the secret '{secret}', which nobody allowed",
-                        f"holdfast resume --secret {secret}",
+                        f"{first}holdfast resume --secret {secret}",
                     )
 
     # --- what follows ----------------------------------------------------------------------------------

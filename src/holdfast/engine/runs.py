@@ -23,6 +23,7 @@ from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.probe import read_state
+from holdfast.engine.requests import check_secrets
 from holdfast.engine.result import Result
 from holdfast.engine.survey import Survey
 from holdfast.engine.tee import said_so_far
@@ -42,7 +43,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.line import PlanVersioned, RunCollected, RunOpened
 from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
-from holdfast.ports import Append, Batch, RunRow
+from holdfast.ports import Append, Batch, RunRow, Store
 
 
 def start_run(
@@ -59,7 +60,7 @@ def start_run(
     hold.take(join=options.joined)
     try:
         settle_undone(world, hold, plan.project, line)
-        known = _run_of_key(world, plan.project, line, key) if key else None
+        known = run_of_key(world.store, plan.project, line, key) if key else None
         if known is not None:
             return hold, _continue(world, hold, known)
         previous = supersede(world, plan.project, line)
@@ -134,9 +135,10 @@ def _latest_plan(world: World, journal: str) -> Digest | None:
     return latest
 
 
-def _run_of_key(world: World, project: str, line: str, key: str) -> RunId | None:
+def run_of_key(store: Store, project: str, line: str, key: str) -> RunId | None:
+    """The run of a line that was begun under a key."""
     found = None
-    for recorded in world.store.read(line_journal(project, line)):
+    for recorded in store.read(line_journal(project, line)):
         event = recorded.event
         if isinstance(event, RunOpened) and event.key == key:
             found = found or event.run
@@ -159,6 +161,7 @@ def _continue(
     if state.ended:
         _tidy(world, run)
         return Engine(world, state, fence, hold, survey)
+    check_secrets(world.store, state, world.secrets)
     results = _lost(world, state, survey)
     engine = Engine(world, state, fence, hold, survey)
     engine.record([RunResumed(world.owner.engine)])
