@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 import click
@@ -20,6 +21,7 @@ from holdfast.cli.ending import conclude
 from holdfast.cli.gates import needs_consent
 from holdfast.cli.grown import forced_steps
 from holdfast.cli.notify import notify
+from holdfast.cli.people import is_held
 from holdfast.cli.place import (
     Place,
     file_option,
@@ -42,6 +44,7 @@ from holdfast.engine.asked import asked_in
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
+from holdfast.engine.opened import is_left_rejected, left_alone
 from holdfast.engine.probe import read_state
 from holdfast.engine.repeat import Repeated
 from holdfast.engine.runs import resume_run, start_run
@@ -286,17 +289,19 @@ def resume(
 
             found = run_of(where, with_store, checkpoint, _folder(manner))
         state = read_state(with_store, found)
+        assert state is not None
+        stay = {s for s in state.steps if is_left_rejected(with_store, state, s)}
     finally:
         with_store.close()
-    assert state is not None
     if state.ended:
         raise UsageError(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
-    for line in resume_lines(state):
+    for line in resume_lines(state, stay):
         talk(line)
     _say_edited(where, state)
-    consent_to(still_outside(state), yes=bool(manner["yes"]))
+    if not manner["yes"]:
+        consent_to(_will_touch(where, state), yes=False)
     return drive(where, state.plan, manner, lambda world: resume_run(world, found))
 
 
@@ -345,12 +350,13 @@ def retry(
     try:
         found = find_run(with_store, None, where.line())
         state = read_state(with_store, found)
+        assert state is not None
+        step_id = known_step(state.plan, step.removesuffix("+"))
+        held = is_held(with_store, state, step_id)
     finally:
         with_store.close()
-    assert state is not None
-    step_id = known_step(state.plan, step.removesuffix("+"))
     phase = state.steps[step_id].phase
-    if not state.ended and (phase in {"failed", "waiting"} or step_id in state.gaps):
+    if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
         consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
         return drive(
@@ -441,6 +447,19 @@ def still_outside(state: State) -> list[str]:
         for step_id in state.graph.order
         if needs_consent(state.plan.steps[step_id]) and state.steps[step_id].phase not in COMPLETE
     ]
+
+
+def _will_touch(where: Place, state: State) -> list[str]:
+    """Those of them that a resumed run may come to."""
+    outside = still_outside(state)
+    if not outside:
+        return []
+    store = where.open(readonly=True)
+    try:
+        left = left_alone(store, state, wire.now_ms(), partial(wire.is_driven, store))
+    finally:
+        store.close()
+    return [step for step in outside if step not in left]
 
 
 @click.command(epilog="\b\nExample:\n  holdfast stop\n  holdfast stop r-1f3c --now")
