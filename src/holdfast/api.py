@@ -6,7 +6,7 @@ import getpass
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from holdfast import wire
 from holdfast.core.approvals import Approval
@@ -432,7 +432,8 @@ def _decisions(store: Store, line: str | None) -> Decisions:
     rows = store.runs(line)
     if not rows:
         raise UsageError("there is no run yet" + (f" of line '{line}'" if line else ""))
-    return Decisions(store, rows[-1].project, rows[-1].line, wire.now_ms)
+    row, drives = rows[-1], partial(wire.is_driven, store)
+    return Decisions(store, row.project, row.line, wire.now_ms, drives)
 
 
 def _asked(decisions: Decisions, found: Approval, wanted: Wanted | None) -> Asked:

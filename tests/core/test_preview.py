@@ -68,6 +68,9 @@ class Memory:
     def held(self, step: Step) -> bool:
         return step.id in self.unconfirmed
 
+    def given(self, step: Step) -> Artifact | None:
+        return None
+
     def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
         return ""
 

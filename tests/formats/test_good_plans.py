@@ -430,3 +430,44 @@ steps:
     assert [(item.code, item.line) for item in loaded.warnings] == [("P905", 2)]
     assert "ops" in loaded.warnings[0].message
     assert sorted(asked) == ["lead", "ops"]
+
+
+ONCE = """
+name: pay
+defaults: {retries: 3}
+steps:
+  order: {shell: echo order}
+  pay: {shell: echo paid, effects: external, needs: [order]}
+  safe: {shell: echo paid, effects: external, idempotent: true, needs: [order]}
+"""
+
+
+def warned(tmp_path: Path, text: str) -> list[tuple[str, str]]:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(text)
+    return [(item.code, item.message) for item in load_plan(str(plan)).warnings]
+
+
+@pytest.mark.req("I17")
+def test_retries_for_all_are_none_for_what_may_be_done_only_once(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(ONCE)
+    steps = load_plan(str(plan)).plan.steps
+    found = {name: step.retries for name, step in steps.items()}
+    assert found == {"order": 3, "pay": 0, "safe": 3}
+    assert warned(tmp_path, ONCE) == []
+
+
+@pytest.mark.req("I17")
+def test_what_may_be_done_only_once_and_can_be_done_again_is_warned_of(tmp_path: Path) -> None:
+    again = "'pay' may be done again outside: "
+    own = ONCE.replace("external, needs", "external, retries: 1, needs")
+    assert warned(tmp_path, own) == [("P906", again + "its effect is not idempotent")]
+    itself = ONCE.replace("external, needs", "external, escalate: [order], needs")
+    assert warned(tmp_path, itself) == [("P906", again + "'pay' can send 'order' back")]
+    sent = ONCE + "  check: {shell: 'true', needs: [pay], escalate: [pay]}\n"
+    assert warned(tmp_path, sent) == [("P906", again + "'check' can send it back")]
+    beside = ONCE + "  check: {shell: 'true', needs: [order], escalate: [order]}\n"
+    assert warned(tmp_path, beside) == [("P906", again + "'check' can send 'order' back")]
+    below = ONCE + "  check: {shell: 'true', needs: [pay, safe], escalate: [safe]}\n"
+    assert warned(tmp_path, below) == []

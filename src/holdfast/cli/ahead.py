@@ -150,6 +150,7 @@ def _foresee(where: Place, plan: Plan, store: Store, options: Options) -> Forese
         wire.now_ms,
         wire.Fragments(where.root),
         lambda whole: _ask_tools(where, whole, survey),
+        lambda run: wire.drives(store, plan.project, plan.name, run),
     )
 
 

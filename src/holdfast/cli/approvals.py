@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from holdfast import wire
@@ -59,7 +61,8 @@ def decisions_at(where: Place, store: Store) -> Decisions:
         raise UsageError(
             "there is no run yet" + (f" of line '{line}'" if line else ""), hint="holdfast run"
         )
-    return Decisions(store, rows[-1].project, rows[-1].line, wire.now_ms)
+    row, drives = rows[-1], partial(wire.is_driven, store)
+    return Decisions(store, row.project, row.line, wire.now_ms, drives)
 
 
 def approvals_json(decisions: Decisions, *, every: bool) -> dict[str, Json]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from holdfast import wire
+from holdfast.core.effects import is_cut_off
 from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
 from holdfast.engine.probe import read_state
@@ -87,18 +89,21 @@ def _spoken(store: Store, state: State) -> dict[StepId, Decided]:
     return found
 
 
+def is_held(store: Store, state: State, step: StepId) -> bool:
+    """Whether a person says how a step goes on; so it is too if its engine died while it was outside."""
+    here = state.steps[step]
+    if here.phase == "waiting" and here.reason is not None:
+        return here.reason.code in HELD
+    return is_cut_off(state, step) and not wire.is_driven(store, state)
+
+
 def held_row(store: Store, plan: Plan, step: Step) -> Artifact | None:
     """What a step would have had that the line's last run holds for a person; without content."""
     rows = [row for row in store.runs(plan.name) if row.project == plan.project]
     run: RunId | None = rows[-1].run if rows else None
     state = read_state(store, run) if run is not None else None
     here = state.steps.get(step.id) if state is not None and not state.ended else None
-    if (
-        here is None
-        or here.phase != "waiting"
-        or here.reason is None
-        or here.reason.code not in HELD
-    ):
+    if here is None or state is None or not is_held(store, state, step.id):
         return None
     began: AttemptStarted | None = None
     while began is None and run is not None and (state := read_state(store, run)) is not None:

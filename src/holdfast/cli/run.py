@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 import click
@@ -21,6 +22,7 @@ from holdfast.cli.ending import conclude, run_told
 from holdfast.cli.gates import needs_consent
 from holdfast.cli.grown import forced_steps
 from holdfast.cli.notify import notify
+from holdfast.cli.people import is_held
 from holdfast.cli.place import (
     Place,
     file_option,
@@ -43,6 +45,7 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
+from holdfast.engine.opened import is_left_rejected, left_alone
 from holdfast.engine.probe import read_state
 from holdfast.engine.repeat import Repeated
 from holdfast.engine.requests import additions, check_secrets
@@ -295,16 +298,18 @@ def resume(
         if not state.ended:
             check_secrets(with_store, state, _manner(manner).secrets)
         more = additions(with_store, state)
+        stay = {s for s in state.steps if is_left_rejected(with_store, state, s)}
     finally:
         with_store.close()
     if state.ended:
         raise UsageError(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
-    for line in [*resume_lines(state), *taken_up(more)]:
+    for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
-    consent_to(still_outside(state), yes=bool(manner["yes"]))
+    if not manner["yes"]:
+        consent_to(_will_touch(where, state), yes=False)
     return drive(where, state.plan, manner, lambda world: resume_run(world, found))
 
 
@@ -353,12 +358,13 @@ def retry(
     try:
         found = find_run(with_store, None, where.line())
         state = read_state(with_store, found)
+        assert state is not None
+        step_id = known_step(state.plan, step.removesuffix("+"))
+        held = is_held(with_store, state, step_id)
     finally:
         with_store.close()
-    assert state is not None
-    step_id = known_step(state.plan, step.removesuffix("+"))
     phase = state.steps[step_id].phase
-    if not state.ended and (phase in {"failed", "waiting"} or step_id in state.gaps):
+    if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
         consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
         return drive(
@@ -451,6 +457,19 @@ def still_outside(state: State) -> list[str]:
         for step_id in state.graph.order
         if needs_consent(state.plan.steps[step_id]) and state.steps[step_id].phase not in COMPLETE
     ]
+
+
+def _will_touch(where: Place, state: State) -> list[str]:
+    """Those of them that a resumed run may come to."""
+    outside = still_outside(state)
+    if not outside:
+        return []
+    store = where.open(readonly=True)
+    try:
+        left = left_alone(store, state, wire.now_ms(), partial(wire.is_driven, store))
+    finally:
+        store.close()
+    return [step for step in outside if step not in left]
 
 
 @click.command(epilog="\b\nExample:\n  holdfast stop\n  holdfast stop r-1f3c --now")

@@ -33,6 +33,7 @@ from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
+from holdfast.model.event import Reason
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
@@ -283,9 +284,19 @@ def logs(
         step_id = known_step(state.plan, step)
         if run_id is None and state.steps[step_id].phase == "reused":
             state = _maker(with_store, state, step_id)
+        elif run_id is None and state.steps[step_id].reason == Reason("effect_unconfirmed"):
+            state = _begun(with_store, state, step_id)
         return print_logs(with_store, where.location, state, step_id, wanted)
     finally:
         with_store.close()
+
+
+def _begun(store: Store, state: State, step: StepId) -> State:
+    """The run that began the effect for which this one holds the step; the same if that is not known."""
+    found: State | None = state
+    while found is not None and (step not in found.steps or not found.steps[step].attempts):
+        found = read_state(store, found.previous) if found.previous is not None else None
+    return found or state
 
 
 def _maker(store: Store, state: State, step: StepId) -> State:

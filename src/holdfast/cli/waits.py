@@ -8,11 +8,13 @@ from contextlib import suppress
 from holdfast import wire
 from holdfast.cli.gates import ASKED, commands, waiting_words
 from holdfast.cli.measure import moment
+from holdfast.cli.people import is_held
 from holdfast.cli.place import Place, find_run, known_step
 from holdfast.cli.say import named, seconds, short
 from holdfast.cli.show import load_state
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
+from holdfast.core.effects import UNCONFIRMED
 from holdfast.core.react import limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
@@ -68,6 +70,10 @@ def _told(store: Store, state: State, step_id: StepId) -> Told:
     reason = here.reason
     if here.phase == "pending":
         head, reason = _pending(state, step_id, now, rows, driven=driven)
+    elif here.phase == "running" and is_held(store, state, step_id):
+        reason = Reason(UNCONFIRMED)
+        head = f"{step_id} waits in {short(state.run)}, whose engine is gone: {sentence(reason)}."
+        rows += _held(store, state, step_id, reason)
     elif here.phase == "waiting" and reason is not None:
         words = waiting_words(state.plan.steps[step_id], here)
         head = f"{step_id} waits in {short(state.run)}: {words}."
@@ -78,15 +84,16 @@ def _told(store: Store, state: State, step_id: StepId) -> Told:
         head = f"{step_id} does not wait in {short(state.run)}: it is {words}."
     reasons = {s: found.reason for s, found in state.steps.items() if found.reason is not None}
     stuck = here.phase in {"skipped", "waiting"}
+    waits = here.phase in {"pending", "waiting"} or reason == Reason(UNCONFIRMED)
     return Told(
         step=state.plan.steps[step_id],
-        decision="wait" if here.phase in {"pending", "waiting"} else here.phase,
+        decision="wait" if waits else here.phase,
         reason=reason,
         head=head,
         run=state.run,
         causes=causes(state.graph, step_id, reasons) if stuck else (),
         rows=tuple(rows),
-        next=tuple(_next(state, step_id, driven=driven)),
+        next=tuple(_next(state, step_id, reason, driven=driven)),
     )
 
 
@@ -223,13 +230,12 @@ def _said(store: Store, digest: Digest | None) -> list[str]:
     return []
 
 
-def _next(state: State, step_id: StepId, *, driven: bool) -> Iterator[str]:
+def _next(state: State, step_id: StepId, reason: Reason | None, *, driven: bool) -> Iterator[str]:
     phase = state.steps[step_id].phase
-    reason = state.steps[step_id].reason
     if phase == "waiting" and reason is not None and reason.code in ASKED:
         yield from commands(state.plan.steps[step_id], reason)
         yield f"holdfast reject {named(step_id)} --because '…'"
-    elif phase == "waiting":
+    elif phase == "waiting" or reason == Reason(UNCONFIRMED):
         yield f"holdfast retry {step_id}    (does it again)"
         yield f"holdfast amend {step_id} FILE    (puts its result in place)"
         if reason is not None and reason.code in HELD:

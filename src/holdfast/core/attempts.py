@@ -80,6 +80,7 @@ def attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     step.verified, step.log, step.last = event.verified, event.log, None
     step.duration_ms = _spend(step, at, event.duration_ms)
     step.running, step.parked, step.remade = None, None, False
+    step.effect = None
     _stop(state, event.step)
     if step.phase == "waiting":
         step.reason, step.why = step.why, None
@@ -125,7 +126,7 @@ def effect_started(state: State, event: EffectStarted, _: int) -> None:
     """An attempt may act outside from now on, under a key."""
     step = move(state, event.step, "effect_started")
     _require_attempt(step, event, "effect_started")
-    step.effect = event.key
+    step.effect, step.effect_at = event.key, state.seq + 1
 
 
 def effect_confirmed(state: State, event: EffectConfirmed, _: int) -> None:

@@ -55,9 +55,15 @@ def settle(state: State, ending: Ending) -> list[RunEvent]:
 
 
 def _confirmed(state: State, ending: Ending) -> list[RunEvent]:
-    """An effect whose step gave a candidate has happened. One that failed or was lost keeps its key."""
-    key = state.steps[ending.step].effect
+    """An effect whose step gave a candidate has happened. One that failed or was lost keeps its key.
+
+    What a person gave in its place confirms it once it is accepted.
+    """
+    key, started = state.steps[ending.step].effect, state.steps[ending.step].running
     if key is None or not isinstance(ending, AttemptAccepted | AttemptParked | AttemptRejected):
+        return []
+    is_given = started is not None and started.reguard is not None
+    if is_given and not isinstance(ending, AttemptAccepted):
         return []
     return [EffectConfirmed(ending.step, ending.attempt, key)]
 
@@ -67,7 +73,7 @@ def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost
     started = now.running
     only_guarded = started is not None and started.reguard is not None
     if isinstance(ending, AttemptLost):
-        if step.effects == "external" and not step.idempotent and not only_guarded:
+        if step.done_once and not only_guarded:
             return Reason("effect_unconfirmed")
         spent = ending.code != INTERRUPTED and now.losses >= step.lost_retries
         return Reason(ending.code, _limit(step, ending.code)) if spent else None

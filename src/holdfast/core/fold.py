@@ -148,7 +148,7 @@ def _reuse(state: State, item: Reused) -> None:
     step = move(state, item.step, "steps_reused")
     require_needs(state, item.step, "steps_reused")
     step.config_ref, step.digest, step.form = item.config_ref, item.digest, item.form
-    step.reason = Reason(item.code)
+    step.reason, step.effect = Reason(item.code), None
     state.ready.discard(item.step)
     set_phase(state, step, "reused")
     completed(state, item.step)

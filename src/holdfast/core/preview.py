@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal, NamedTuple, Protocol
 
-from holdfast.core.changes import Probe, choose, unresolved
+from holdfast.core.changes import Choice, Probe, choose, unresolved
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
 from holdfast.errors import EditError
@@ -115,6 +115,9 @@ class Sight(Protocol):
     def held(self, step: Step) -> bool:
         """Whether a person must look before the step may be tried."""
 
+    def given(self, step: Step) -> Artifact | None:
+        """What a person gave in the place of an effect that nobody confirmed."""
+
     def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
         """The code of what it waits for if people must be asked before an attempt; empty if not.
 
@@ -208,6 +211,9 @@ class _Foresight:
         probe = self._sight.look(step, {need: self._known[need] for need in step.data_needs})
         selected = self._is_selected(step)
         choice = choose(step, probe, self._options, now=self._now, selected=selected)
+        given = self._sight.given(step) if choice.action != "reuse" else None
+        if given is not None:  # its guards look once more, and nothing is made
+            choice = Choice("reuse", Reason("amended"), given)
         if choice.action == "skip":
             return Outlook("wait", choice.reason, probe)
         if step.reads_keys and choice.action != "reuse":

@@ -58,6 +58,7 @@ class StepState:
     why: Reason | None = None  # the reason that stands again when it waits no more
     settled: tuple[ConflictFound, ...] = ()  # conflicts of what is parked that were decided
     effect: Digest | None = None  # the key of an effect that was started and not confirmed
+    effect_at: int = 0  # the number of the event that started the last effect
     held_at: int = 0  # the number of the event that holds it for a person
     reopened: int = 0  # how often it sent a step above it back
     sent_back: int = 0  # how often a step below sent it back

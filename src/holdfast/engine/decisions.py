@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
+from holdfast.core.effects import is_cut_off
 from holdfast.core.state import State
 from holdfast.engine.lines import Line
 from holdfast.engine.probe import read_state
@@ -147,10 +148,21 @@ def decision(
 
 
 class Decisions:
-    """The approvals of one line, as somebody who decides sees them."""
+    """The approvals of one line, as somebody who decides sees them.
 
-    def __init__(self, store: Store, project: str, line: str, clock: Callable[[], int]) -> None:
+    `drives` says whether a live engine has a run: what a dead one was doing outside waits for a person.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        project: str,
+        line: str,
+        clock: Callable[[], int],
+        drives: Callable[[State], bool] = lambda _: True,
+    ) -> None:
         self._store = store
+        self._drives = drives
         self._project = project
         self._name = line
         self._clock = clock
@@ -219,10 +231,13 @@ class Decisions:
                 yield state
 
     def _of(self, state: State) -> Iterator[Wanted]:
-        if not state.counts["waiting"]:
+        cut_off = {s for s in state.running if is_cut_off(state, s)}
+        if cut_off and self._drives(state):
+            cut_off = set()
+        if not state.counts["waiting"] and not cut_off:
             return
         for step_id in state.graph.order:
-            if state.steps[step_id].phase == "waiting":
+            if state.steps[step_id].phase == "waiting" or step_id in cut_off:
                 below = state.graph.below([step_id]) - {step_id}
                 blocks = tuple(sorted(below, key=state.graph.rank.__getitem__))
                 for approval in self._asked(state, step_id):
@@ -230,6 +245,8 @@ class Decisions:
 
     def _asked(self, state: State, step_id: StepId) -> list[Approval]:
         here = state.steps[step_id]
+        if here.phase == "running":
+            return [self._about_held(state, step_id)]
         if here.reason is None:
             return []
         if here.reason.code in HELD:

@@ -10,6 +10,7 @@ from typing import cast
 
 from holdfast.core.approvals import Book, Use
 from holdfast.core.changes import Change, Probe, differences
+from holdfast.core.effects import is_cut_off
 from holdfast.core.growth import with_steps
 from holdfast.core.history import Timing, durations, timing
 from holdfast.core.overwritten import without_overwritten
@@ -71,11 +72,12 @@ def foresee(
     clock: Callable[[], int],
     fragments: Fragments | None = None,
     grown: Callable[[Plan], None] = lambda _: None,
+    drives: Callable[[RunId], bool] = lambda _: False,
 ) -> Foreseen:
     """What a run of this plan would do now. The survey must know the versions of tools already.
 
     With `fragments`, the steps that reused artifacts bring are looked at too; `grown` is told of the plan
-    that has them, to ask further tools.
+    that has them, to ask further tools. `drives` says whether a live engine has a run.
     """
     given = plan
     rows = [row for row in store.runs(line) if row.project == plan.project]
@@ -86,7 +88,7 @@ def foresee(
     while True:
         graph = graph_of(plan)
         sight = _Sight(plan, line, root, store, survey, options, previous, now)
-        sight.base = given
+        sight.base, sight.drives = given, drives
         if fragments is not None:
             sight.ask_whether_fit(partial(_unfit, additions, plan, fragments))
         seen = preview(graph, options, sight, now=now)
@@ -162,6 +164,7 @@ class _Sight:
         self._book: Book | None = None
         self._w_ref = Digest("")
         self.base = plan  # what a run would begin with
+        self.drives: Callable[[RunId], bool] = lambda _: False
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
 
@@ -271,8 +274,24 @@ class _Sight:
 
     def held(self, step: Step) -> bool:
         """Whether an unconfirmed effect of an earlier run is in the way, and nobody asked to repeat it."""
-        asked = step.id in self._options.force_steps
-        return not asked and self._prober.is_held(step, self._previous)
+        if not step.done_once or step.id in self._options.force_steps:
+            return False
+        return self._open_since(step) is not None
+
+    def given(self, step: Step) -> Artifact | None:
+        """What a person gave in the place of an unconfirmed effect, if nobody asked to repeat it."""
+        if step.effects != "external" or step.id in self._options.force_steps:
+            return None
+        since = self._open_since(step)
+        return None if since is None else self._prober.given(step.id, since)
+
+    def _open_since(self, step: Step) -> Mapping[RunId, int] | None:
+        """As the line's runs will tell it once the one that a dead engine left is ended."""
+        run = self._previous
+        past = None if run is None else self._prober.past(run)
+        if run is not None and past is not None and is_cut_off(past, step.id):
+            return None if self.drives(run) else {run: past.steps[step.id].effect_at}
+        return self._prober.open_since(step.id, run)
 
     def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
         """What it waits for before an attempt; nothing if people said yes to this very situation."""

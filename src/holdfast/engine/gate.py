@@ -136,6 +136,11 @@ class Gatekeeper:
         self._mark(approval, use)
         return use in approval.uses
 
+    def repeats(self, step_id: StepId, attempt: int) -> bool:
+        """Whether a person let this very attempt repeat an effect that nobody confirmed."""
+        use = Use(self._state.run, step_id, attempt)
+        return any(use in found.uses for found in self.book if found.request.gate == "effect")
+
     def rejection(self, asked: Sequence[Approval]) -> Approval | None:
         """The first no among these."""
         now = self._world.clock()

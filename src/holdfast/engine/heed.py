@@ -71,7 +71,10 @@ class People:
         if look.choice.action == "reguard" or look.choice.reason.code == "output_modified":
             return FREE
         attempt = self._state.steps[step.id].attempts + 1
-        answer = self._gates.ask(step, self._gates.before(step, look.probed), attempt)
+        questions = self._gates.before(step, look.probed)
+        if self._gates.repeats(step.id, attempt):  # whoever let it be done again let it be done
+            questions = [question for question in questions if question.gate != "step"]
+        answer = self._gates.ask(step, questions, attempt)
         if not answer.granted:
             self._scribe.append(StepHeld(step.id, answer.reason))
             self._hold.has_news = True  # a policy may have said no
@@ -115,7 +118,8 @@ class People:
 
     def _heed_step(self, step_id: StepId, here: StepState) -> None:
         is_held = here.reason is not None and here.reason.code in HELD
-        if is_held and self._gates.was_given(step_id, here.held_at):
+        began = here.effect_at if here.effect is not None else 0
+        if is_held and self._gates.was_given(step_id, began or here.held_at):
             self._scribe.record(reset(self._state, [step_id], "answered"))
             return
         asked = self._gates.decided_for(step_id, here)

@@ -25,7 +25,7 @@ from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import changes_in, changeset_bytes
 from holdfast.model.digest import Digest, digest_json
 from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
-from holdfast.model.plan import Step, StepId
+from holdfast.model.plan import RunId, Step, StepId
 
 Blobs = list[tuple[Digest, bytes]]
 
@@ -175,17 +175,46 @@ class Looker:
     def effect_key(self, step: Step, started: AttemptStarted) -> Digest:
         """The key of an effect: the same if it is the same effect and was never confirmed, else a new one."""
         run, before = self._state.run, self._state.steps[step.id]
-        if not before.attempts:
+        if before.effect is None and not before.effect_at:
             before = self._prober.unconfirmed(step.id, self._state.previous) or before
-        if before.effect and before.config_ref == started.config_ref:
+        if before.effect and (before.config_ref == started.config_ref or not _failed(before)):
             return before.effect
         return digest_json({"run": run, "step": started.step, "attempt": started.attempt})
 
-    def is_held(self, step: Step) -> bool:
-        """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect."""
-        state = self._state
-        asked = step.id in state.options.force_steps or state.steps[step.id].last is not None
-        return not asked and self._prober.is_held(step, state.previous)
+    def is_held(self, step: Step, look: Look) -> bool:
+        """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect.
+
+        That somebody gave its result is no such wish: if that cannot stand, the step is held again.
+        """
+        if step.effects != "external":
+            return False
+        choice, state = look.choice, self._state
+        if self._given(step) is not None:
+            adopts = choice.reason.code == "output_modified" and state.options.on_drift == "adopt"
+            return choice.action == "run" and not adopts
+        here = state.steps[step.id]
+        if _is_answered(here):
+            return True
+        asked = step.id in state.options.force_steps or _is_asked_again(here)
+        if step.idempotent or here.effect_at or asked:
+            return False
+        return self._prober.open_since(step.id, state.previous) is not None
+
+    def _given(self, step: Step) -> Artifact | None:
+        """What a person gave in the place of an effect that nobody confirmed: it stands, whatever its key."""
+        state, here = self._state, self._state.steps[step.id]
+        if step.effects != "external" or here.remade or _is_asked_again(here):
+            return None
+        since: dict[RunId, int] | None = None
+        if here.effect is not None:
+            since = {state.run: here.effect_at}
+        elif _is_answered(here):
+            since = {state.run: here.held_at}
+        elif not here.effect_at and step.id not in state.options.force_steps:
+            since = self._prober.open_since(step.id, state.previous)
+        found = None if since is None else self._prober.given(step.id, {state.run: 0, **since})
+        refused = [fed.digest for fed in here.fed]
+        return None if found is None or found.digest in refused else found
 
     def _choose(self, step: Step) -> tuple[Probed, Choice]:
         state = self._state
@@ -197,7 +226,7 @@ class Looker:
             step, upstream, state.options, previous=state.previous, moved=self._moved
         )
         here = state.steps[step.id]
-        return probed, choose(
+        choice = choose(
             step,
             probed.probe,
             self._options(here),
@@ -207,6 +236,10 @@ class Looker:
             selected=state.may_run(step.id),
             anew=here.remade,
         )
+        given = self._given(step) if choice.action != "reuse" else None
+        if given is not None:
+            choice = Choice("reguard", Reason("answered"), given)
+        return probed, choice
 
     def _options(self, here: StepState) -> Options:
         """What was asked of the run; what a person gave afterwards stands, though the step was forced."""
@@ -259,6 +292,7 @@ class Looker:
                 self._survey,
                 state.options,
                 world.clock,
+                drives=lambda _: True,  # this engine does
             )
         return is_overwritten(state.graph, self._foreseen.outlooks, step.id, paths)
 
@@ -352,6 +386,22 @@ class Looker:
         newest = store.newest(self._state.project, self._state.line, step.id)
         changes = changes_in(store.get(newest.digest)) if newest is not None else ()
         return store.put(changeset_bytes(entries, changes))
+
+
+def _is_answered(here: StepState) -> bool:
+    """Whether a person gave its result when it was held, and that did not get through yet."""
+    return "answered" in {found.code for found in (here.last, here.reason) if found is not None}
+
+
+def _is_asked_again(here: StepState) -> bool:
+    """Whether somebody who saw it held wants it tried again; what was skipped above it is no such wish."""
+    return here.last is not None and here.last.code == "retried" and here.held_at > 0
+
+
+def _failed(before: StepState) -> bool:
+    """Whether its command ended by itself, without a result: no other effect has to fear its key."""
+    code = before.reason.code if before.reason is not None else ""
+    return before.phase == "failed" and code == "command_failed"
 
 
 _FORM_OF_SEVERAL: Form = "tree"

@@ -295,7 +295,7 @@ class Engine:
         if step.reads_keys and (lacking := self._looker.lacking(step, self._scribe.content)):
             self._scribe.fail(step.id, Reason("key_missing", lacking))
             return None
-        if self._looker.is_held(step):
+        if self._looker.is_held(step, look):
             self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look

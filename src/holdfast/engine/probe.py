@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
+from holdfast.core.effects import is_open, is_settled
 from holdfast.core.fold import fold
 from holdfast.core.history import results
 from holdfast.core.refs import (
@@ -21,6 +22,7 @@ from holdfast.core.refs import (
     spell,
 )
 from holdfast.core.state import COMPLETE, State, StepState
+from holdfast.core.views import person_row
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.unwind import Unwinder
@@ -32,7 +34,7 @@ from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
 from holdfast.ports import Facts, Store
 
-_UNTRIED = frozenset({"pending", "skipped"})
+Word = StepAmended | StepAccepted
 
 
 class Probed(NamedTuple):
@@ -44,10 +46,14 @@ class Probed(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What people wrote to the line: refs they withdrew; after which run they put a version in place."""
+    """What people wrote to the line: refs they withdrew; after which run they put a version in place.
+
+    `given` are the versions that were not withdrawn since, each with its moment.
+    """
 
     undone: dict[StepId, set[Digest]]
     after: dict[tuple[StepId, Digest, Digest], RunId]
+    given: dict[StepId, list[tuple[int, Word]]]
 
 
 class Prober:
@@ -158,15 +164,17 @@ class Prober:
 
     def _said_by_people(self) -> _Said:
         if self._said is None:
-            self._said = _Said({}, {})
+            self._said = _Said({}, {}, {})
             for recorded in self._store.read(line_journal(self._project, self._line)):
                 event = recorded.event
                 if isinstance(event, StepUndone):
                     refs = self._said.undone.setdefault(event.step, set())
                     refs.update(row.config_ref for row in event.rows)
+                    self._said.given.pop(event.step, None)
                 elif isinstance(event, StepAmended | StepAccepted):
                     key = (event.step, event.config_ref, event.digest)
                     self._said.after[key] = event.after_run
+                    self._said.given.setdefault(event.step, []).append((recorded.at, event))
         return self._said
 
     def refresh(self) -> None:
@@ -324,31 +332,28 @@ class Prober:
         interrupted = then.running or (then.last and then.last.code == "previous_interrupted")
         return "interrupted" if interrupted else ""
 
-    def is_held(self, step: Step, previous: RunId | None) -> bool:
-        """Whether an effect of this step was begun in an earlier run and never confirmed since.
+    # --- effects that nobody confirmed --------------------------------------------------------------
 
-        That belongs to the line: a later run may not repeat it before a person has looked.
-        """
-        if step.effects != "external" or step.idempotent:
-            return False
-        then = self._last_of(step.id, previous)
-        if then is None or then.phase != "waiting" or then.reason is None:
-            return False
-        return then.reason.code == "effect_unconfirmed"
+    def open_since(self, step: StepId, previous: RunId | None) -> dict[RunId, int] | None:
+        """From where on a person's word is about an effect that earlier runs left open; None if none is."""
+        return open_since(self.past, step, previous)
+
+    def given(self, step: StepId, since: Mapping[RunId, int]) -> Artifact | None:
+        """What a person put in the place of a step last, after one of these events of runs."""
+        for at, word in reversed(self._said_by_people().given.get(step, ())):
+            if word.after_run in since and word.after_seq >= since[word.after_run]:
+                row = person_row(word, self._project, self._line, at)
+                return row if self._is_whole(row) else None
+        return None
 
     def unconfirmed(self, step: StepId, previous: RunId | None) -> StepState | None:
         """How the last run that tried a step left it, if an effect was started there and not confirmed."""
-        then = self._last_of(step, previous, _UNTRIED | {"waiting"})
-        return then if then is not None and then.effect is not None else None
-
-    def _last_of(
-        self, step: StepId, previous: RunId | None, passed: frozenset[str] = _UNTRIED
-    ) -> StepState | None:
-        """A step in the last of the earlier runs that came to it, or left it in none of these phases."""
         while previous is not None and (past := self.past(previous)) is not None:
             then = past.steps.get(step)
-            if then is not None and (then.attempts or then.phase not in passed):
+            if then is not None and then.effect is not None:
                 return then
+            if then is not None and (is_settled(past, step) or is_open(past, step) is False):
+                return None
             previous = past.previous
         return None
 
@@ -365,6 +370,25 @@ class Prober:
         if run not in self._past:
             self._past[run] = read_state(self._store, run)
         return self._past[run]
+
+
+def open_since(
+    past: Callable[[RunId], State | None], step: StepId, run: RunId | None
+) -> dict[RunId, int] | None:
+    """The runs of a line since an effect of a step is open, each with the event that begins it.
+
+    An open effect belongs to the line: a later run may not repeat it before a person has looked. None if
+    there is none up to this run; `past` finds the runs.
+    """
+    since: dict[RunId, int] = {}
+    while run is not None and (found := past(run)) is not None:
+        left = is_open(found, step)
+        if left is not None:
+            then = found.steps[step]
+            return {**since, run: then.effect_at or then.held_at} if left else None
+        since[run] = 0
+        run = found.previous
+    return None
 
 
 def stood_in(store: Store, past: State, step: StepId) -> Artifact | None:

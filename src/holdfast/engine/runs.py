@@ -21,6 +21,7 @@ from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
+from holdfast.engine.opened import is_left_rejected
 from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.probe import read_state
 from holdfast.engine.requests import check_secrets
@@ -167,14 +168,18 @@ def _continue(
     engine.record([RunResumed(world.owner.engine)])
     for result in results:
         engine.settle(result)
-    again = (
-        [s for s in state.graph.order if state.steps[s].phase == "failed"] if only is None else only
-    )
+    again = _failed(world, state) if only is None else only
     engine.record(close_gaps(state, again if only is not None else ()))
     engine.record(reset(state, again, code))
     if state.forked is not None:
         put_in_place(world, engine)
     return engine
+
+
+def _failed(world: World, state: State) -> list[StepId]:
+    """The steps to try again; what a person rejected because it may have happened is left as it is."""
+    failed = [s for s in state.graph.order if state.steps[s].phase == "failed"]
+    return [s for s in failed if not is_left_rejected(world.store, state, s)]
 
 
 def _take_over(world: World, run: RunId, *, unless_driven: bool = False) -> tuple[int, State]:

@@ -246,8 +246,16 @@ def step_of(
     wired.promise = _promise(node, given)
     _take_uses(reading, wired)
     _take_command(reading, node, given, contracts)
+    once = given.get("effects") == "external" and not given.get("idempotent")
     for key, value in defaults.items():
-        given.setdefault(key, value)
+        if key != "retries" or not once:  # nothing outside is done again unless the step says so
+            given.setdefault(key, value)
+    if once:
+        wired.once = node.pairs["effects"][0]
+        if given.get("retries"):
+            message = f"{quoted(wired.id)} may be done again outside: its effect is not idempotent"
+            hint = "leave out 'retries', or say idempotent: true if a repetition does no harm"
+            reading.problems.warn("P906", node.pairs["retries"][0], message, hint)
     _check_together(reading, node, given)
     if given.get("approve") == "never":
         del given["approve"]

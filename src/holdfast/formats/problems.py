@@ -87,6 +87,7 @@ CODES = {
     "P903": "a key has no effect here",
     "P904": "a guard could not be checked",
     "P905": "nobody holds the name of an approver",
+    "P906": "an effect outside may be done again: it is not idempotent",
     "P909": "what a step changes in its worktree is not taken over",
     "P910": "a step breaks the contract of its agent",
     "P911": "a key of a foreign file means nothing here and is only kept",

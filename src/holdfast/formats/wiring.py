@@ -35,6 +35,9 @@ class Wired:
     takes: list[tuple[str, int, Placed]] = field(default_factory=list)  # resource, how much
     promise: Promise = field(default_factory=Promise)
     uses: list[Use] = field(default_factory=list)
+    once: Placed | None = (
+        None  # where it says that it touches the outside, if that may not be repeated
+    )
 
 
 def check_wiring(
@@ -56,6 +59,29 @@ def check_wiring(
         return
     questions = [*_overlaps(graph), *_reads(graph, problems), *_sent_back(graph)]
     _report(graph, questions, problems)
+    _warn_of_effects(graph, graph.order, problems)
+
+
+def _warn_of_effects(graph: _Graph, order: Sequence[int], problems: Problems) -> None:
+    """What is sent back by a step below is made again, with all that stands on it."""
+    sent: dict[int, tuple[str, str]] = {}  # step -> the one that is sent back, and by whom
+    for step in graph.steps:
+        for name, _ in step.escalate:
+            if name in graph.number:
+                sent.setdefault(graph.number[name], (name, step.id))
+    if not sent:
+        return
+    for number in order:
+        above = next((sent[need] for need in graph.needs[number] if need in sent), None)
+        found = sent.setdefault(number, above) if above is not None else sent.get(number)
+        step = graph.steps[number]
+        if found is None or step.once is None or number < graph.known:
+            continue
+        name, by = found
+        what = "it" if name == step.id else quoted(name)
+        message = f"{quoted(step.id)} may be done again outside: {quoted(by)} can send {what} back"
+        hint = f"let '{by}' escalate to steps that {quoted(step.id)} does not stand on, "
+        problems.warn("P906", step.once, message, hint + "or say idempotent: true")
 
 
 def _check_takes(step: Wired, resources: Mapping[str, int], problems: Problems) -> None:

@@ -130,6 +130,11 @@ class Step:
         return False
 
     @property
+    def done_once(self) -> bool:
+        """Whether nobody may repeat it unasked once it may have happened."""
+        return self.effects == "external" and not self.idempotent
+
+    @property
     def asks_after(self) -> bool:
         """Whether a person may have to accept what an attempt made."""
         return any(guard.asks for guard in self.guards)
