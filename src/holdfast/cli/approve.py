@@ -14,7 +14,7 @@ from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.approvals import approval_json, decisions_at, list_approvals, out_card
 from holdfast.cli.ask import ask, stdin_bytes
-from holdfast.cli.card import card
+from holdfast.cli.card import MOST_FILES, card, stale_files
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import named, out, out_json, talk
 from holdfast.cli.view import view
@@ -277,6 +277,11 @@ def _told(at: Desk, made: Sequence[Approval], *, as_json: bool) -> None:
         stand = found.stand(wire.now_ms())
         word = "answered" if found.request.gate == "answer" and stand == "approved" else stand
         out(f"{found.request.step}: {word} ({found.id})")
+        if stand == "approved" and (
+            stale := stale_files(at.decisions.document(found), at.where.root)
+        ):
+            names = ", ".join(stale[:MOST_FILES])
+            out(f"  changed since this was asked: {names}; the run will ask about that")
     if not made:
         return
     if any(wire.drives(at.store, held[0], held[1], made[0].request.run) for held in _lines(at)):

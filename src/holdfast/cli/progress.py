@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from holdfast.cli.again import again
 from holdfast.cli.gates import ASKED, commands, conflict_words, held_words
 from holdfast.cli.say import SIGNS, named, seconds
+from holdfast.cli.since import Waits
 from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
@@ -55,6 +56,7 @@ class Teller:
         self._project = self._line = ""
         self._tries: dict[StepId, int] = {}  # refused so far, since the step was last reset
         self._started: dict[StepId, AttemptStarted] = {}
+        self._waits: Waits | None = None
 
     def began(self, state: State) -> None:
         """What is known before the first event."""
@@ -126,7 +128,14 @@ class Teller:
         step = self._state.plan.steps.get(event.step) if self._state else None
         if step is None or event.reason.code not in ASKED:
             return sentence(event.reason)
-        return again(f"{held_words(step, event.reason)}; {commands(step, event.reason)[0]}")
+        words = [held_words(step, event.reason), self._since(event.reason)]
+        return again("; ".join([*filter(None, words), commands(step, event.reason)[0]]))
+
+    def _since(self, reason: Reason) -> str:
+        """Why an earlier yes does not count."""
+        if self._waits is None:
+            self._waits = Waits(self._store, self._project, self._line)
+        return self._waits.words(reason)
 
     def _parked(self, event: AttemptParked) -> str:
         took = seconds(event.duration_ms)

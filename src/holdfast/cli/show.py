@@ -22,6 +22,7 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.say import out, out_json, out_line, short
+from holdfast.cli.since import waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
@@ -79,6 +80,7 @@ def _print_run(store: Store, state: State, file: str | None, *, every: bool, as_
         return
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
+    words |= waiting_since(store, state)
     voice = view().mode == "a11y"
     lines = status_lines(state, now, words, driven=driven, every=every, voice=voice)
     if any(row.run == state.run and row.imported for row in store.runs(imported=True)):
