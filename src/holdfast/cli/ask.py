@@ -49,7 +49,7 @@ def consent_to(steps: list[str], *, yes: bool) -> None:
             f"these steps touch the outside world: {names}",
             hint="look at 'holdfast plan', then say --yes",
         )
-    go_on(f"these steps touch the outside world: {names}. Proceed?", default=True)
+    go_on(f"these steps touch the outside world: {names}. Proceed?", default=False)
 
 
 def stdin_bytes() -> bytes:
