@@ -27,9 +27,11 @@ from holdfast.model.event import (
     PlanExtended,
     Reason,
     Recorded,
+    Skipped,
     StepFailed,
     StepHeld,
     StepsReleased,
+    StepsReopened,
     StepsReset,
     StepsReused,
     StepsSkipped,
@@ -106,6 +108,8 @@ class Teller:
                 return _skipped(event)
             case StepsReset():
                 return [self._again(event)]
+            case StepsReopened():
+                return [self._reopened(event)]
             case StepsTaken():
                 taken = [item.step for item in event.items]
                 return [f"{SIGNS['reused']} {len(taken)} as in the run it forks: {_few(taken)}"]
@@ -251,6 +255,11 @@ class Teller:
             self._tries.pop(step, None)
         return f"{SIGNS['pending']} trying again: {_few(event.steps)}"
 
+    def _reopened(self, event: StepsReopened) -> str:
+        for step in event.steps:
+            self._tries.pop(step, None)
+        return f"{SIGNS['pending']} {event.step}: sent back, '{event.by}' could not get through"
+
 
 def _few(steps: Sequence[StepId]) -> str:
     rest = len(steps) - MOST_NAMES
@@ -261,11 +270,15 @@ def _skipped(event: StepsSkipped) -> list[str]:
     lines = [
         f"{SIGNS['skipped']} {item.step}: not selected"
         if item.code == "not_selected"
-        else f"{SIGNS['skipped']} {item.step}: skipped, needs '{item.because}'"
+        else f"{SIGNS['skipped']} {item.step}: skipped, {_why_skipped(item)}"
         for item in event.items[:MOST_SKIPPED]
     ]
     rest = len(event.items) - MOST_SKIPPED
     return [*lines, f"{SIGNS['skipped']} {rest} more skipped"] if rest > 0 else lines
+
+
+def _why_skipped(item: Skipped) -> str:
+    return sentence(Reason(item.code, (item.because,) if item.because else ()))
 
 
 def _placed(event: OutputsPlaced) -> str:
