@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import Project, finish_run, kill, until
+from tests.cli.project import Project, finish, finish_run, kill, until
 
 ALWAYS = {"approve": "always"}
 
@@ -505,6 +505,7 @@ def test_a_step_that_only_a_person_can_do(project: Project) -> None:
     assert "Somebody reads it." in card
     assert "waits for its content" in project.refused(2, "approve", "review", "--yes")
     assert "name a FILE" in project.refused(2, "answer", "review")
+    assert "the content for 'review' is empty" in project.refused(2, "answer", "review", "-")
     project.ok("answer", "review", "-", stdin=b"bad")
     run = project.resume()
     assert run.states["review"] == "waiting", "refused content is asked for again"
@@ -697,3 +698,33 @@ def test_a_command_is_written_in_one_form_on_every_card(project: Project) -> Non
     project.call("resume", "--yes")
     shown = project.ok("approvals").out
     assert f"  runs      /bin/sh: {json.dumps(shell)}\n" in shown
+
+
+def test_empty_content_is_taken_only_if_it_is_said_to_be_meant(project: Project) -> None:
+    project.plan({"note": {"uses": "human"}})
+    project.run()
+    project.write("empty.txt", "")
+    said = project.refused(2, "answer", "note", "empty.txt")
+    assert "the content for 'note' is empty" in said
+    assert "--empty" in said
+    assert listed(project)[0]["state"] == "open", "nothing was decided"
+    project.ok("answer", "note", "empty.txt", "--empty")
+    assert project.resume().code == 0
+    assert project.shown("note") == b""
+
+
+def test_what_ended_is_told_before_the_waiting(project: Project) -> None:
+    gated(project)
+    engine = project.start("run", "--wait")
+    until(lambda: project.store.exists() and listed_now(project), "it asks")
+    project.ok("reject", "deploy", "--because", "no")
+    lines = finish(engine).err.splitlines()
+    (waits,) = [n for n, line in enumerate(lines) if line.startswith("waiting for a person")]
+    (done,) = [n for n, line in enumerate(lines) if line.startswith("✓ build")]
+    (held,) = [n for n, line in enumerate(lines) if line.startswith("⏸ deploy")]
+    assert done < held < waits
+
+
+def listed_now(project: Project) -> bool:
+    answer = project.call("approvals", "--json")
+    return answer.code == 0 and bool(answer.json["approvals"])

@@ -24,12 +24,13 @@ from holdfast.engine.decisions import Decisions, Given, Person, Wanted
 from holdfast.errors import UsageError
 from holdfast.formats.shapes import seconds_of
 from holdfast.model.artifact import Form
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.line import Scope
 from holdfast.model.plan import Step
 from holdfast.ports import Store
 
 STILL_WAITS = 3
+_NOTHING = digest_bytes(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,7 @@ def revoke(
 @click.argument("step")
 @click.argument("file", required=False)
 @click.option("--because", default="", metavar="TEXT", help="A note; kept with the answer.")
+@click.option("--empty", is_flag=True, help="Empty content is what is meant.")
 @file_option
 @place_options
 @json_option
@@ -196,6 +198,7 @@ def answer(
     store: str | None,
     plan_id: str | None,
     *,
+    empty: bool,
     as_json: bool,
 ) -> int:
     """Give the content of a step that only a person can do. Its guards look at it next.
@@ -206,6 +209,8 @@ def answer(
         wanted, doing = at.decisions.answerable(step)
         at.person.names_for(wanted.approval.request.names)
         digest, form = _content(at, doing, file)
+        if digest == _NOTHING and not empty:
+            raise UsageError(f"the content for '{doing.id}' is empty", hint="if so meant: --empty")
         given = Given(because=because, content=digest, form=form)
         made = [at.decisions.decide(wanted, at.person, given, yes=True)]
         _told(at, made, as_json=as_json)
