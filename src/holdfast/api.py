@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -328,7 +328,8 @@ class Asked:
     """A question to people: what it is about, who may answer, and what became of it.
 
     `covers` is everything that decides what would happen; `subject` is its digest. `state` is open,
-    approved, rejected, revoked, expired, used or abandoned (open, and no step waits for it any more).
+    approved, rejected, revoked, expired, used, abandoned (open, and no step waits for it any more) or
+    overtaken (approved, and its step asked about something else before the yes was used).
     """
 
     id: str
@@ -354,7 +355,8 @@ def approvals(location: str, *, line: str | None = None, every: bool = False) ->
         found = {name: item.approval for name, item in wanted.items()}
         if every:
             found = {approval.id: approval for approval in decisions.book} | found
-        return [_asked(decisions, item, wanted.get(name)) for name, item in found.items()]
+        passed = decisions.overtaken() if every else ()
+        return [_asked(decisions, item, wanted.get(name), passed) for name, item in found.items()]
     finally:
         store.close()
 
@@ -436,8 +438,12 @@ def _decisions(store: Store, line: str | None) -> Decisions:
     return Decisions(store, row.project, row.line, wire.now_ms, drives)
 
 
-def _asked(decisions: Decisions, found: Approval, wanted: Wanted | None) -> Asked:
+def _asked(
+    decisions: Decisions, found: Approval, wanted: Wanted | None, passed: Container[str] = ()
+) -> Asked:
     request, state = found.request, str(found.stand(wire.now_ms()))
+    if state == "approved" and found.id in passed:
+        state = "overtaken"
     return Asked(
         found.id,
         request.step,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import Project, finish_run, until
+from tests.cli.project import Project, finish, finish_run, kill, until
 
 ALWAYS = {"approve": "always"}
 
@@ -182,7 +182,9 @@ def test_an_open_question_is_about_what_is_there_when_the_run_goes_on(project: P
     assert run.data["waiting"][0]["subject"] == now["subject"] != before["subject"]
     every = {item["approval"]: item["state"] for item in listed(project, "--all")}
     assert every == {before["approval"]: "abandoned", now["approval"]: "open"}
-    assert "no step any more" in project.refused(2, "approve", before["approval"], "--yes")
+    assert "asks about something else now" in project.refused(
+        2, "approve", before["approval"], "--yes"
+    )
 
 
 @pytest.mark.req("R173")
@@ -503,6 +505,7 @@ def test_a_step_that_only_a_person_can_do(project: Project) -> None:
     assert "Somebody reads it." in card
     assert "waits for its content" in project.refused(2, "approve", "review", "--yes")
     assert "name a FILE" in project.refused(2, "answer", "review")
+    assert "the content for 'review' is empty" in project.refused(2, "answer", "review", "-")
     project.ok("answer", "review", "-", stdin=b"bad")
     run = project.resume()
     assert run.states["review"] == "waiting", "refused content is asked for again"
@@ -611,3 +614,117 @@ def test_what_approvals_name_is_kept_and_carried(project: Project) -> None:
     assert project.call("resume", "--store", "other").code == 0
     project.ok("verify", "--store", "other")
     assert listed(project)[0]["state"] == "open"
+
+
+# --- what a person reads --------------------------------------------------------------------------
+
+
+def scripted(project: Project) -> None:
+    project.plan(
+        {
+            "deploy": {
+                "run": ["sh", "dep.sh"],
+                "inputs": "x.txt",
+                "env": ["TARGET"],
+                "approve": "on_change",
+            }
+        }
+    )
+    project.write("dep.sh", "echo 1")
+    project.write("x.txt", "1")
+
+
+def test_the_card_names_declared_inputs_by_their_digests(project: Project) -> None:
+    scripted(project)
+    project.run()
+    (asked,) = listed(project)
+    (row,) = [x for x in project.ok("approvals").out.splitlines() if x.startswith("  reads ")]
+    script, data = asked["covers"]["files"]["dep.sh"], asked["covers"]["files"]["x.txt"][0]
+    assert row == f"  reads     dep.sh {script[:12]}, x.txt {data[:12]}"
+
+
+@pytest.mark.req("R173")
+def test_a_yes_that_no_longer_counts_says_what_differs(project: Project) -> None:
+    scripted(project)
+    project.run(env={"TARGET": "here"})
+    first = deciding(project, "approve", "deploy", "--yes")["approval"]
+    project.write("dep.sh", "echo 2")
+    resumed = project.call("resume", env={"TARGET": "there"})
+    assert resumed.code == 3
+    words = "since your yes: dep.sh, env TARGET"
+    assert f"⏸ deploy: needs an approval; {words}; holdfast approve deploy" in resumed.err
+    assert f"⏸ deploy: needs an approval, {words}" in resumed.out
+    assert f"needs an approval, {words}" in project.ok("status").out
+    assert f"  changed   {words}\n" in project.ok("approvals").out
+    assert "there" not in project.ok("approvals").out, "of values only the names are told"
+    (second,) = [item["approval"] for item in listed(project)]
+    states = {item["approval"]: item["state"] for item in listed(project, "--all")}
+    assert states == {first: "overtaken", second: "open"}
+    assert f"{first}  overtaken  deploy" in project.ok("approvals", "--all").out
+    said = project.refused(2, "approve", first, "--yes")
+    assert "approved already, and 'deploy' asks about something else now (dep.sh, env" in said
+    assert f"holdfast approve {second}" in said
+    project.ok("approve", second, "--yes")
+    assert project.call("resume", env={"TARGET": "there"}).code == 0
+
+
+def test_a_question_about_what_changed_meanwhile_says_so(project: Project) -> None:
+    scripted(project)
+    project.run()
+    first = listed(project)[0]["approval"]
+    assert "stale" not in project.ok("approvals").out
+    project.write("x.txt", "2")
+    assert "  stale     changed since this was asked: x.txt;" in project.ok("approvals").out
+    project.resume()
+    said = project.refused(2, "approve", first, "--yes")
+    assert f"'{first}' is out of date: 'deploy' asks about something else now (x.txt)" in said
+    project.write("x.txt", "3")
+    said = project.ok("approve", "deploy", "--yes").out
+    assert "changed since this was asked: x.txt; the run will ask about that" in said
+
+
+def test_the_card_says_how_to_answer_from_where_the_person_is(project: Project) -> None:
+    project.plan({"check": {"uses": "human", "prompt": "fit?"}}, file="review.yaml")
+    project.run("review.yaml")
+    shown = project.ok("approvals", "-f", "review.yaml").out
+    assert "  answer    holdfast answer -f review.yaml check FILE\n" in shown
+
+
+def test_a_command_is_written_in_one_form_on_every_card(project: Project) -> None:
+    shell = project.sh(project.gate("sent"))
+    project.plan({"pay": {"shell": shell, "effects": "external"}})
+    kill(project.begun_by("run", "--yes", step="pay"))
+    project.open("sent")
+    project.call("resume", "--yes")
+    shown = project.ok("approvals").out
+    assert f"  runs      /bin/sh: {json.dumps(shell)}\n" in shown
+
+
+def test_empty_content_is_taken_only_if_it_is_said_to_be_meant(project: Project) -> None:
+    project.plan({"note": {"uses": "human"}})
+    project.run()
+    project.write("empty.txt", "")
+    said = project.refused(2, "answer", "note", "empty.txt")
+    assert "the content for 'note' is empty" in said
+    assert "--empty" in said
+    assert listed(project)[0]["state"] == "open", "nothing was decided"
+    project.ok("answer", "note", "empty.txt", "--empty")
+    assert project.resume().code == 0
+    assert project.shown("note") == b""
+
+
+def test_what_ended_is_told_before_the_waiting(project: Project) -> None:
+    gated(project)
+    engine = project.start("run", "--wait")
+    until(lambda: project.store.exists() and listed_now(project), "it asks")
+    project.ok("reject", "deploy", "--because", "no")
+    lines = finish(engine).err.splitlines()
+    (waits,) = [n for n, line in enumerate(lines) if line.startswith("waiting for a person")]
+    (done,) = [n for n, line in enumerate(lines) if line.startswith("✓ build")]
+    (held,) = [n for n, line in enumerate(lines) if line.startswith("⏸ deploy")]
+    assert done < held < waits
+
+
+def listed_now(project: Project) -> bool:
+    answer = project.call("approvals", "--json")
+    return answer.code == 0 and bool(answer.json["approvals"])

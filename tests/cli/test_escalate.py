@@ -48,6 +48,7 @@ def test_a_step_above_is_made_again_with_what_went_wrong(project: Project) -> No
     assert run.codes["spec"] == "reopened"
     assert run.because("spec") == ["code"]
     assert project.shown("ship") == project.shown("spec") == b"good 2\n"
+    assert (run.codes["code"], run.because("code")) == ("reopened", ["code"])
     (told,) = json.loads(seen.read_text())
     assert told["guard"].startswith("code: ")
     assert "bad 1" in told["feedback"], "the failure below is what it is told"
@@ -60,6 +61,19 @@ def test_a_step_above_is_made_again_with_what_went_wrong(project: Project) -> No
     assert project.call("verify").code == 0
     again = project.run()
     assert set(again.states.values()) == {"reused"}, "the newer version stands for later runs"
+
+
+@pytest.mark.req("R95")
+def test_the_run_tells_of_the_sending_back_and_counts_the_tries_anew(project: Project) -> None:
+    tower(project, good_after=1, retries=1)
+    lines = project.call("run", "-j", "1").err.splitlines()
+    anew = "tried anew, because a step could not get through: code"
+    told = [line for line in lines if "sent back" in line or anew in line]
+    assert told == [
+        "· spec: sent back, 'code' could not get through",
+        f"▸ spec: attempt 2: {anew}",
+        f"▸ code: attempt 3, try 1 of 2: {anew}",
+    ]
 
 
 @pytest.mark.req("R95")

@@ -161,6 +161,14 @@ def test_a_graph_of_which_nobody_knows_how_it_is_done_says_so(project: Project) 
     assert "'write' (and 1 more) has nothing to run" in said
     assert "holdfast import graph.json -o plan.yaml" in said
     assert project.ok("plan", "graph.json", "--json").json["plan"]["line"] == TWO["graph_id"]
+    shown = project.ok("plan", "graph.json").out
+    assert " ! write  it cannot run: nobody said how 'writer' does 'write'" in shown
+    assert " ! check  it cannot run: nobody said how 'critic' does 'read'" in shown
+    assert "Runs nothing · 2 cannot run\n" in shown
+    assert (
+        "A run is refused: give each action a 'run' in a registry of agents, or bring it" in shown
+    )
+    assert "next: holdfast run" not in shown
     assert not project.store.exists()
 
 

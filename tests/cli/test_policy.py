@@ -162,7 +162,7 @@ def test_complete_blocked_waiting_and_deadlocked_are_four_ends(project: Project)
 
     project.plan({"a": shell(project, "exit 1"), "b": shell(project, "true", "a")})
     assert ended(project) == ("failed", "dependency_failed")
-    assert "b skipped: a step it needs failed: a" in said()
+    assert "b skipped: Dependency 'a' failed" in said()
 
     project.plan({"a": shell(project, "echo ask first", approve="always")})
     assert ended(project) == ("waiting", "awaiting_person")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import partial
 
 import click
@@ -71,21 +72,29 @@ def approvals_json(decisions: Decisions, *, every: bool) -> dict[str, Json]:
     found = {name: item.approval for name, item in wanted.items()}
     if every:
         found = {approval.id: approval for approval in decisions.book} | found
+    passed = decisions.overtaken() if every else ()
     items: list[Json] = [
         {**approval_json(decisions, approval), "blocks": list(wanted[name].blocks)}
         if name in wanted
-        else approval_json(decisions, approval)
+        else approval_json(decisions, approval, passed)
         for name, approval in found.items()
     ]
     return {"schema": APPROVALS_SCHEMA, "approvals": items}
 
 
-def approval_json(decisions: Decisions, found: Approval) -> dict[str, Json]:
-    """An approval for programs. An open one that no step waits for is abandoned."""
+def approval_json(
+    decisions: Decisions, found: Approval, passed: Container[str] = ()
+) -> dict[str, Json]:
+    """An approval for programs. An open one that no step waits for is abandoned.
+
+    A yes is overtaken (in `passed`) if its step asked about something else before it was used.
+    """
     request, decision = found.request, found.decision
     state: str = found.stand(wire.now_ms())
     if state == "open" and found.id in {item.id for item in decisions.abandoned()}:
         state = "abandoned"
+    if state == "approved" and found.id in passed:
+        state = "overtaken"
     return {
         "approval": found.id,
         "gate": request.gate,
@@ -139,13 +148,16 @@ def _print(where: Place, store: Store, decisions: Decisions, *, every: bool) -> 
 def _print_all(decisions: Decisions) -> None:
     waiting = {item.approval.id for item in decisions.wanted()}
     gone = {item.id for item in decisions.abandoned()}
+    passed = decisions.overtaken()
     rest = [found for found in decisions.book if found.id not in waiting]
     if not rest:
         return
     out()
     width = max(len(found.request.step) for found in rest)
     for found in rest:
-        state = "abandoned" if found.id in gone else found.stand(wire.now_ms())
+        state: str = "abandoned" if found.id in gone else found.stand(wire.now_ms())
+        if state == "approved" and found.id in passed:
+            state = "overtaken"
         head = f"{found.id}  {state:<9}  {found.request.step:<{width}}"
         for piece in wrap(one_line(f"{head}  {_story(decisions, found)}"), width_now()):
             out(piece)

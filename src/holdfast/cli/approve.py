@@ -14,7 +14,7 @@ from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.approvals import approval_json, decisions_at, list_approvals, out_card
 from holdfast.cli.ask import ask, stdin_bytes
-from holdfast.cli.card import card
+from holdfast.cli.card import MOST_FILES, card, stale_files
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import named, out, out_json, talk
 from holdfast.cli.view import view
@@ -24,12 +24,13 @@ from holdfast.engine.decisions import Decisions, Given, Person, Wanted
 from holdfast.errors import UsageError
 from holdfast.formats.shapes import seconds_of
 from holdfast.model.artifact import Form
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.line import Scope
 from holdfast.model.plan import Step
 from holdfast.ports import Store
 
 STILL_WAITS = 3
+_NOTHING = digest_bytes(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,7 @@ def revoke(
 @click.argument("step")
 @click.argument("file", required=False)
 @click.option("--because", default="", metavar="TEXT", help="A note; kept with the answer.")
+@click.option("--empty", is_flag=True, help="Empty content is what is meant.")
 @file_option
 @place_options
 @json_option
@@ -196,6 +198,7 @@ def answer(
     store: str | None,
     plan_id: str | None,
     *,
+    empty: bool,
     as_json: bool,
 ) -> int:
     """Give the content of a step that only a person can do. Its guards look at it next.
@@ -206,6 +209,8 @@ def answer(
         wanted, doing = at.decisions.answerable(step)
         at.person.names_for(wanted.approval.request.names)
         digest, form = _content(at, doing, file)
+        if digest == _NOTHING and not empty:
+            raise UsageError(f"the content for '{doing.id}' is empty", hint="if so meant: --empty")
         given = Given(because=because, content=digest, form=form)
         made = [at.decisions.decide(wanted, at.person, given, yes=True)]
         _told(at, made, as_json=as_json)
@@ -277,6 +282,11 @@ def _told(at: Desk, made: Sequence[Approval], *, as_json: bool) -> None:
         stand = found.stand(wire.now_ms())
         word = "answered" if found.request.gate == "answer" and stand == "approved" else stand
         out(f"{found.request.step}: {word} ({found.id})")
+        if stand == "approved" and (
+            stale := stale_files(at.decisions.document(found), at.where.root)
+        ):
+            names = ", ".join(stale[:MOST_FILES])
+            out(f"  changed since this was asked: {names}; the run will ask about that")
     if not made:
         return
     if any(wire.drives(at.store, held[0], held[1], made[0].request.run) for held in _lines(at)):

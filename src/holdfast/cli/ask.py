@@ -49,7 +49,7 @@ def consent_to(steps: list[str], *, yes: bool, look: str = "look at 'holdfast pl
             f"these steps touch the outside world: {names}",
             hint=f"{look}, then say --yes" if look else "say --yes",
         )
-    go_on(f"these steps touch the outside world: {names}. Proceed?", default=True)
+    go_on(f"these steps touch the outside world: {names}. Proceed?", default=False)
 
 
 def stdin_bytes() -> bytes:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.cli.again import again
 from holdfast.cli.measure import moment
 from holdfast.cli.pieces import Contents, Piece, pieces
-from holdfast.cli.say import short
+from holdfast.cli.say import named, short
+from holdfast.cli.since import since_words
 from holdfast.cli.view import width_now
+from holdfast.core.approvals import Approval
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.values import filled, has_expressions
 from holdfast.engine.decisions import Decisions, Wanted
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.overtaken import since
 from holdfast.engine.probe import read_state
 from holdfast.errors import AttemptError, EditError, IntegrityError
 from holdfast.model.artifact import Entry, Form, tree_entries
@@ -89,6 +94,7 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     rows = [("id", f"{request.approval} in {short(wanted.run)}")]
     if step.description:
         rows.append(("is", step.description.strip()))
+    rows += _since(store, decisions, wanted.approval, document, root)
     rows += _asked(state, store, step) if request.gate == "answer" else []
     rows += _effect(decisions, wanted) if request.gate == "effect" else []
     rows += _stuck(state, wanted.step) if request.gate == "stuck" else []
@@ -104,17 +110,53 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     return Card(head, rows, _diff(found))
 
 
+def _since(
+    store: Store, decisions: Decisions, approval: Approval, document: Mapping[str, Json], root: str
+) -> list[tuple[str, str]]:
+    """Why an earlier yes does not count, and what is other already than when this was asked."""
+    rows = []
+    if words := since_words(since(store, decisions.book, approval)):
+        rows.append(("changed", words))
+    if stale := stale_files(document, root):
+        now = ", ".join(stale[:MOST_FILES])
+        rows.append(("stale", f"changed since this was asked: {now}; a yes is for what it was"))
+    return rows
+
+
+def stale_files(document: Mapping[str, Json], root: str) -> list[str]:
+    """The files of a question that are not any more as they were when it was asked."""
+    files = document.get("files")
+    return [
+        path
+        for path, seen in sorted(files.items() if isinstance(files, Mapping) else ())
+        if _digest_of(seen) != _digest_now(os.path.join(root, path))
+    ]
+
+
+def _digest_of(seen: Json) -> str:
+    """The content in what is known of a file: a digest (`+x` if it is a program), or a list with one."""
+    digest = seen[0] if isinstance(seen, list) and seen else seen
+    return digest.removesuffix("+x") if isinstance(digest, str) else ""
+
+
+def _digest_now(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
 def _does(step: Step, document: Mapping[str, Json], root: str) -> list[tuple[str, str]]:
     """What the kernel will get, and what it is made of."""
     rows: list[tuple[str, str]] = []
     run, shell = document.get("run"), document.get("shell")
+    if document.get("gate") in {"effect", "stuck"}:  # about what was tried, not what would be
+        run, shell = list(step.run), step.shell
     if isinstance(run, list) and run:
         rows.append(("runs", words_of(run)))
     elif shell:
         rows.append(("runs", f"/bin/sh: {json.dumps(shell)}"))
-    elif document.get("gate") in {"effect", "stuck"}:
-        argv = list(step.run) or ["/bin/sh", "-c", step.shell]
-        rows.append(("runs", words_of(argv)))
     if rows:
         fresh = step.workspace == "scratch"
         rows.append(("in", "a fresh directory" if fresh else os.path.abspath(root)))
@@ -130,10 +172,16 @@ def _does(step: Step, document: Mapping[str, Json], root: str) -> list[tuple[str
         rows.append(("with", json.dumps(values, ensure_ascii=True, sort_keys=True)))
     files = document.get("files")
     if isinstance(files, Mapping) and files:
-        named = [f"{path} {str(digest)[:12]}" for path, digest in sorted(files.items())]
-        more = f" and {len(named) - MOST_FILES} more" if len(named) > MOST_FILES else ""
-        rows.append(("reads", ", ".join(named[:MOST_FILES]) + more))
+        shown = [_file_words(path, seen) for path, seen in sorted(files.items())]
+        more = f" and {len(shown) - MOST_FILES} more" if len(shown) > MOST_FILES else ""
+        rows.append(("reads", ", ".join(shown[:MOST_FILES]) + more))
     return rows
+
+
+def _file_words(path: str, seen: Json) -> str:
+    """A file and the beginning of its digest."""
+    digest = _digest_of(seen)
+    return f"{path} {digest[:12]}" if digest else f"{path} (not there)"
 
 
 def _asked(state: State, store: Store, step: Step) -> list[tuple[str, str]]:
@@ -146,7 +194,7 @@ def _asked(state: State, store: Store, step: Step) -> list[tuple[str, str]]:
         said = store.get(fed.feedback).decode("utf-8", "replace") if fed.feedback else ""
         rows.append(("refused", f"by guard '{fed.guard}': {said}".rstrip(": ")))
     file = "" if step.produces else " FILE"
-    rows.append(("answer", f"holdfast answer {step.id}{file}"))
+    rows.append(("answer", again(f"holdfast answer {named(step.id)}{file}")))
     return rows
 
 

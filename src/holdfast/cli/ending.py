@@ -11,6 +11,7 @@ from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
+from holdfast.cli.since import waiting_since
 from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
@@ -47,7 +48,7 @@ def conclude(
     else:
         usual = usual_times(store, state) if state.counts["reused"] else {}
         saved = sum(usual.get(s, 0) for s in state.steps if shown_phase(state, s) == "reused")
-        words = last_words(store, state)
+        words = last_words(store, state) | waiting_since(store, state)
         print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved))
     return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]
 
@@ -93,13 +94,13 @@ def end_block(
 ) -> list[str]:
     """What a run came to, and what to do next.
 
-    `driven` is false if no engine drives it any more; `words` is what was said of failed steps.
+    `driven` is false if no engine drives it any more; `words` is what is known of failed and waiting ones.
     """
     lines = [headline(state, now, driven=driven, saved_ms=saved_ms)]
     lines += failure_lines(state, words or {})
     for step in state.steps.values():
         lines += choices(step.reason) if step.phase == "failed" and step.reason else []
-    lines += _waiting(state)
+    lines += _waiting(state, words or {})
     lines += _gaps(state)
     if state.status == "blocked":
         lines += _blocked(state)
@@ -178,12 +179,13 @@ def last_sign(state: State) -> int:
     return max((step.started_at + step.duration_ms for step in state.steps.values()), default=0)
 
 
-def _waiting(state: State) -> list[str]:
+def _waiting(state: State, words: Mapping[StepId, str]) -> list[str]:
     waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
     lines = []
     for step_id in waiting[:MOST_STEPS]:
         why = waiting_words(state.plan.steps[step_id], state.steps[step_id])
-        lines.append(f"{SIGNS['waiting']} {step_id}: {why}")
+        told = ", ".join(filter(None, (why, words.get(step_id))))
+        lines.append(f"{SIGNS['waiting']} {step_id}: {told}")
     if len(waiting) > MOST_STEPS:
         lines.append(f"{SIGNS['waiting']} {len(waiting) - MOST_STEPS} more wait")
     lines += conflict_lines(state)

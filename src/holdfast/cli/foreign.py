@@ -17,7 +17,6 @@ from holdfast.cli.view import view, width_now
 from holdfast.core.waves import graph_of
 from holdfast.engine.trust import Trust
 from holdfast.errors import PlanError, UsageError
-from holdfast.formats.graph import AGENT
 from holdfast.formats.planfile import Loaded, load_plan
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
@@ -82,7 +81,7 @@ def _does(step: Step) -> str:
 
 def _refuse_idle(where: Place, plan: Plan, options: Options) -> None:
     chosen = options.select or tuple(plan.steps)
-    idle = [step_id for step_id in chosen if plan.steps[step_id].uses == AGENT]
+    idle = [step_id for step_id in chosen if plan.steps[step_id].is_idle]
     if not idle:
         return
     first = plan.steps[idle[0]]
@@ -166,7 +165,7 @@ def _say(loaded: Loaded, path: str, kind: str, target: str | None) -> None:
     if target is None:
         out_next(f"holdfast check {path}    holdfast import {path} -o plan.yaml")
         return
-    idle = [step_id for step_id, step in plan.steps.items() if step.uses == AGENT]
+    idle = [step_id for step_id, step in plan.steps.items() if step.is_idle]
     out(f"wrote {target}")
     if idle:
         names = ", ".join(idle[:_FEW]) + (

@@ -394,7 +394,8 @@ def _totals(ahead: Ahead) -> list[str]:
     if reused and (sure or maybe):
         saved = f", saves ~{rough(estimate.saved)}" if estimate.saved else ""
         lines.append(f"Reuses {reused} of {total} ({reused * 100 // total} %){saved}")
-    lines += [*_written(ahead), *_since(ahead), *left_out(ahead.last, ahead.waiting)]
+    lines += [*_idle(ahead), *_written(ahead), *_since(ahead)]
+    lines += left_out(ahead.last, ahead.waiting)
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -423,6 +424,16 @@ def _stops(ahead: Ahead) -> list[str]:
         *([f"{stuck} cannot run"] if stuck else []),
         *([f"{unselected} not selected"] if unselected else []),
     ]
+
+
+def _idle(ahead: Ahead) -> Iterable[str]:
+    """What to do about steps of which nobody said how they are done; a run begins none of them."""
+    steps = ahead.foreseen.plan.steps
+    if any(outlook.is_stuck and steps[s].is_idle for s, outlook in ahead.outlooks.items()):
+        yield (
+            "A run is refused: give each action a 'run' in a registry of agents, or "
+            f"bring it in: holdfast import {ahead.where.file or 'FILE'} -o plan.yaml"
+        )
 
 
 def _written(ahead: Ahead) -> Iterable[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from holdfast.cli.again import again
 from holdfast.cli.gates import ASKED, commands, conflict_words, held_words
 from holdfast.cli.say import SIGNS, named, seconds
+from holdfast.cli.since import Waits
 from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
@@ -26,9 +27,11 @@ from holdfast.model.event import (
     PlanExtended,
     Reason,
     Recorded,
+    Skipped,
     StepFailed,
     StepHeld,
     StepsReleased,
+    StepsReopened,
     StepsReset,
     StepsReused,
     StepsSkipped,
@@ -55,6 +58,7 @@ class Teller:
         self._project = self._line = ""
         self._tries: dict[StepId, int] = {}  # refused so far, since the step was last reset
         self._started: dict[StepId, AttemptStarted] = {}
+        self._waits: Waits | None = None
 
     def began(self, state: State) -> None:
         """What is known before the first event."""
@@ -104,6 +108,8 @@ class Teller:
                 return _skipped(event)
             case StepsReset():
                 return [self._again(event)]
+            case StepsReopened():
+                return [self._reopened(event)]
             case StepsTaken():
                 taken = [item.step for item in event.items]
                 return [f"{SIGNS['reused']} {len(taken)} as in the run it forks: {_few(taken)}"]
@@ -126,7 +132,14 @@ class Teller:
         step = self._state.plan.steps.get(event.step) if self._state else None
         if step is None or event.reason.code not in ASKED:
             return sentence(event.reason)
-        return again(f"{held_words(step, event.reason)}; {commands(step, event.reason)[0]}")
+        words = [held_words(step, event.reason), self._since(event.reason)]
+        return again("; ".join([*filter(None, words), commands(step, event.reason)[0]]))
+
+    def _since(self, reason: Reason) -> str:
+        """Why an earlier yes does not count."""
+        if self._waits is None:
+            self._waits = Waits(self._store, self._project, self._line)
+        return self._waits.words(reason)
 
     def _parked(self, event: AttemptParked) -> str:
         took = seconds(event.duration_ms)
@@ -242,6 +255,11 @@ class Teller:
             self._tries.pop(step, None)
         return f"{SIGNS['pending']} trying again: {_few(event.steps)}"
 
+    def _reopened(self, event: StepsReopened) -> str:
+        for step in event.steps:
+            self._tries.pop(step, None)
+        return f"{SIGNS['pending']} {event.step}: sent back, '{event.by}' could not get through"
+
 
 def _few(steps: Sequence[StepId]) -> str:
     rest = len(steps) - MOST_NAMES
@@ -252,11 +270,15 @@ def _skipped(event: StepsSkipped) -> list[str]:
     lines = [
         f"{SIGNS['skipped']} {item.step}: not selected"
         if item.code == "not_selected"
-        else f"{SIGNS['skipped']} {item.step}: skipped, needs '{item.because}'"
+        else f"{SIGNS['skipped']} {item.step}: skipped, {_why_skipped(item)}"
         for item in event.items[:MOST_SKIPPED]
     ]
     rest = len(event.items) - MOST_SKIPPED
     return [*lines, f"{SIGNS['skipped']} {rest} more skipped"] if rest > 0 else lines
+
+
+def _why_skipped(item: Skipped) -> str:
+    return sentence(Reason(item.code, (item.because,) if item.because else ()))
 
 
 def _placed(event: OutputsPlaced) -> str:

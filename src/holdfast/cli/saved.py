@@ -186,7 +186,7 @@ def show_first(
     print_lines(table(ahead, view()))
     if not asks or not view().asks:
         return False
-    if not ask("Execute?", default=True):
+    if not ask("Execute?", default=not _touched(loaded, ahead)):
         return False
     _still(where, loaded, options, ahead)
     return True
@@ -197,17 +197,25 @@ def consent(where: Place, loaded: Loaded, options: Options, *, parallel: int) ->
 
     Without somebody to answer, a run needs --yes or a saved preview.
     """
-    outside = [s for s, step in loaded.plan.steps.items() if needs_consent(step)]
-    if not outside:
+    if not any(needs_consent(step) for step in loaded.plan.steps.values()):
         return
     ahead = gather(where, loaded, options, parallel=parallel)
-    touched = [step for step in outside if _may_run(ahead.outlooks[step])]
+    touched = _touched(loaded, ahead)
     if touched and view().asks:
         print_lines(table(ahead, view()), err=True)
-    consent_to([*touched], yes=not touched)
+    consent_to(touched, yes=not touched)
     if not touched:
         return
     _still(where, loaded, options, ahead)
+
+
+def _touched(loaded: Loaded, ahead: Ahead) -> list[str]:
+    """The steps that may touch the outside world unless somebody says no."""
+    return [
+        step_id
+        for step_id, step in loaded.plan.steps.items()
+        if needs_consent(step) and _may_run(ahead.outlooks[step_id])
+    ]
 
 
 def _may_run(outlook: Outlook) -> bool:

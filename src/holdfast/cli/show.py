@@ -24,6 +24,7 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.say import out, out_json, out_line, short
+from holdfast.cli.since import waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
@@ -84,6 +85,7 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
     now, more = wire.now_ms(), additions(store, state)
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
+    words |= waiting_since(store, state)
     voice = view().mode == "a11y"
     lines = status_lines(state, now, words, driven=driven, every=every, voice=voice, additions=more)
     if imported:

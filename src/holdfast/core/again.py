@@ -86,6 +86,7 @@ def steps_reopened(state: State, event: StepsReopened, _: int) -> None:
     above.fed = (*above.fed, Fed(event.digest, teller, event.feedback))
     above.last, above.remade = Reason("reopened", (event.by,)), True
     above.sent_back += 1
+    below.last = above.last
     below.reopened += 1
     if not state.missing[event.step]:
         now_ready(state, event.step)

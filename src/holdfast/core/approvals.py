@@ -83,10 +83,11 @@ class Approval:
 
 @dataclass(slots=True)
 class Book:
-    """The approvals of a line by id, and those of each subject in the order they were asked."""
+    """The approvals of a line by id, and those of each subject and step in the order they were asked."""
 
     by_id: dict[str, Approval] = field(default_factory=dict)
     by_subject: dict[Digest, list[Approval]] = field(default_factory=dict)
+    by_place: dict[tuple[StepId, Gate], list[Approval]] = field(default_factory=dict)
 
     def take(self, recorded: Recorded) -> bool:
         """Take an event of the line in; false if it is not about approvals. The first decision counts."""
@@ -96,6 +97,7 @@ class Book:
                     found = Approval(request, recorded.at)
                     self.by_id[request.approval] = found
                     self.by_subject.setdefault(request.subject, []).append(found)
+                    self.by_place.setdefault((request.step, request.gate), []).append(found)
             case ApprovalDecided() | ApprovalUsed() | ApprovalRevoked() as said:
                 known = self.by_id.get(said.approval)
                 if known is not None:

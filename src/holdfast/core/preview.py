@@ -157,6 +157,9 @@ class _Foresight:
             outlook = self._stuck_above(step) or self._outlook(step)
         except EditError as error:
             outlook = Outlook("wait", Reason("command_failed", (error.message,)))
+        if step.is_idle and outlook.decision != "reuse" and not outlook.is_left_out:
+            words = f"nobody said how '{step.agent}' does '{step.action}'"
+            outlook = Outlook("wait", Reason("command_failed", (words,)), outlook.probe)
         if outlook.decision == "run" and self._sight.held(step):
             outlook = replace(outlook, decision="wait", reason=Reason("effect_unconfirmed"))
         elif outlook.decision == "run" and outlook.means == "make" and step.asks_first:

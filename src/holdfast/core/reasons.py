@@ -41,7 +41,7 @@ SENTENCES: Final[dict[str, str]] = {
     "conflict_settled": "the disagreement it stood on is settled",
     "answered": "a person gave it",
     "resumed": "the run was resumed",
-    "reopened": "a step below could not get through: {names}",
+    "reopened": "tried anew, because a step could not get through: {names}",
     "undone": "a person undid it",
     "key_version": "the way keys are made changed",
     "additions_unfit": "what it added no longer fits the plan: {names}",
@@ -55,7 +55,7 @@ SENTENCES: Final[dict[str, str]] = {
     "skipped_by_person": "a person lets the run go on without it",
     # why a step does not run, or did not get through
     "key_missing": "what it reads is not there: {names}",
-    "dependency_failed": "a step it needs failed: {names}",
+    "dependency_failed": "Dependency {names} failed",
     "dependency_skipped": "a step it needs was skipped: {names}",
     "not_selected": "it was not selected",
     "awaiting_approval": "it waits for an approval: {names}",
@@ -105,6 +105,7 @@ def sentence(reason: Reason) -> str:
         return text
     if not reason.because:
         return text.replace(": {names}", "").replace(" {names}", "")
-    shown = ", ".join(reason.because[:5])
+    quote = "'" if reason.code == "dependency_failed" else ""
+    shown = ", ".join(f"{quote}{name}{quote}" for name in reason.because[:5])
     more = len(reason.because) - 5
     return text.replace("{names}", f"{shown} and {more} more" if more > 0 else shown)

@@ -11,6 +11,7 @@ from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
 from holdfast.core.effects import is_cut_off
 from holdfast.core.state import State
 from holdfast.engine.lines import Line
+from holdfast.engine.overtaken import differing, overtaken, replaced_by
 from holdfast.engine.probe import read_state
 from holdfast.engine.questions import HELD, goes_on
 from holdfast.errors import UsageError
@@ -197,10 +198,23 @@ class Decisions:
             return fits
         known = [a for a in self.book if a.id.startswith(name)] if by_id else []
         if known:
-            stand = known[0].stand(self._clock())
-            words = "waited for by no step any more" if stand == "open" else f"{stand} already"
-            raise UsageError(f"'{known[0].id}' is {words}", hint="holdfast approvals --all")
+            message, hint = self._gone(known[0])
+            raise UsageError(message, hint=hint)
         raise UsageError(f"nothing called '{name}' waits for a person", hint="holdfast approvals")
+
+    def _gone(self, found: Approval) -> tuple[str, str]:
+        """Why a question cannot be decided any more, and where to look."""
+        stand = found.stand(self._clock())
+        if stand not in {"open", "approved"}:
+            return f"'{found.id}' is {stand} already", "holdfast approvals --all"
+        other = replaced_by(self._store, self.book, found)
+        if other is not None and any(w.approval is other for w in self.wanted()):
+            parts = ", ".join(differing(self.document(found), self.document(other)))
+            was = "approved already, and" if stand == "approved" else "out of date:"
+            words = f"'{found.id}' is {was} '{found.request.step}' asks about something else now"
+            return f"{words} ({parts})", f"holdfast approve {other.id}"
+        words = "waited for by no step any more" if stand == "open" else f"{stand} already"
+        return f"'{found.id}' is {words}", "holdfast approvals --all"
 
     def answerable(self, name: str) -> tuple[Wanted, Step]:
         """The question for the content of a step, and that step; UsageError if there is none."""
@@ -217,6 +231,10 @@ class Decisions:
         return [
             found for found in self.book if found.stand(0) == "open" and found.id not in waiting
         ]
+
+    def overtaken(self) -> set[str]:
+        """The ids of yeses whose step asked about something else before they were used."""
+        return overtaken(self._store, self.book)
 
     def _unfinished(self, run: RunId | None) -> Iterator[State]:
         for row in self._store.runs(self._name):

@@ -245,10 +245,11 @@ class Engine:
             await self._breathe()
         if following.end is not None:
             self._append(following.end)
-        elif self._world.stays and self.state.counts["waiting"]:
-            self._people.say_waiting()
         self._fill()
         self._flush()
+        waits = following.end is None and self._world.stays and self.state.counts["waiting"]
+        if waits and self._scribe.has_said_all:  # what ended before is told first
+            self._people.say_waiting()
         if self.state.status != "running" and self._scribe.has_said_all:
             self._over = True
 

@@ -117,7 +117,9 @@ def _covered(
     """Everything that decides what an attempt would do."""
     seen = probed.seen
     needs: dict[str, Json] = {need: above(need) for need in step.data_needs}
+    env = {"env_digests": _digests(seen.get("env"))} if step.env else {}
     return {
+        **env,
         "step": step.id,
         "plan": w_ref,
         "input_ref": probed.probe.refs.input_ref,

@@ -27,14 +27,23 @@ from holdfast.formats.records import Key, record
 from holdfast.formats.shapes import LINE, LINES, TEXT, Shape, as_is, whole, word
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
-from holdfast.model.plan import PRIORITIES, STEP_ID, Limits, Need, NeedType, Plan, Step, StepId
+from holdfast.model.plan import (
+    AGENT,
+    PRIORITIES,
+    STEP_ID,
+    Limits,
+    Need,
+    NeedType,
+    Plan,
+    Step,
+    StepId,
+)
 
 GRAPH = "graph"
 PHASES = ("enrich", "implementing", "validation")
 STATUSES = ("pending", "queued", "running", "complete", "failed", "skipped")
 BATCH_STATUSES = ("pending", "running", "complete")
 TIMEOUT_MS = 300_000
-AGENT = "agent"  # what a step uses of which nobody said how it is done
 _RETRIES = 2  # of agents
 
 _NODE_KEY = Shape(as_is, {})
@@ -418,7 +427,7 @@ def _few(names: Iterable[str], most: int = 8) -> str:
 
 def _warn_idle(problems: Problems, steps: Table[StepId, Step], nodes: Table[str, _At]) -> None:
     for step in steps.values():
-        if step.uses == AGENT:
+        if step.is_idle:
             place = nodes[step.id].node.pairs["action"][1]
             message = f"{quoted(step.id)} has nothing to run: nobody said how {quoted(step.agent)} does it"
             hint = "give the action a 'run' in a registry of agents, or import it with -o and add 'run'"

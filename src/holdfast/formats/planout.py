@@ -9,10 +9,10 @@ from typing import cast
 import yaml
 
 from holdfast.formats.grammar import STEP
-from holdfast.formats.graph import AGENT, GRAPH
+from holdfast.formats.graph import GRAPH
 from holdfast.formats.nodes import reads_as_text
 from holdfast.model.digest import Json
-from holdfast.model.plan import PLAN_SCHEMA, Guard, Plan, Step, plan_json
+from holdfast.model.plan import AGENT, PLAN_SCHEMA, Guard, Plan, Step, plan_json
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 _WIDTH = 100

@@ -20,6 +20,7 @@ RunId = NewType("RunId", str)
 STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
 PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
+AGENT = "agent"  # what a step uses of which nobody said how it is done
 
 NeedType = Literal["data", "sequence", "approval"]
 Effects = Literal["none", "workspace", "external"]
@@ -118,6 +119,11 @@ class Step:
     specification: str = ""
     agent: str = ""
     action: str = ""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody said how it is done, so that it has nothing to run."""
+        return self.uses == AGENT
 
     @property
     def asks_first(self) -> bool:
