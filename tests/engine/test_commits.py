@@ -87,7 +87,9 @@ def test_a_locked_database_does_not_keep_a_timeout_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process has the database locked when a step ends: what else runs is watched all the same."""
-    monkeypatch.setattr(scribe, "QUICK_MS", 1 << 40)  # a disk so fast that the loop commits by itself
+    monkeypatch.setattr(
+        scribe, "QUICK_MS", 1 << 40
+    )  # a disk so fast that the loop commits by itself
     command = f"sleep 98{os.getpid():07}"
     plan = Plan("late", root=str(tmp_path))
     plan.add(Step(StepId("ends"), run=("true",)))
