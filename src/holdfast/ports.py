@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.model.artifact import Artifact, Form, Status, Verdict
-from holdfast.model.changeset import Change
+from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
 from holdfast.model.fixed import fixed
@@ -352,6 +352,7 @@ class Candidate:
 
     `fragments` are files with steps that shall be added to the plan once it is accepted.
     `changes` are what it changed in a copy of the project; `files` hold the content of those it wrote.
+    `settled` are paths about which people decided that their version, or another step's, stands.
     """
 
     form: Form
@@ -361,6 +362,7 @@ class Candidate:
     confined: bool = True
     fragments: tuple[File, ...] = ()
     changes: tuple[Change, ...] = ()
+    settled: tuple[Settled, ...] = ()
 
 
 class Generator(Protocol):

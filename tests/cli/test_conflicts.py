@@ -109,6 +109,77 @@ def test_the_same_conflict_is_not_asked_about_twice(project: Project) -> None:
     assert [e["event"] for e in project.events()].count("conflict_resolved") == 1
 
 
+def at_once(project: Project) -> None:
+    """Two steps that begin with the same file and change it in different ways; left is done first."""
+    project.write("a", "a\n")
+    steps: dict[str, Any] = {
+        name: {
+            "shell": project.sh(f"{project.gate(name)}; echo {name} > a; echo x > {name}-own"),
+            "inputs": "a",
+            **SCRATCH,
+        }
+        for name in ("left", "right")
+    }
+    steps["below"] = {"shell": project.sh("cat a"), "needs": "right"}
+    project.plan(steps)
+    engine = project.start("run", "-j", "2", "--json")
+    until(lambda: sorted(project.begun()) == ["left", "right"])
+    project.open("left")
+    until(lambda: project.has("left-own"))
+    project.open("right")
+    assert finish_run(engine).code == 3
+
+
+@pytest.mark.req("C28", "R85")
+@pytest.mark.parametrize(
+    ("take", "merged", "again", "a"),
+    [
+        ("right", "", "", "right\n"),
+        ("left", "", "", "left\n"),
+        ("mine", "", "", "left\n"),
+        ("mine", "merged\n", "", "merged\n"),
+        ("right", "merged\n", "right", "right\n"),
+        ("right", "merged\n", "mine", "merged\n"),
+    ],
+)
+def test_what_was_settled_stands_in_all_later_runs(
+    project: Project, take: str, merged: str, again: str, a: str
+) -> None:
+    at_once(project)
+    if merged:
+        project.write("a", merged)
+    project.ok("resolve", "right", "--take", take)
+    project.resume()
+    if again:
+        project.ok("resolve", "right", "--take", again)
+        assert project.resume().code == 0
+    assert project.read("a") == a
+    project.ran()
+    for _ in range(3):
+        run = project.run()
+        assert (run.code, set(run.states.values())) == (0, {"reused"})
+        assert (project.read("a"), project.ran()) == (a, [])
+    if again == "mine" or take == "mine":
+        return
+    project.write("a", "a\n")
+    assert set(project.run().states.values()) == {"reused"}
+    assert (project.read("a"), project.ran()) == (a, []), "it is put in place again"
+
+
+@pytest.mark.req("C28")
+def test_who_lost_does_not_win_by_being_made_again(project: Project) -> None:
+    at_once(project)
+    project.ok("resolve", "right", "--take", "right")
+    project.resume()
+    run = project.run("--force", "-j", "1", "--yes")
+    assert (run.code, run.states["left"], project.read("a")) == (3, "waiting", "right\n")
+    project.ok("resolve", "left", "--take", "right")
+    assert project.resume().code == 0
+    project.ran()
+    assert set(project.run().states.values()) == {"reused"}
+    assert (project.read("a"), project.ran()) == ("right\n", [])
+
+
 def test_equal_content_is_no_conflict(project: Project) -> None:
     same = {"shell": "echo same > f", **SCRATCH}
     project.plan({"a": same, "b": same, "c": {"shell": "rm x", "inputs": "x", **SCRATCH}})

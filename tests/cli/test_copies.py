@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import Project, until
+from tests.cli.project import Project, finish_run, until
 from tests.gitrepo.repository import git, inside, repository
 
 SCRATCH = {"workspace": "scratch", "effects": "workspace"}
@@ -363,3 +363,19 @@ def test_many_files_are_taken_over(project: Project) -> None:
     )
     assert project.run().code == 0
     assert len(list((project.root / "d").iterdir())) == 100
+
+
+@pytest.mark.req("C27")
+def test_a_mode_that_a_person_sets_meanwhile_stays(project: Project) -> None:
+    project.write("tool", "old\n")
+    shell = project.sh(f"{project.gate('go')}; echo new > tool")
+    project.plan({"s": {"shell": shell, "inputs": "tool", **SCRATCH}})
+    engine = project.start("run", "--json")
+    until(lambda: project.begun() == ["s"])
+    (project.root / "tool").chmod(0o755)
+    project.open("go")
+    assert finish_run(engine).code == 0
+    assert project.read("tool") == "new\n"
+    assert (project.root / "tool").stat().st_mode & 0o777 == 0o755
+    assert project.run().states == {"s": "reused"}
+    assert list((project.root / ".holdfast" / "apply").glob("*/")) == [], "nothing is left behind"

@@ -246,6 +246,7 @@ class Bench:
         """The run rests: what a disk refused to remove before goes with the directory of the run."""
         shutil.rmtree(os.path.join(self._world.scratch, self._state.run), ignore_errors=True)
         drop_worktrees(self._world.root, self._world.home, self._state.run)
+        self._outputs.leave()
 
 
 def _with_values(step: Step, given: Mapping[StepId, Given]) -> Step:

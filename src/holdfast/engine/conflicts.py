@@ -81,13 +81,17 @@ class Conflicts:
         said = self._decisions[found.conflict]
         if said.take != step:
             return found.paths, {}
+        return (), self.of_the_other(step, found)
+
+    def of_the_other(self, step: StepId, found: ConflictFound) -> Allowed:
+        """What the other side of a step's conflict wrote at its paths."""
         other = next((one for one in self.record(found).positions if one.step != step), None)
         there: dict[str, Digest | None] = dict.fromkeys(found.paths)
         if other is not None and other.content is not None:
             manifest = self._world.store.get(other.content)
             there |= {entry.path: entry.digest for entry in tree_entries(manifest)}
             there |= {change.path: change.digest for change in changes_in(manifest)}
-        return (), there
+        return there
 
     # --- agents ---------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from holdfast.engine.recent import Recent
 from holdfast.engine.taking import Taker
 from holdfast.engine.world import World
 from holdfast.model.artifact import Entry, Form, tree_bytes, tree_entries
-from holdfast.model.changeset import changes_in, changeset_bytes
+from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate, File
@@ -32,7 +32,8 @@ class Contents:
         if form != "tree":
             return Candidate(form, content)
         files = tuple(File(e.path, get(e.digest), e.executable) for e in tree_entries(content))
-        return Candidate("tree", files=files, changes=changes_in(content))
+        changes, settled = changes_in(content), settled_in(content)
+        return Candidate("tree", files=files, changes=changes, settled=settled)
 
     def stored(self, step: Step, candidate: Candidate) -> tuple[Digest, Form]:
         """The digest of a candidate, its content stored."""
@@ -62,8 +63,8 @@ class Contents:
             return self.put(blobs, tree_bytes(entries)), blobs, entries
         changed = {change.path for change in candidate.changes}
         made = tuple(entry for entry in entries if entry.path not in changed)
-        digest = self.put(blobs, changeset_bytes(made, candidate.changes))
-        self._taker.note(digest, candidate.changes)
+        digest = self.put(blobs, changeset_bytes(made, candidate.changes, candidate.settled))
+        self._taker.note(digest, candidate)
         return digest, blobs, made
 
     def put(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.approvals import Approval
@@ -15,11 +15,13 @@ from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.result import Result
-from holdfast.engine.survey import NoInputError, Survey
-from holdfast.engine.taking import Allowed, Clash, Taken, Wish, settled
+from holdfast.engine.survey import Survey
+from holdfast.engine.taking import Allowed, Clash, Taken, Wish, Word, settled
+from holdfast.engine.verdicts import carried, is_as_in_copy, records, seen_in
 from holdfast.engine.world import World
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Entry, Form, Status, tree_entries
+from holdfast.model.changeset import Change, settled_in
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import (
     AttemptAccepted,
@@ -28,6 +30,7 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    ConflictFound,
 )
 from holdfast.model.plan import Step, StepId
 from holdfast.ports import Candidate, File, Outcome
@@ -66,19 +69,33 @@ class Finisher:
         took = now - self._state.steps[started.step].started_at
         try:
             if outcome.ended in {"accepted", "asked"} and outcome.candidate is not None:
-                reusable = started.reusable and (seen is None or self._is_same(step, seen))
+                changes = outcome.candidate.changes
+                same = seen is None or self._is_same(step, seen, changes)
+                reusable = started.reusable and same
                 if outcome.ended == "asked":
                     return self._parked(started, step, outcome, approvals, reusable, took, now)
-                return self._accepted(started, step, outcome, reusable, took, now)
+                result = self._accepted(started, step, outcome, reusable, took, now)
+                if isinstance(result.ending, AttemptParked) and started.reusable and not same:
+                    assert seen is not None  # else it is the same
+                    found = [one for one in result.after if isinstance(one, ConflictFound)]
+                    paths = {path for one in found for path in one.paths}
+                    same = self._is_same(step, seen, changes, paths)
+                    result.ending = replace(result.ending, reusable=same)
+                return result
             return self._refused(started, step, outcome, took, now)
         except EditError as error:
             return self._failed(started, "command_failed", str(error), outcome.log, took, now)
 
-    def _is_same(self, step: Step, seen: Mapping[str, Json]) -> bool:
-        try:
-            return self._survey.observe(step).parts == seen
-        except NoInputError:
-            return False
+    def _is_same(
+        self,
+        step: Step,
+        seen: Mapping[str, Json],
+        changes: Sequence[Change],
+        decided: Collection[str] = (),
+    ) -> bool:
+        """Whether what the step reads is as it was. What it changed itself, it had in a copy."""
+        now = self._survey.observe(step, lenient=True).parts
+        return now == seen or is_as_in_copy(now, seen, changes, decided)
 
     def _accepted(
         self,
@@ -91,6 +108,8 @@ class Finisher:
     ) -> Result:
         candidate = outcome.candidate
         assert candidate is not None  # an accepted outcome has one
+        if step.changes_copy and started.reguard is None:
+            candidate = self._with_verdicts(started, candidate)
         digest, blobs, entries = self.contents.of(step, candidate)
         log = self.contents.note(step, blobs, outcome.log) if outcome.log else None
         event = AttemptAccepted(
@@ -200,15 +219,36 @@ class Finisher:
             self._place(started, step, entries, candidate, result)
         return result
 
-    def resolved(self, step_id: StepId, lost: Sequence[str], allowed: Allowed, now: int) -> Result:
+    def _with_verdicts(self, started: AttemptStarted, candidate: Candidate) -> Candidate:
+        """A candidate that goes on from what people decided about the step before."""
+        store, state = self._world.store, self._state
+        newest = store.newest(state.project, state.line, started.step)
+        if newest is None or newest.form != "tree" or not store.has(newest.digest):
+            return candidate
+        before = settled_in(store.get(newest.digest))
+        if not before:
+            return candidate
+        lies = self._bench.taker.lying([one.path for one in before])
+        saw = seen_in(store.get(started.own_ref), state.plan.steps[started.step])
+        return replace(candidate, settled=carried(candidate.changes, before, lies, saw))
+
+    def resolved(self, step_id: StepId, word: Word, now: int) -> Result:
         """People settled the conflicts of a kept candidate: it is taken over without what it lost."""
         step, here = self._state.plan.steps[step_id], self._state.steps[step_id]
         started, parked = here.running, here.parked
         assert started is not None  # it was kept by an attempt
         assert parked is not None
         whole = self.contents.kept(parked.digest, parked.form)
+        lost = word.lost
         files = tuple(file for file in whole.files if file.path not in lost)
-        candidate = replace(whole, files=files, changes=settled(whole.changes, lost, allowed))
+        lies = self._bench.taker.lying(lost)
+        saw = seen_in(self._world.store.get(started.own_ref), step)
+        candidate = replace(
+            whole,
+            files=files,
+            changes=settled(whole.changes, lost, word.allowed),
+            settled=records(whole.changes, whole.settled, word.others, lies, saw),
+        )
         digest, blobs, entries = self.contents.of(step, candidate)
         accepted = AttemptAccepted(
             step_id,
@@ -225,7 +265,7 @@ class Finisher:
         row = self.row(started, digest, parked.form, "accepted", now, accepted)
         result = Result(accepted, now, blobs, [row], superseded=self.superseded(step_id))
         wish = Wish(step, digest, entries, candidate.changes, candidate.files)
-        self._take_over(started, wish, result, allowed)
+        self._take_over(started, wish, result, word.allowed)
         return result
 
     def _take_over(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -18,11 +19,11 @@ from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
-from holdfast.engine.survey import Survey
+from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.world import World
 from holdfast.errors import BugError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
-from holdfast.model.changeset import changes_in, changeset_bytes
+from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
 from holdfast.model.digest import Digest, digest_json
 from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
 from holdfast.model.plan import RunId, Step, StepId
@@ -222,9 +223,15 @@ class Looker:
         for need in step.needs:
             if need.type == "data":
                 upstream[need.step] = self._brought.get(need.step) or self._bring(need.step)
-        probed = self._prober.probe(
-            step, upstream, state.options, previous=state.previous, moved=self._moved
+        probe = partial(
+            self._prober.probe,
+            step,
+            upstream,
+            state.options,
+            previous=state.previous,
+            moved=self._moved,
         )
+        probed = probe()
         here = state.steps[step.id]
         choice = choose(
             step,
@@ -239,6 +246,9 @@ class Looker:
         given = self._given(step) if choice.action != "reuse" else None
         if given is not None:
             choice = Choice("reguard", Reason("answered"), given)
+        if choice.action == "run" and probed.as_begun:
+            with suppress(NoInputError):  # it removed them itself
+                probed = probe(runs=True)
         return probed, choice
 
     def _options(self, here: StepState) -> Options:
@@ -384,8 +394,10 @@ class Looker:
         """A person's version of the outputs, with what the step changed beside them."""
         store = self._world.store
         newest = store.newest(self._state.project, self._state.line, step.id)
-        changes = changes_in(store.get(newest.digest)) if newest is not None else ()
-        return store.put(changeset_bytes(entries, changes))
+        if newest is None:
+            return store.put(changeset_bytes(entries, ()))
+        before = store.get(newest.digest)
+        return store.put(changeset_bytes(entries, changes_in(before), settled_in(before)))
 
 
 def _is_answered(here: StepState) -> bool:

@@ -247,9 +247,9 @@ class Engine:
             self._append(following.end)
         self._fill()
         self._flush()
-        waits = following.end is None and self._world.stays and self.state.counts["waiting"]
-        if waits and self._scribe.has_said_all:  # what ended before is told first
-            self._people.say_waiting()
+        if self._world.stays and self.state.counts["waiting"] and self._is_running:
+            if self._scribe.has_said_all:  # what ended before is told first
+                self._people.say_waiting()
         if self.state.status != "running" and self._scribe.has_said_all:
             self._over = True
 

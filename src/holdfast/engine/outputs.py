@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -327,6 +328,12 @@ class Outputs:
         for key in keys_in(self._journal):
             if not is_settled(place_of(self._journal, key)):
                 forget(self._journal, key)
+        self.leave()
+
+    def leave(self) -> None:
+        """The run is over: remove the directory for its journals if none is left in it."""
+        with suppress(OSError):
+            os.rmdir(self._journal)
 
     def recover(self, committed: Callable[[str], bool]) -> list[str]:
         """Finish or undo what a dead engine left half done; gives the paths a person changed meanwhile.

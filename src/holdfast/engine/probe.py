@@ -38,11 +38,15 @@ Word = StepAmended | StepAccepted
 
 
 class Probed(NamedTuple):
-    """The answer, with the encoding of the step's own parts and what was observed for them."""
+    """The answer, with the encoding of the step's own parts and what was observed for them.
+
+    `as_begun` says that what the plan itself changed is left out: true of what stands, not of an attempt.
+    """
 
     probe: Probe
     own: bytes
     seen: Mapping[str, Json]
+    as_begun: bool = False
 
 
 class _Said(NamedTuple):
@@ -87,10 +91,16 @@ class Prober:
         *,
         previous: RunId | None,
         moved: Callable[[Step], tuple[str, ...]] = lambda _: (),
+        runs: bool = False,
     ) -> Probed:
-        """Probe one step. `moved` names the needs that are known to have changed in this run."""
-        if not self._unwinder.is_idle and (begun := self._as_begun(step, upstream)) is not None:
-            return begun
+        """Probe one step. `moved` names the needs that are known to have changed in this run.
+
+        If it is known that the step `runs`, what lies there now is what it will be made from.
+        """
+        if not runs and not self._unwinder.is_idle:
+            begun = self._as_begun(step, upstream)
+            if begun is not None:
+                return begun
         seen = self._survey.observe(step)
         own = self._encode(step, seen.parts)
         head, above = halves(step, own, upstream)
@@ -140,7 +150,7 @@ class Prober:
         if found is None:
             return None
         refs = Refs(ref, found.input_ref, found.own_ref)
-        return Probed(Probe(step.id, refs, found=found, newest=found), own, parts)
+        return Probed(Probe(step.id, refs, found=found, newest=found), own, parts, True)
 
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
         """The step's own parts; what steps of one function have in common is encoded once."""

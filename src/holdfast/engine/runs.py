@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 
 from holdfast.core.decide import close_gaps, reset, settle
@@ -34,6 +35,7 @@ from holdfast.engine.world import World
 from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
+    AttemptLost,
     Event,
     Options,
     Recorded,
@@ -211,15 +213,47 @@ def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     def recorded() -> frozenset[str]:  # read only if there is a change of files to ask about
         return frozenset(edit_of(state.run, event) for event in _events(world, state.run))
 
-    for path in outputs.recover(lambda key: key in recorded()):
-        world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
+    taken_back: set[str] = set()
+
+    def committed(key: str) -> bool:
+        if key not in recorded():
+            taken_back.add(key)
+        return key in recorded()
+
+    by_hand = outputs.recover(committed)
+    theirs = _kept(world, outputs, by_hand) if taken_back else None
+    if theirs is None:
+        for path in by_hand:
+            world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
     bench = Bench(world, state, survey, outputs)
     conflicts = Conflicts(world, state, outputs, world.store.get)
     finisher = Finisher(world, state, survey, outputs, bench, conflicts)
-    return [
-        finisher.lost(started, INTERRUPTED, world.clock(), log=logs[step_id], unwatched=True)
-        for step_id, started in state.running.items()
-    ]
+    results = []
+    for step_id, started in state.running.items():
+        lost = finisher.lost(started, INTERRUPTED, world.clock(), log=logs[step_id], unwatched=True)
+        if (
+            isinstance(lost.ending, AttemptLost)
+            and f"{state.run}.{step_id}.{started.attempt}" in taken_back
+        ):
+            lost.ending = replace(lost.ending, kept=lost.ending.kept or theirs)
+        results.append(lost)
+    return results
+
+
+def _kept(world: World, outputs: Outputs, by_hand: Sequence[str]) -> Digest | None:
+    """Store what a person wrote where changes were taken back: whoever makes them again begins with it."""
+    if not by_hand:
+        return None
+    kept = outputs.keep_paths(by_hand)
+    for _, content in kept.blobs:
+        world.store.put(content)
+    there = {entry.path: entry.digest for entry in kept.entries}
+    for path in by_hand:
+        version = f" and is kept: holdfast show {there[path][:12]}" if path in there else ""
+        world.say(
+            f"'{path}' was changed by hand meanwhile{version}; what is made again begins with it"
+        )
+    return kept.digest
 
 
 def _events(world: World, run: RunId) -> Iterable[Event]:

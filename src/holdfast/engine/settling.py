@@ -8,6 +8,7 @@ from holdfast.core.moves import IN_CONFLICT
 from holdfast.core.state import State
 from holdfast.engine.finish import Finisher
 from holdfast.engine.result import Result, Told
+from holdfast.engine.taking import Word
 from holdfast.model.digest import Digest
 from holdfast.model.event import ConflictFound, StepsReleased
 from holdfast.model.plan import StepId
@@ -19,8 +20,7 @@ class Settler:
     def __init__(self, state: State, finisher: Finisher) -> None:
         self._state = state
         self._finisher = finisher
-        self._lost: dict[StepId, list[str]] = {}
-        self._allowed: dict[StepId, dict[str, Digest | None]] = {}
+        self._words: dict[StepId, Word] = {}
 
     def agreed(self) -> Iterator[Told]:
         """Disagreements of agents that a person decided, and the steps that may go on then."""
@@ -54,12 +54,17 @@ class Settler:
 
     def _told(self, step_id: StepId, mine: list[ConflictFound]) -> Told:
         conflicts, told = self._finisher.conflicts, Told()
-        lost = self._lost[step_id] = []
-        allowed = self._allowed[step_id] = {}
+        lost: list[str] = []
+        allowed: dict[str, Digest | None] = {}
+        others: dict[str, list[Digest | None]] = {}
         for found in (*self._state.steps[step_id].settled, *mine):
             gone, there = conflicts.lost_and_won(step_id, found)
             lost += gone
             allowed |= there
+            wrote = conflicts.of_the_other(step_id, found)
+            for path in found.paths:
+                others.setdefault(path, []).append(wrote[path])
+        self._words[step_id] = Word(lost, allowed, others)
         for found in mine:
             settled = conflicts.settled(found)
             told.events += settled.events
@@ -68,5 +73,4 @@ class Settler:
 
     def taken(self, step_id: StepId, now: int) -> Result:
         """Take over the changes of a step that was decided about; EditError if they cannot be."""
-        lost, allowed = self._lost.pop(step_id), self._allowed.pop(step_id)
-        return self._finisher.resolved(step_id, lost, allowed, now)
+        return self._finisher.resolved(step_id, self._words.pop(step_id), now)

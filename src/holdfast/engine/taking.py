@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,14 +21,19 @@ from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.world import World
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
-from holdfast.model.changeset import Change, changes_in
+from holdfast.model.changeset import Change, Settled, changes_in, settled_in
 from holdfast.model.digest import Digest
 from holdfast.model.glob import parents
 from holdfast.model.plan import Plan, Step, StepId
-from holdfast.ports import File
+from holdfast.ports import Candidate, File
 
 _UNREADABLE = Digest("")
-Allowed = Mapping[str, Digest | None]  # what a person has seen at a path and wants replaced
+Contents = Mapping[str, Digest | None]  # by path; none where no file lies
+Others = Mapping[str, Sequence[Digest | None]]  # by path, what all others in its conflicts wrote
+Allowed = Contents  # what a person has seen at a path and wants replaced
+
+
+_Made = tuple[tuple[Change, ...], tuple[Settled, ...]]
 
 
 class Clash(NamedTuple):
@@ -67,6 +73,14 @@ class Wish(NamedTuple):
     fresh: Sequence[File] = ()
 
 
+class Word(NamedTuple):
+    """What people said of a step's conflicts: what it gives up, what it may replace, who else wrote there."""
+
+    lost: Sequence[str]
+    allowed: Allowed
+    others: Others
+
+
 class Taker:
     """Takes over changes for one run."""
 
@@ -77,9 +91,10 @@ class Taker:
         self._place = os.path.join(world.home, "apply")
         self._plan: Plan | None = None
         self._makers: dict[str, StepId] = {}
-        self._made_here: dict[Digest, tuple[Change, ...]] = {}  # perhaps not stored yet
+        self._made_here: dict[Digest, _Made] = {}  # perhaps not stored yet
         self._names: dict[str, _Wrote] = {}
         self._seen: set[Digest] = set()
+        self._won: dict[str, _Wrote] | None = None
         self._not_named = [
             step_id
             for step_id, step in state.plan.steps.items()
@@ -148,11 +163,15 @@ class Taker:
         """What of a step's changes is not in the project any more, or not yet, where its base lies."""
         changes = self.changes(artifact)
         self._remember(step.id, artifact, changes)
+        over = {one.path: one.over for one in self.settled(artifact)}
         there = self._read([change.path for change in changes])
         found = []
         for change in changes:
             lies = there.get(change.path)
-            if not _same(lies, change.entry) and _begins_at(change, lies):
+            if _same(lies, change.entry):
+                continue
+            gave_way = lies is not None and lies.digest in over.get(change.path, ())
+            if gave_way or _begins_at(change, lies):
                 found.append(self._file_change(change, lies))
         return found
 
@@ -169,14 +188,24 @@ class Taker:
                     return other
         return None
 
-    def note(self, digest: Digest, changes: Sequence[Change]) -> None:
+    def lying(self, paths: Sequence[str]) -> Contents:
+        """What lies at each of these paths now."""
+        there = self._read(paths)
+        return {path: _digest(there.get(path)) for path in paths}
+
+    def note(self, digest: Digest, made: Candidate) -> None:
         """Know a set of changes that is about to be stored."""
-        self._made_here[digest] = tuple(changes)
+        self._made_here[digest] = (made.changes, made.settled)
 
     def changes(self, digest: Digest) -> tuple[Change, ...]:
         """The changes that an artifact holds."""
         known = self._made_here.get(digest)
-        return changes_in(self._world.store.get(digest)) if known is None else known
+        return known[0] if known else changes_in(self._world.store.get(digest))
+
+    def settled(self, digest: Digest) -> tuple[Settled, ...]:
+        """The paths of an artifact about which people decided."""
+        known = self._made_here.get(digest)
+        return known[1] if known else settled_in(self._world.store.get(digest))
 
     # --- what lies there ------------------------------------------------------------------------
 
@@ -267,12 +296,13 @@ class Taker:
         return Clash(path)
 
     def _rival(self, step: Step, change: Change, lies: Entry | None) -> Clash | None:
-        """A step that is not ordered with this one and wrote the same file in this run.
+        """A step that is not ordered with this one and wrote the same file, in this run or by people's word.
 
         Names that are one to some file systems are one file here. Who was asked by a person to be made again
         began with what the other wrote, and may go on from it.
         """
-        wrote = self._names.get(_folded(change.path))
+        name = _folded(change.path)
+        wrote = self._names.get(name) or self._awarded().get(name)
         if wrote is None or wrote.step in self._ordered(step.id):
             return None
         if wrote.path == change.path:
@@ -281,6 +311,22 @@ class Taker:
             if wrote.digest != _digest(lies) or _is_over(change, lies) or again:
                 return None
         return Clash(change.path, wrote.step, wrote.artifact)
+
+    def _awarded(self) -> Mapping[str, _Wrote]:
+        """What stands since earlier runs because people settled a conflict so."""
+        if self._won is None:
+            self._won = {}
+            state = self._state
+            for other, row in self._world.store.newest_of_all(state.project, state.line).items():
+                step = state.plan.steps.get(other)
+                if step is None or not step.changes_copy:
+                    continue
+                with suppress(IntegrityError):  # purged
+                    for one in self.settled(row.digest):
+                        if one.won:
+                            wrote = _Wrote(one.path, other, one.digest, row.digest)
+                            self._won[_folded(one.path)] = wrote
+        return self._won
 
     def _catch_up(self) -> None:
         """Know what steps of this run changed before this engine drove it, or beside it."""
@@ -355,7 +401,8 @@ class Taker:
 
     def _file_change(self, change: Change, lies: Entry | None) -> FileChange:
         mode = 0o755 if change.executable else 0o644
-        if lies is not None and lies.executable == change.executable:  # the rest is the owner's
+        left_alone = change.base is not None and change.executable == change.base_executable
+        if lies is not None and (left_alone or lies.executable == change.executable):  # the owner's
             mode = os.lstat(os.path.join(self._world.root, change.path)).st_mode & 0o777
         return FileChange(change.path, _digest(lies), change.digest, mode)
 

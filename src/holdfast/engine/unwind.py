@@ -2,21 +2,22 @@
 
 A step that changes project files would otherwise never stand: what it changed is often what it reads, and
 what it was made from. So for the question whether an artifact stands, every file that holds exactly what
-the step, or one below it, left there counts with the content that this one began with. Anything else, and
-any edit on top of it, counts as it is.
+the step, or one below it, left there counts with the content that this one began with. So does a file
+about which people settled a conflict that the step was in, while it holds what they decided. Anything
+else, and any edit on top of it, counts as it is.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from holdfast.core.waves import Graph, graph_of
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
-from holdfast.model.changeset import Change, changes_in
-from holdfast.model.digest import Json
+from holdfast.model.changeset import Change, Settled, changes_in, settled_in
+from holdfast.model.digest import Digest, Json
 from holdfast.model.glob import glob_regex, is_plain
 from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Store
@@ -24,11 +25,12 @@ from holdfast.process.room import shell_words
 
 
 class _Write(NamedTuple):
-    """A change of the newest artifact of a step."""
+    """What stands at a path by the newest artifact of a step, and what it stands over."""
 
     rank: int
     step: StepId
-    change: Change
+    stands: Change | Settled
+    over: tuple[Digest | None, ...]
 
 
 class Unwinder:
@@ -79,20 +81,23 @@ class Unwinder:
             self._graph = self._graph or graph_of(self._plan)
             self._writes = {}
             for step_id in self._steps:
-                for change in self._changes(self._newest(step_id)):
-                    write = _Write(self._graph.rank[step_id], step_id, change)
-                    self._writes.setdefault(change.path, []).append(write)
+                for one in self._standing(self._newest(step_id)):
+                    write = _Write(self._graph.rank[step_id], step_id, one, _over(one))
+                    self._writes.setdefault(one.path, []).append(write)
             for some in self._writes.values():
                 some.sort(key=lambda write: -write.rank)
         return self._writes
 
-    def _changes(self, artifact: Artifact | None) -> tuple[Change, ...]:
+    def _standing(self, artifact: Artifact | None) -> Iterable[Change | Settled]:
+        """What an artifact left; where people decided, their word instead of the change."""
         if artifact is None or artifact.form != "tree":
             return ()
         try:
-            return changes_in(self._store.get(artifact.digest))
+            manifest = self._store.get(artifact.digest)
         except IntegrityError:  # purged
             return ()
+        left: dict[str, Change | Settled] = {one.path: one for one in changes_in(manifest)}
+        return (left | {one.path: one for one in settled_in(manifest)}).values()
 
     def _counts(self, step: StepId, write: _Write) -> bool:
         if step == write.step:
@@ -102,17 +107,18 @@ class Unwinder:
             self._below[step] = self._graph.below([step])
         return write.step in self._below[step]
 
-    def _before(self, step: Step, path: str, now: str | None, some: list[_Write]) -> Change | None:
+    def _before(self, step: Step, now: str | None, some: list[_Write]) -> Change | Settled | None:
         """The first of the changes that led to the present content and that count for a step.
 
         Others may lie in between: a step that goes on from what this one left, or was put over it.
         """
-        first, left = None, list(some)
-        while write := next((one for one in left if one.change.digest == now), None):
+        left, held = list(some), {now}
+        first = next((one.stands for one in some if _gave_way(step, now, one)), None)
+        while write := next((one for one in left if one.stands.digest in held), None):
             left.remove(write)
-            now = write.change.over or write.change.base
+            held.update(write.over)
             if self._counts(step.id, write):
-                first = write.change
+                first = write.stands
         return first
 
     def _inputs(
@@ -121,10 +127,10 @@ class Unwinder:
         found = dict(inputs)
         for path, some in writes.items():
             seen = inputs.get(path)
-            if seen is None and not _matches(step, path):
+            if seen is None and not reads(step, path):
                 continue
             now = str(seen[0]) if isinstance(seen, list) else None
-            first = self._before(step, path, now, some)
+            first = self._before(step, now, some)
             if first is None:
                 continue
             if first.base is None:
@@ -139,24 +145,36 @@ class Unwinder:
         found: dict[str, Json] = {}
         for path, seen in files.items():
             now, _, _ = str(seen).partition("+")
-            first = self._before(step, path, now, writes.get(path, []))
+            first = self._before(step, now, writes.get(path, []))
             if first is None:
                 found[path] = seen
             elif first.base is not None:
                 found[path] = _spelled(first)
         for path in {os.path.normpath(word) for word in step.run or shell_words(step.shell)}:
-            gone = None if path in files else self._before(step, path, None, writes.get(path, []))
+            gone = None if path in files else self._before(step, None, writes.get(path, []))
             if gone is not None and gone.base is not None:  # named, and removed since
                 found[path] = _spelled(gone)
         return found
 
 
-def _spelled(change: Change) -> str:
+def _gave_way(step: Step, now: str | None, write: _Write) -> bool:
+    """Whether a version lies there again that people put behind another one in a conflict of the step."""
+    return isinstance(write.stands, Settled) and write.step == step.id and now in write.over
+
+
+def _over(one: Change | Settled) -> tuple[Digest | None, ...]:
+    if isinstance(one, Settled):
+        return one.over
+    return (one.base,) if one.over is None else (one.over, one.base)
+
+
+def _spelled(change: Change | Settled) -> str:
     assert change.base is not None  # asked before
     return f"{change.base}+x" if change.base_executable else change.base
 
 
-def _matches(step: Step, path: str) -> bool:
+def reads(step: Step, path: str) -> bool:
+    """Whether a step declares that it reads this path."""
     for item in step.inputs:
         if is_plain(item.glob):
             place = item.glob.rstrip("/")

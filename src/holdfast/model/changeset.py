@@ -2,7 +2,7 @@
 
 It is kept as a manifest of files like any other (`holdfast.tree/1`); what is more is sparse. A file that
 was changed says which content it had where the step began (`base`, null if it was not there); a removed
-one stands in a list of its own.
+one stands in a list of its own, and so does a path about which people settled a conflict (`settled`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,25 @@ class Change:
         return Entry(self.path, self.digest, self.executable, self.size)
 
 
-def changeset_bytes(entries: Sequence[Entry], changes: Sequence[Change]) -> bytes:
+@fixed
+class Settled:
+    """A path about which people settled a conflict of a step: what stands there since, whoever wrote it.
+
+    `base` is what the step's key says of the path, and `over` are the versions that gave way. It is the
+    step's own if it `won`.
+    """
+
+    path: str
+    digest: Digest | None
+    base: Digest | None
+    base_executable: bool = False
+    over: tuple[Digest | None, ...] = ()
+    won: bool = False
+
+
+def changeset_bytes(
+    entries: Sequence[Entry], changes: Sequence[Change], settled: Sequence[Settled] = ()
+) -> bytes:
     """The manifest of a set of changes; `entries` are files of the artifact that are not compared."""
     files: dict[str, dict[str, Json]] = {entry.path: _file(entry) for entry in entries}
     removed: list[Json] = []
@@ -57,12 +75,44 @@ def changeset_bytes(entries: Sequence[Entry], changes: Sequence[Change]) -> byte
     whole: dict[str, Json] = {"schema": TREE_SCHEMA, "files": listed, "changes": True}
     if removed:
         whole["removed"] = removed
+    if settled:
+        whole["settled"] = [_settled(one) for one in sorted(settled, key=lambda one: one.path)]
     return canonical(whole)
 
 
 def _file(entry: Entry) -> dict[str, Json]:
     mode = "755" if entry.executable else "644"
     return {"path": entry.path, "digest": entry.digest, "mode": mode, "size": entry.size}
+
+
+def _settled(one: Settled) -> dict[str, Json]:
+    was: dict[str, Json] = {"base_mode": "755"} if one.base_executable else {}
+    was |= {"base": one.base, "over": [*one.over], "won": one.won}
+    return {"path": one.path, "digest": one.digest, **was}
+
+
+def settled_in(manifest: bytes) -> tuple[Settled, ...]:
+    """The paths that people decided about, as a manifest tells; none in most."""
+    try:
+        data = cast("Mapping[str, Json]", json.loads(manifest))
+        rows = cast("list[Mapping[str, Json]]", data.get("settled", []))
+        return tuple(
+            Settled(
+                path=str(row["path"]),
+                digest=_named(row["digest"]),
+                base=_named(row["base"]),
+                base_executable=row.get("base_mode") == "755",
+                over=tuple(_named(one) for one in cast("list[Json]", row["over"])),
+                won=row["won"] is True,
+            )
+            for row in rows
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise IntegrityError("a set of changes cannot be read") from error
+
+
+def _named(value: Json) -> Digest | None:
+    return None if value is None else Digest(str(value))
 
 
 def changes_in(manifest: bytes) -> tuple[Change, ...]:
