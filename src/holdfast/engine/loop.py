@@ -247,11 +247,11 @@ class Engine:
             self._append(following.end)
         self._fill()
         self._flush()
-        if self._world.stays and self.state.counts["waiting"] and self._is_running:
-            if self._scribe.has_said_all:  # what ended before is told first
+        if self._scribe.has_said_all:  # what ended before is told first
+            if not self._is_running:
+                self._over = True
+            elif self._world.stays and self.state.counts["waiting"]:
                 self._people.say_waiting()
-        if self.state.status != "running" and self._scribe.has_said_all:
-            self._over = True
 
     def _look(self, step_id: StepId) -> None:
         """Find out what is to be done with a ready step: reuse it now, or queue it for a slot."""
