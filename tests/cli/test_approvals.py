@@ -362,6 +362,7 @@ because = "nothing outside is touched"
     assert run.states == {"lint": "done", "deploy": "waiting", "drop": "failed"}
     assert project.ran() == ["lint"]
     assert run.codes["drop"] == "rejected_by_person"
+    assert run.because("drop")[0].startswith("a rule of ")
     lint = next(item for item in listed(project, "--all") if item["step"] == "lint")
     assert lint["decision"]["terminal"] is False
     assert json.loads(lint["decision"]["rule"]) == {

@@ -132,7 +132,8 @@ class People:
             self._decide(step_id, no)
         elif no is not None:
             assert no.decision is not None  # it was rejected; what the person said is kept
-            reason = Reason("rejected_by_person", (no.decision.by,))
+            who = no.decision.by if no.decision.rule is None else f"a rule of {no.decision.by}"
+            reason = Reason("rejected_by_person", (who,))
             self._scribe.fail(step_id, reason, no.decision.because)
         elif is_held:
             if self._gates.use(asked[0], step_id, here.attempts + 1):
