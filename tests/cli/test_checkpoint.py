@@ -257,6 +257,14 @@ def test_the_corrected_checkpoint_of_the_document_is_read() -> None:
     }
 
 
+def test_two_of_one_moment_for_two_reasons_are_two(project: Project) -> None:
+    lay(project)
+    project.call("run")
+    for trigger in ("manual", "session_end"):
+        project.ok("checkpoint", "--checkpoints", "cps", "--trigger", trigger)
+    assert {one["trigger"] for one in kept(project)} == {"manual", "session_end"}
+
+
 @pytest.mark.req("R91")
 def test_the_checkpoint_of_an_agents_session_is_told_apart(project: Project) -> None:
     lay(project)

@@ -9,7 +9,7 @@ from holdfast.core.views import skipped_words
 from holdfast.engine.probe import read_state
 from holdfast.model.plan import RunId, StepId
 from holdfast.store.sqlite import SqliteStore
-from tests.cli.project import Project, finish_run
+from tests.cli.project import Project, finish_run, until
 
 ENDS = {"completed": 0, "failed": 1, "blocked": 1, "waiting": 3, "escalated": 8}
 
@@ -69,6 +69,7 @@ def test_a_critical_failure_starts_nothing_more_and_can_be_resumed(project: Proj
         }
     )
     engine = project.begun_by("run", "-j", "2", "--json", step="beside")
+    until(lambda: project.status().states["gate"] == "failed", "the critical step failed")
     project.open("go")
     run = finish_run(engine)
     assert (run.code, run.data["status"]) == (8, "escalated")

@@ -93,6 +93,7 @@ def checkpoint_data(where: Place, store: Store, state: State, trigger: str) -> d
     """How a run stands, as a checkpoint."""
     facts = _facts(store, state)
     phase, created = phase_of(state.plan), iso(wire.now_ms())
+    what: dict[str, Json] = {"run": state.run, "seq": state.seq, "trigger": trigger}
     own: dict[str, Json] = {
         "schema": CHECKPOINT_SCHEMA,
         "run": state.run,
@@ -106,7 +107,7 @@ def checkpoint_data(where: Place, store: Store, state: State, trigger: str) -> d
     current = current_batch(state)
     resumable = not state.ended
     return {
-        "checkpoint_id": checkpoint_id(phase, created, {"run": state.run, "seq": state.seq}),
+        "checkpoint_id": checkpoint_id(phase, created, what),
         "version": VERSION,
         "created_at": created,
         "trigger": trigger,

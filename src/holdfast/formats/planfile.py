@@ -144,7 +144,7 @@ def _plan(
     contracts = Contracts(reading, cast("Node | None", given.get("agents")), asked.own)
     steps = _steps(reading, tree, given, contracts)
     _check_approvers(reading, asked)
-    if "agents" in given or any(step.agent for step in steps.values()):
+    if steps and ("agents" in given or any(step.agent for step in steps.values())):
         limits = cast("Limits", given.get("limits", Limits()))
         held = contracts.hold(steps, _place_in(given), limits, reading.params)
         steps, given["limits"] = held

@@ -149,7 +149,8 @@ def git(folder: str, *words: str, lock: int | None = None) -> bytes:
         raise ProcessError(f"git cannot be asked: {error}") from error
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        why = said[-1] if said else f"it ended with {done.returncode}"
+        fatal = [line for line in said if line.startswith("fatal:")]  # what follows is advice
+        why = (fatal or said)[-1] if said else f"it ended with {done.returncode}"
         raise ProcessError(f"'git {words[0]}' failed in '{folder}': {why}")
     return done.stdout
 
