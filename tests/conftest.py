@@ -6,12 +6,16 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 
 import holdfast
 from tests.crash.report import Report
 from tests.soak import Soak
 
 PROGRAMS = {"bubblewrap": "bwrap"}
+
+settings.register_profile("no clocks", deadline=None)  # speed is what `make bench` measures
+settings.load_profile("no clocks")
 
 # A shell starts its background processes deaf to Ctrl-C, and what they start inherits that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

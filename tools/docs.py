@@ -18,7 +18,7 @@ from types import MappingProxyType
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from holdfast.core.fold import TRANSITIONS
+from holdfast.core.moves import TRANSITIONS
 from tools.reference import generated as reference
 
 BEGIN = "<!-- transitions:begin -->"

@@ -17,8 +17,9 @@ from holdfast.formats.guardlist import BESIDE, GUARD_KINDS
 from holdfast.formats.params import PARAM
 from holdfast.formats.records import Key
 from holdfast.formats.shapes import DURATION, Shape
-from holdfast.model import event
 from holdfast.model.digest import Json
+from holdfast.model.event import RunEvent
+from holdfast.model.line import LineEvent
 
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
 KEYS = """The table that the reader and the JSON Schema for editors come from too. [The plan
@@ -240,8 +241,8 @@ def events_page() -> str:
         EVENTS,
     ]
     for title, union in (
-        ("Of a run", event.RunEvent),
-        ("Of a line", event.LineEvent),
+        ("Of a run", RunEvent),
+        ("Of a line", LineEvent),
     ):
         parts.append(f"## {title}")
         for noun in cast("tuple[type, ...]", get_args(union)):

@@ -19,9 +19,10 @@ KNOWN = frozenset(
     + [f"E{n}" for n in range(1, 20)]
     + [f"D{n:02}" for n in range(1, 41)]
     + [f"I{n}" for n in range(1, 18)]
+    + [f"C{n}" for n in range(1, 39)]
 )
 
-ORDER = "REDI"
+ORDER = "REDIC"
 
 
 @dataclass(frozen=True)

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import getpass
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from holdfast import wire
+from holdfast.core.approvals import Approval
+from holdfast.core.growth import after as put_after
 from holdfast.core.state import State
 from holdfast.core.views import run_json
+from holdfast.engine.answers import given_for, lying_there
+from holdfast.engine.asked import asked_in
+from holdfast.engine.decisions import Decisions, Given, Wanted
+from holdfast.engine.probe import read_state
+from holdfast.engine.requests import additions, ask_to_add, check_needs, plan_to_be
 from holdfast.engine.runs import start_run
 from holdfast.errors import UsageError
-from holdfast.formats.planfile import load_plan
+from holdfast.formats.agentfile import shipped
+from holdfast.formats.contracts import bound
+from holdfast.formats.fragment import check_added, read_fragment
+from holdfast.formats.planfile import load_plan, read_file
 from holdfast.model import plan as model
+from holdfast.model.agent import Action, Agent, Registry, voices
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
 from holdfast.model.event import Drift, Options
 from holdfast.model.expression import Wrong, parts
-from holdfast.model.plan import Guard, Need, Step, StepId
+from holdfast.model.line import Scope
+from holdfast.model.plan import Guard, Need, RunId, Step, StepId
+from holdfast.ports import Store
 
 Function = Callable[..., object]
 
 
 @dataclass(slots=True)
 class Plan:
-    """A plan in the making: steps are added, then it is run. `load` gives one from a file."""
+    """A plan in the making: steps are added, then it is run. `load` gives one from a file.
+
+    With `agents`, contracts by name, its steps are held to them and to those that are known anyway.
+    """
 
     name: str
     root: str = "."
@@ -34,6 +51,10 @@ class Plan:
     limits: model.Limits = field(default_factory=model.Limits)
     project: str = ""
     params: dict[str, Json] = field(default_factory=dict)
+    agents: dict[str, Agent] = field(default_factory=dict)
+    origin: Mapping[str, Json] = field(default_factory=dict)
+    voices: Mapping[str, Json] = field(default_factory=dict)
+    foreign: str = ""
 
     def step(
         self,
@@ -76,13 +97,20 @@ class Plan:
         self.steps[step.id] = step
 
     def build(self) -> model.Plan:
-        """The immutable plan."""
+        """The immutable plan; a PlanError says which contracts its steps break."""
+        steps, limits, counts = dict(self.steps), self.limits, self.voices
+        if self.agents:
+            known = Registry(self.agents).over(shipped())
+            steps, limits = bound(steps, limits, known)
+            counts = voices(known, shipped())
         return model.Plan(
             self.name,
-            dict(self.steps),
-            limits=self.limits,
+            steps,
+            limits=limits,
             project=self.project,
             params=dict(self.params),
+            origin=self.origin,
+            voices=counts,
         )
 
 
@@ -131,15 +159,20 @@ class Result:
 
     def json(self) -> dict[str, Json]:
         """The run as `holdfast run --json` prints it."""
-        return run_json(self.state, file=None, now=wire.now_ms())
+        store = wire.open_store(self.location, readonly=True)
+        try:
+            asked, more = asked_in(store, self.state), additions(store, self.state)
+        finally:
+            store.close()
+        return run_json(self.state, file=None, now=wire.now_ms(), asked=asked, additions=more)
 
 
 def load(
     path: str, *, plan_id: str | None = None, params: Mapping[str, Json] | None = None
 ) -> Plan:
     """Read a plan file; `params` are values for what it declares."""
-    find, check = wire.project_files, wire.guard_flaw
-    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check)
+    find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
+    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check, own=own)
     made = loaded.plan
     return Plan(
         made.name,
@@ -148,6 +181,9 @@ def load(
         limits=made.limits,
         project=made.project,
         params=dict(made.params),
+        origin=made.origin,
+        voices=made.voices,
+        foreign=loaded.foreign,
     )
 
 
@@ -160,9 +196,19 @@ def run(
     force_steps: Iterable[str] = (),
     cutoff: bool = False,
     on_drift: Drift = "adopt",
+    trust: str | None = None,
 ) -> Result:
-    """Run a plan to its end or rest; what stands in the store is reused."""
+    """Run a plan to its end or rest; what stands in the store is reused.
+
+    A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
+    """
     built = plan.build()
+    if plan.foreign and trust != model.plan_digest(built):
+        digest = model.plan_digest(built)
+        raise UsageError(
+            f"'{plan.name}' comes from a foreign file and nobody approved it",
+            hint=f"trust={digest!r}",
+        )
     root = os.path.abspath(plan.root)
     location = wire.store_location(root, store)
     options = Options(
@@ -182,6 +228,46 @@ def run(
     finally:
         opened.close()
     return Result(lambda: state, location)
+
+
+def add(
+    steps: str | Iterable[Step],
+    run: str,
+    *,
+    root: str = ".",
+    store: str | None = None,
+    after: str | None = None,
+    because: str = "",
+) -> int:
+    """Ask a run that has not ended to add steps; gives the number of the request in its line's journal.
+
+    `steps` are the path of a file with `steps:` as in a plan, or steps made by hand; each comes after the
+    step `after`. The engine that drives the run answers within a second; a run at rest takes them up when
+    it is resumed. PlanError or UsageError say what keeps them from being added.
+    """
+    root = os.path.abspath(root)
+    opened = wire.open_store(wire.store_location(root, store))
+    try:
+        state = read_state(opened, RunId(run))
+        if state is None:
+            raise UsageError(f"there is no run '{run}'")
+        if state.ended:
+            raise UsageError(f"run '{run}' is {state.status}; nothing can be added to it")
+        whole = plan_to_be(opened, state)
+        if isinstance(steps, str):
+            content = read_file(steps)[0]
+            more = read_fragment(content, steps, root, whole, check=wire.guard_flaw)
+        else:
+            more = {step.id: step for step in steps}
+        if after is not None:
+            if after not in whole.steps:
+                raise UsageError(f"the run has no step '{after}'")
+            more = put_after(more, StepId(after))
+        check_added(whole, more)
+        check_needs(state, more)
+        return ask_to_add(opened, state, more, getpass.getuser(), because, wire.now_ms)
+    finally:
+        opened.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,4 +323,154 @@ def artifacts(
     return rows[offset : None if limit is None else offset + limit]
 
 
-__all__ = ["Plan", "Result", "Where", "artifacts", "load", "run", "where"]
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to people: what it is about, who may answer, and what became of it.
+
+    `covers` is everything that decides what would happen; `subject` is its digest. `state` is open,
+    approved, rejected, revoked, expired, used, abandoned (open, and no step waits for it any more) or
+    overtaken (approved, and its step asked about something else before the yes was used).
+    """
+
+    id: str
+    step: str
+    run: str
+    gate: str
+    names: tuple[str, ...]
+    subject: str
+    state: str
+    covers: Mapping[str, Json]
+    blocks: tuple[str, ...] = ()
+
+
+def approvals(location: str, *, line: str | None = None, every: bool = False) -> list[Asked]:
+    """What waits for a person on a line of a store (the last one if none is named).
+
+    With `every` also what was decided, and what nobody waits for any more.
+    """
+    store = wire.open_store(location, readonly=True)
+    try:
+        decisions = _decisions(store, line)
+        wanted = {item.approval.id: item for item in decisions.wanted()}
+        found = {name: item.approval for name, item in wanted.items()}
+        if every:
+            found = {approval.id: approval for approval in decisions.book} | found
+        passed = decisions.overtaken() if every else ()
+        return [_asked(decisions, item, wanted.get(name), passed) for name, item in found.items()]
+    finally:
+        store.close()
+
+
+def approve(
+    location: str,
+    which: str,
+    *,
+    line: str | None = None,
+    scope: Scope | None = None,
+    seconds: float = 0,
+    because: str = "",
+) -> list[Asked]:
+    """Say yes to what a step, or the approval with this id, waits for; `seconds` is how long it stands.
+
+    UsageError if somebody else has to say it, if somebody was faster, or inside a step or an engine.
+    """
+    until = wire.now_ms() + int(seconds * 1000) if seconds else 0
+    return _decide(location, line, which, Given(scope, until, because), yes=True)
+
+
+def reject(location: str, which: str, *, because: str, line: str | None = None) -> list[Asked]:
+    """Say no, and why; the same rules as for `approve`."""
+    if not because.strip():
+        raise UsageError("a rejection needs a reason")
+    return _decide(location, line, which, Given(because=because), yes=False)
+
+
+def answer(
+    location: str,
+    step: str,
+    content: bytes | str | None = None,
+    *,
+    root: str = ".",
+    line: str | None = None,
+    because: str = "",
+) -> Asked:
+    """Give the content of a step that only a person can do; without, what lies at its output paths."""
+    store = wire.open_store(location)
+    try:
+        person = wire.person(store, location, terminal=False)
+        decisions = _decisions(store, line)
+        wanted, doing = decisions.answerable(step)
+        person.names_for(wanted.approval.request.names)
+        if content is None:
+            digest, form = lying_there(store, os.path.abspath(root), doing)
+        else:
+            given = content.encode() if isinstance(content, str) else content
+            digest, form = given_for(store, doing, given)
+        said = Given(because=because, content=digest, form=form)
+        return _asked(decisions, decisions.decide(wanted, person, said, yes=True), wanted)
+    finally:
+        store.close()
+
+
+def _decide(location: str, line: str | None, which: str, given: Given, *, yes: bool) -> list[Asked]:
+    store = wire.open_store(location)
+    try:
+        person = wire.person(store, location, terminal=False)
+        decisions = _decisions(store, line)
+        chosen = {wanted.approval.id: wanted for wanted in decisions.called(which)}.values()
+        for wanted in chosen:
+            person.names_for(wanted.approval.request.names)
+            if yes and wanted.approval.request.gate == "answer":
+                raise UsageError(f"'{wanted.step}' waits for its content, not for a yes")
+        return [
+            _asked(decisions, decisions.decide(wanted, person, given, yes=yes), wanted)
+            for wanted in chosen
+        ]
+    finally:
+        store.close()
+
+
+def _decisions(store: Store, line: str | None) -> Decisions:
+    rows = store.runs(line)
+    if not rows:
+        raise UsageError("there is no run yet" + (f" of line '{line}'" if line else ""))
+    row, drives = rows[-1], partial(wire.is_driven, store)
+    return Decisions(store, row.project, row.line, wire.now_ms, drives)
+
+
+def _asked(
+    decisions: Decisions, found: Approval, wanted: Wanted | None, passed: Container[str] = ()
+) -> Asked:
+    request, state = found.request, str(found.stand(wire.now_ms()))
+    if state == "approved" and found.id in passed:
+        state = "overtaken"
+    return Asked(
+        found.id,
+        request.step,
+        request.run,
+        request.gate,
+        request.names,
+        request.subject,
+        "abandoned" if state == "open" and wanted is None else state,
+        decisions.document(found),
+        wanted.blocks if wanted is not None else (),
+    )
+
+
+__all__ = [
+    "Action",
+    "Agent",
+    "Asked",
+    "Plan",
+    "Result",
+    "Where",
+    "add",
+    "answer",
+    "approvals",
+    "approve",
+    "artifacts",
+    "load",
+    "reject",
+    "run",
+    "where",
+]

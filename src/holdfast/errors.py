@@ -3,6 +3,7 @@
 HoldfastError
 ├── UsageError        the command line or a call asks for something that is not there
 ├── PlanError         the plan: every problem found, with its place
+│   └── CyclicDependencyError  its steps need each other in a circle
 ├── HeldError         another engine holds this line
 ├── StaleError        what was previewed is no longer what is there
 ├── StoreError        the outside world: disk, database, file system
@@ -24,7 +25,10 @@ A rejected artifact is a value, not an exception.
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+_FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,17 @@ class PlanError(HoldfastError):
         self.problems = problems
         self.check = "holdfast check"  # says it all again
         self.width = 0  # columns of whoever looks at it; 0 means lines are never cut
+
+
+class CyclicDependencyError(PlanError):
+    """The steps of a plan need each other in a circle."""
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> CyclicDependencyError:
+        """Of ids that all wait for each other."""
+        few = ", ".join(f"'{name}'" for name in names[:_FEW])
+        more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+        return cls((Problem(f"these need each other in a circle: {few}{more}", code="P052"),))
 
 
 class StaleError(HoldfastError):

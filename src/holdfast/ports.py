@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.model.artifact import Artifact, Form, Status, Verdict
+from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
 from holdfast.model.fixed import fixed
-from holdfast.model.plan import Guard, RunId, Step, StepId
+from holdfast.model.plan import Guard, Plan, RunId, Step, StepId
 
 # --- the store ---------------------------------------------------------------------------------
 
@@ -29,7 +30,7 @@ class ClaimKey(NamedTuple):
     config_ref: Digest
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Append:
     """New events at the end of one journal; refused unless the journal ends at `expected`.
 
@@ -42,13 +43,14 @@ class Append:
     fence: int | None = None  # run journals: the fence under which this engine holds the run
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Batch:
     """One transaction: everything in it becomes true together, or nothing does.
 
     `blobs` are small contents that go into the database with the facts that name them; large ones are
-    put before by `put`. `withdrawn` are accepted rows that no longer count. `held` are claims that must
-    still be ours, `released` are given up.
+    put before by `put`. `withdrawn` are accepted rows that no longer count because a person says so,
+    `superseded` those whose step the same run accepts again. `held` are claims that must still be ours,
+    `released` are given up.
     """
 
     appends: Sequence[Append] = ()
@@ -57,9 +59,10 @@ class Batch:
     held: Sequence[tuple[ClaimKey, int]] = ()
     released: Sequence[tuple[ClaimKey, int]] = ()
     withdrawn: Sequence[Artifact] = ()
+    superseded: Sequence[Artifact] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RunRow:
     """A run as the index of runs knows it."""
 
@@ -79,7 +82,7 @@ class Stored(NamedTuple):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Owner:
     """An engine process: enough to tell whether it still lives."""
 
@@ -91,7 +94,7 @@ class Owner:
     since: int  # ms since 1970
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Holder:
     """An engine that holds a line, and how often its heart has beaten."""
 
@@ -314,7 +317,10 @@ class Job:
     """Everything an attempt needs, and nothing it should not know.
 
     `folder` is where the step runs, `root` the project directory, `room` a private directory of the
-    attempt for input files, feedback and home; all of them exist.
+    attempt for input files, feedback and home; all of them exist. `take` turns what a generator made into
+    the candidate, if that is what the step changed in its copy of the project; AttemptError if it cannot.
+    `effect` is the key under which a step changes the outside world: the same again if nobody knows
+    whether the last attempt did.
     """
 
     step: Step
@@ -327,9 +333,11 @@ class Job:
     feedback: tuple[Feedback, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     on_output: Callable[[str, bytes], None] | None = None
+    take: Callable[[Candidate], Candidate] | None = None
+    effect: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class File:
     """One file of a candidate, read from the folder where the step ran."""
 
@@ -340,13 +348,21 @@ class File:
 
 @fixed
 class Candidate:
-    """What a generator made: bytes, or files by path when the step says `produces`."""
+    """What a generator made: bytes, or files by path when the step says `produces`.
+
+    `fragments` are files with steps that shall be added to the plan once it is accepted.
+    `changes` are what it changed in a copy of the project; `files` hold the content of those it wrote.
+    `settled` are paths about which people decided that their version, or another step's, stands.
+    """
 
     form: Form
     content: bytes = b""
     files: tuple[File, ...] = ()
     log: bytes = b""
     confined: bool = True
+    fragments: tuple[File, ...] = ()
+    changes: tuple[Change, ...] = ()
+    settled: tuple[Settled, ...] = ()
 
 
 class Generator(Protocol):
@@ -362,7 +378,7 @@ class Generator(Protocol):
         """End what is kept between attempts."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Flaw:
     """Why a guard as it is written can never judge: what is wrong, and where in its value.
 
@@ -389,13 +405,24 @@ class GuardKind(Protocol):
 class Outcome(NamedTuple):
     """How an attempt ended, before the engine made it a fact."""
 
-    ended: Literal["accepted", "rejected", "fatal", "failed", "lost"]
+    ended: Literal["accepted", "asked", "rejected", "fatal", "failed", "lost"]
     code: str = ""
     candidate: Candidate | None = None
     verdict: Verdict | None = None
     verified: bool = False
     feedback: str = ""
     log: bytes = b""
+    asks: tuple[str, ...] = ()  # the guards that leave it to a person
+
+
+class Fragments(Protocol):
+    """Reads steps that are to be added to a plan; PlanError says what keeps them from it."""
+
+    def read(self, content: bytes, file: str, plan: Plan) -> Mapping[StepId, Step]:
+        """The steps of a file in the grammar of plans; some of them may be in the plan already."""
+
+    def check(self, plan: Plan, added: Mapping[StepId, Step]) -> None:
+        """See that the plan can have these steps, none of which it has."""
 
 
 class Identifies(Protocol):

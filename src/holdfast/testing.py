@@ -146,12 +146,16 @@ class ScriptedExecutor:
         if isinstance(answer, str):
             answer = answer.encode()
         candidate = Candidate("bytes", answer) if isinstance(answer, bytes) else answer
+        if job.take is not None:
+            candidate = job.take(candidate)
         return self._judged(job, candidate)
 
     def _judged(self, job: Job, candidate: Candidate) -> Outcome:
         if self._judge is None:
             return Outcome("accepted", candidate=candidate, log=candidate.log)
         verdict = self._judge(job, candidate)
+        if verdict.call == "ask":
+            return Outcome("asked", candidate=candidate, log=candidate.log, asks=verdict.asks)
         if verdict.passed:
             return Outcome(
                 "accepted", candidate=candidate, verdict=verdict, verified=True, log=candidate.log

@@ -23,15 +23,18 @@ if TYPE_CHECKING:
     import asyncio
 
     from holdfast.core.state import State
+    from holdfast.engine.decisions import Person, Policy
     from holdfast.engine.hold import Hold
     from holdfast.engine.loop import Engine
     from holdfast.engine.repeat import Repeated
     from holdfast.engine.world import World
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
+    from holdfast.model.agent import Registry
     from holdfast.model.digest import Json
-    from holdfast.ports import Flaw, GuardKind, IgnoreRules, Store
+    from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules, Store
     from holdfast.process.slots import Slots
+    from holdfast.store.host import LineLock
 
 Function = Callable[..., object]
 STORE_NAME = ".holdfast"
@@ -133,6 +136,29 @@ def project_files(root: str, glob: str) -> list[str]:
     return matching(root, glob, ignore_rules)
 
 
+def own_agents() -> Registry | None:
+    """The agents that the person's own configuration names; None if it names none."""
+    from holdfast.config.settings import agents_file
+
+    path = agents_file()
+    if path is None:
+        return None
+    from holdfast.formats.agentfile import read_registry
+    from holdfast.formats.planfile import read_file
+
+    content, root = read_file(path)
+    return read_registry(content, path, root)
+
+
+def registry_for(plan: Plan) -> Registry:
+    """All agents that are known, with what the plan says its own count for."""
+    from holdfast.formats.agentfile import shipped
+    from holdfast.model.agent import with_voices
+
+    own = own_agents()
+    return with_voices(shipped() if own is None else own.over(shipped()), plan.voices)
+
+
 def guard_flaw(kind: str, value: Json) -> Flaw | None:
     """Why a guard can never judge by its value; what is plainly right is known without a library."""
     from holdfast.ports import Flaw
@@ -170,7 +196,12 @@ def identities() -> Identities:
 
     imports = Imports()
     return Identities(
-        {"shell": shell_identity, "python": python_identity(imports)},
+        {
+            "shell": shell_identity,
+            "python": python_identity(imports),
+            "human": lambda *_: {},
+            "agent": lambda *_: {},  # of a foreign plan, of which nobody said how it is done
+        },
         lambda guard, root: guard_identity(guard, root, imports.of_module),
     )
 
@@ -178,27 +209,49 @@ def identities() -> Identities:
 def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None) -> LocalExecutor:
     """An executor with the generators and guards that a plan uses."""
     from holdfast.executors.local import LocalExecutor
+    from holdfast.generators.human import HumanGenerator
     from holdfast.generators.imports import Imports
     from holdfast.generators.python import Pool, PythonGenerator
     from holdfast.generators.shell import ShellGenerator
     from holdfast.process.run import Slots
 
     imports, pool, slots = Imports(), Pool(), Slots()
-    guards: dict[str, GuardKind] = {}
+    guards = _Guards(lambda kind: _guard(kind, guards, pool, imports, slots))
     for kind in _guard_kinds(plan):
-        found = _guard(kind, guards, pool, imports, slots)
-        if found is not None:
-            guards[kind] = found
+        guards.get(kind)
     inline = None
     if functions:
         from holdfast.generators.inline import InlineFunctions
 
         inline = InlineFunctions(functions, imports)
-    return LocalExecutor(
-        {"shell": ShellGenerator(slots=slots), "python": PythonGenerator(pool, imports)},
-        guards,
-        inline,
-    )
+    generators: dict[str, Generator] = {
+        "shell": ShellGenerator(slots=slots),
+        "python": PythonGenerator(pool, imports),
+        "human": HumanGenerator(),
+    }
+    return LocalExecutor(generators, guards, inline)
+
+
+class _Guards(Mapping[str, "GuardKind"]):
+    """Kinds of guards by name, each made when it is first asked for: a plan may grow."""
+
+    def __init__(self, make: Callable[[str], GuardKind | None]) -> None:
+        self._make = make
+        self._made: dict[str, GuardKind | None] = {}
+
+    def __getitem__(self, kind: str) -> GuardKind:
+        if kind not in self._made:
+            self._made[kind] = self._make(kind)
+        found = self._made[kind]
+        if found is None:
+            raise KeyError(kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (kind for kind, found in self._made.items() if found is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _guard(
@@ -221,6 +274,10 @@ def _guard(
         from holdfast.guards.schema import JsonSchemaGuard
 
         return JsonSchemaGuard()
+    if kind == "human":
+        from holdfast.guards.human import HumanGuard
+
+        return HumanGuard()
     if kind == "regex":
         from holdfast.guards.pattern import RegexGuard
 
@@ -250,14 +307,37 @@ class Wishes:
     """What a face asks of an engine beside the run's own options."""
 
     parallel: int = 0
+    resources: Mapping[str, int] = field(default_factory=dict)
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
+    stays: bool = False
+    policy: Policy | None = None
     on_events: Callable[[list[Recorded]], None] = lambda _: None
     on_output: Callable[[StepId, str, bytes], None] | None = None
     say: Callable[[str], None] = lambda _: None
     remind: Callable[[str], None] = lambda _: None
     functions: Mapping[StepId, Function] = field(default_factory=dict)
+    secrets: Sequence[str] = ()
+
+
+class Fragments:
+    """Reads steps that are to be added to a plan of one project."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def read(self, content: bytes, file: str, plan: Plan) -> Mapping[StepId, Step]:
+        """The steps of a file; some of them may be in the plan already."""
+        from holdfast.formats.fragment import read_fragment
+
+        return read_fragment(content, file, self._root, plan, check=guard_flaw, again=True)
+
+    def check(self, plan: Plan, added: Mapping[StepId, Step]) -> None:
+        """See that the plan can have these steps."""
+        from holdfast.formats.fragment import check_added
+
+        check_added(plan, added)
 
 
 def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes) -> World:
@@ -278,11 +358,17 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         lock=lambda project, line: line_lock(location, project, line),
         sweep=_sweep,
         ignores=ignore_rules,
+        fragments=Fragments(os.path.abspath(root)),
+        secrets=frozenset(wishes.secrets),
+        registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
         parallel=parallel,
+        resources=wishes.resources,
         beat_seconds=wishes.beat_seconds,
         poll_seconds=wishes.poll_seconds,
         lease_seconds=wishes.lease_seconds,
+        stays=wishes.stays,
+        policy=wishes.policy,
         on_events=wishes.on_events,
         on_output=wishes.on_output,
         say=wishes.say,
@@ -422,6 +508,40 @@ def secrets_missing(plan: Plan, allowed: Sequence[str]) -> list[tuple[Step, str]
     return [
         (step, name) for step in plan.steps.values() for name in step.secrets if name not in allowed
     ]
+
+
+def person(store: Store, location: str, *, terminal: bool) -> Person:
+    """Who decides here; UsageError in a process that comes from a step or an engine.
+
+    A step may not approve anything, wherever its processes went. One in a pid namespace of its own
+    cannot see the engine it comes from; so nobody who cannot see a living engine of the store decides.
+    """
+    from holdfast.config.settings import read_people
+    from holdfast.engine.decisions import Person
+    from holdfast.process.descent import comes_from, own_space, sees
+    from holdfast.store.host import is_hidden, line_lock, user_name
+
+    holders = store.held()
+    engines = {(held.owner.pid, held.owner.started) for _, _, held in holders}
+    origin = comes_from(engines)
+    if origin:
+        raise UsageError(f"this process comes from {origin}, and only a person decides approvals")
+    for project, line, held in holders:
+        space = is_hidden(held.owner, own_space())
+        if not space or sees(space):
+            continue
+        if held.sharing or _is_locked(line_lock(location, project, line)):
+            raise UsageError(
+                f"the engine of line '{line}' (process {held.owner.pid}) cannot be seen from here, "
+                "as from inside a step",
+                hint="decide where the engine was started",
+            )
+    return Person(user_name(), terminal, read_people())
+
+
+def _is_locked(lock: LineLock) -> bool:
+    with lock:
+        return not lock.try_lock()
 
 
 def empty_store() -> Store:

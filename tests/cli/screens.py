@@ -20,6 +20,10 @@ MODES: Mapping[str, tuple[list[str], dict[str, str]]] = {
 _VARYING: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"r-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), lambda _: "r-RUN"),
     (re.compile(r"r-[0-9a-f]{8}\b"), lambda _: "r-00000000"),
+    (
+        re.compile(r"CP-(\w+)-\d{14}-[0-9a-f]{8}"),
+        lambda found: f"CP-{found[1]}-{'0' * 14}-{'0' * 8}",
+    ),
     (re.compile(r"\b[0-9a-f]{64}\b"), lambda _: "0" * 64),
     (re.compile(r"\b[0-9a-f]{12}\b"), lambda _: "0" * 12),
     (re.compile(r"\b\d+(\.\d+)? [KM]B\b"), lambda _: "0 KB"),
@@ -28,7 +32,7 @@ _VARYING: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b\d\.\ds\b"), lambda _: "0.0s"),
     (re.compile(r"\bplan [0-9a-f]{12}\b"), lambda _: "plan 000000000000"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?\b"), lambda found: _zeros(found.group())),
-    (re.compile(r"\b\d+ (s|min|h) ago"), lambda _: "0 s ago"),
+    (re.compile(r"\b\d+ (?:s|min|h)(\s+)ago"), lambda found: f"0 s{found[1]}ago"),
 )
 
 
@@ -39,7 +43,7 @@ def _zeros(text: str) -> str:
 def steady(text: str, project: Project) -> str:
     """What is printed, without what differs from day to day: ids, digests, times, places."""
     text = text.replace(str(project.root), "/project").replace(str(project.home), "/home")
-    text = re.sub(rf"\bby ('?){re.escape(getpass.getuser())}\b", r"by \1somebody", text)
+    text = re.sub(rf"(\bby '?|\w \(){re.escape(getpass.getuser())}\b", r"\1somebody", text)
     for pattern, put in _VARYING:
         text = pattern.sub(put, text)
     return text

@@ -353,6 +353,8 @@ def test_a_cut_or_foreign_file_is_refused(tmp_path: Path, good: Path) -> None:
 
 def test_what_is_no_export_is_said(project: Project) -> None:
     project.plan({"a": {"shell": "true"}})
-    said = project.refused(2, "import", "plan.yaml")
+    said = project.refused(2, "import", "plan.yaml", "--format", "archive")
     assert "'plan.yaml' is no export of holdfast" in said
+    project.write("notes.txt", "not one either")
+    assert "'notes.txt' is no export of holdfast" in project.refused(2, "import", "notes.txt")
     assert "cannot be read" in project.refused(2, "import", "nowhere.zip")

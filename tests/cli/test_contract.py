@@ -39,14 +39,15 @@ def is_head(value: Any) -> None:
 
 def is_run(data: Any) -> None:
     """Exactly the object of the contract."""
-    assert set(data) == {"schema", "run", "status", "plan", "steps", "waiting", "totals"}
+    more = {"reason", "conflicts", "gaps", "additions", "forked"}
+    assert set(data) == {"schema", "run", "status", "plan", "steps", "waiting", "totals", *more}
     assert data["schema"] == "holdfast.run/1"
     assert RUN_ID.match(data["run"])
     assert data["status"] in STATUSES
     is_head(data["plan"])
     keys = {"state", "reason", "attempts", "config_ref", "digest", "cost_usd", "duration_ms"}
     for step in data["steps"].values():
-        assert set(step) == keys
+        assert set(step) == {*keys, "added"}
         assert step["state"] in STATES
         assert type(step["attempts"]) is int
         assert type(step["duration_ms"]) is int
@@ -146,7 +147,7 @@ def test_the_preview_has_the_shape_of_the_contract(project: Project) -> None:
     is_head(data["plan"])
     assert data["waves"] == [["y", "z"], ["a"]]
     for step in data["steps"].values():
-        assert set(step) == {"decision", "reason", "cost_usd", "duration_ms"}
+        assert set(step) == {"decision", "reason", "cost_usd", "duration_ms", "added_by"}
         assert step["decision"] in {"run", "reuse", "maybe", "wait"}
         is_reason(step["reason"])
         assert set(step["cost_usd"]) == {"p50", "p90", "basis"}

@@ -11,7 +11,7 @@ from holdfast.formats.problems import CODES as PROBLEMS
 from tests.cli.project import Project
 
 ENTRIES = entries()
-NAMES = ("YAML", "Ctrl-C", "Holdfast", "RE2", "HOLDFAST_ARTIFACT")
+NAMES = ("YAML", "Dependency", "Ctrl-C", "Holdfast", "RE2", "HOLDFAST_ARTIFACT")
 
 
 @pytest.mark.req("R170")

@@ -140,7 +140,7 @@ def test_a_timeout_spends_the_budget_of_lost_attempts(project: Project) -> None:
         }
     )
     run = project.run()
-    assert run.code == 1
+    assert run.code == 8
     assert run.codes == {"slow": "timed_out", "dies": "lost"}
     assert run.field("attempts") == {"slow": 2, "dies": 2}
     assert run.field("duration_ms")["slow"] >= 2000  # both attempts, each to its end

@@ -87,7 +87,7 @@ def test_a_voice_hears_words_and_no_signs(project: Project) -> None:
     assert "running: a: first time" in lines
     assert any(line.startswith("done: a: ") for line in lines)
     assert "failed: b: its command failed" in lines
-    assert "skipped: c: skipped, needs 'b'" in lines
+    assert "skipped: c: skipped, Dependency 'b' failed" in lines
     on_terminal = Terminal(project, "status", env={"HOLDFAST_A11Y": "1"}).finish()
     assert not on_terminal.strange
     assert any(line.startswith("failed: b: ") for line in on_terminal.text)
@@ -100,7 +100,7 @@ def test_signs_that_the_stream_cannot_show_are_replaced(project: Project) -> Non
     assert said.err.isascii()
     assert "> a: first time" in said.err.splitlines()
     assert "x b: its command failed" in said.out.splitlines()
-    assert "- c: skipped, needs 'b'" in said.err.splitlines()
+    assert "- c: skipped, Dependency 'b' failed" in said.err.splitlines()
 
 
 @pytest.mark.parametrize(

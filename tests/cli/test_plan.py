@@ -407,7 +407,11 @@ def test_before_an_outside_effect_the_preview_is_shown_and_a_person_asked(projec
     code, seen = at_terminal(project, "n", "run")
     assert (code, project.ran()) == (130, [])
     assert "first time · external effect" in seen
-    assert "Proceed? [Y/n]" in seen
+    assert "Proceed? [y/N]" in seen
+    code, seen = at_terminal(project, "", "run")
+    assert (code, project.ran()) == (130, []), "Enter alone is no consent"
+    code, seen = at_terminal(project, "", "run", "--show-plan")
+    assert (code, project.ran(), "Execute? [y/N]" in seen) == (0, [], True)
     code, seen = at_terminal(project, "y", "run")
     assert (code, project.ran()) == (0, ["send"])
     code, seen = at_terminal(project, "", "run")

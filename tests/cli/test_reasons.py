@@ -151,6 +151,99 @@ def decisions(project: Project) -> set[str]:
     return _codes(project.call("plan", "--json").json["steps"])
 
 
+def people(project: Project) -> set[str]:
+    """People are asked, answer, refuse; and an output that is read by name is not there."""
+    project.plan(
+        {
+            "gate": {"shell": "echo 1", "approve": "always"},
+            "no": {"shell": "echo 1", "approve": "always"},
+            "given": {"uses": "human"},
+            "lacks": {"shell": "true", "needs": [{"step": "given", "key": "a"}]},
+        }
+    )
+    project.run()
+    project.resume()
+    project.ok("approve", "gate", "--yes")
+    project.ok("reject", "no", "--because", "not here")
+    project.ok("answer", "given", "-", stdin=b"no json")
+    project.resume()
+    return _told(project)
+
+
+def disagreements(project: Project) -> set[str]:
+    """Agents recommend different things; a person decides."""
+    said = 'echo \'{"recommendations": [{"scope": "db", "action": "%s"}]}\''
+    project.plan(
+        {
+            "one": {"shell": said % "sqlite", "agent": "one"},
+            "two": {"shell": said % "postgres", "agent": "two"},
+            "both": {"shell": "echo both", "needs": ["one", "two"]},
+        }
+    )
+    (found,) = project.run().data["conflicts"]
+    project.ok("resolve", found["conflict"], "--take", "one")
+    project.resume()
+    return _told(project)
+
+
+def beyond(project: Project) -> set[str]:
+    """A step that cannot get through, and one that is told the same again and again."""
+    never = {"guards": [{"regex": {"pattern": "never"}}]}
+    project.plan(
+        {
+            "above": {"shell": "echo $HOLDFAST_ATTEMPT"},
+            "below": {
+                "shell": "cat $HOLDFAST_INPUTS/above",
+                "needs": ["above"],
+                "escalate": ["above"],
+                **never,
+            },
+            "dull": {"shell": "echo dull", "retries": 5, "patience": 2, **never},
+        }
+    )
+    project.run()
+    seen = _told(project) | _codes(project.status().data)
+    project.plan({"big": {"shell": "echo big", "resources": {"gpu": 2}}}, limits=_GPUS)
+    config = project.home / ".config" / "holdfast"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text("[resources]\ngpu = 1\n")
+    project.run("--yes")
+    return seen | _told(project)
+
+
+def escalations(project: Project) -> set[str]:
+    """Failures after which nothing more is started."""
+    seen: set[str] = set()
+    fatal = {"command": ["sh", "-c", "exit 9"], "fatal_on": [9]}
+    for steps in (
+        {"a": {"shell": "exit 1", "priority": "critical"}},
+        {"a": {"shell": "exit 1"}, "b": {"shell": "exit 1"}},
+        {"a": {"shell": "echo a", "guards": [fatal], "on_fatal": "escalate"}},
+    ):
+        project.plan(steps)
+        project.run()
+        seen |= _told(project)
+    return seen
+
+
+def growing(project: Project) -> set[str]:
+    """A step that adds, then no longer fits; a step that is gone on without; a fork."""
+    more = '{"steps": {"x": {"shell": "echo x"}}}'
+    steps: dict[str, dict[str, Any]] = {
+        "scan": {"shell": f"printf '%s' '{more}' > $HOLDFAST_ADD/m.json"},
+        "bad": {"shell": "exit 1", "needs": ["scan"]},
+    }
+    project.plan(steps)
+    project.run()
+    project.call("skip", "bad", "--because", "down")
+    seen = _codes(project.status().data)
+    seen |= _codes(project.call("fork", "@", "--from", "bad", "--json").json)
+    project.plan({**steps, "x": {"shell": "echo other"}})
+    project.run()
+    return seen | _told(project)
+
+
+_GPUS = {"resources": {"gpu": 2}}
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
         "never_ran",
@@ -186,8 +279,20 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
         "dependency_skipped",
         "previous_failed",
     },
+    people: {
+        "awaiting_approval",
+        "approved",
+        "answered",
+        "resumed",
+        "rejected_by_person",
+        "key_missing",
+    },
+    beyond: {"reopening", "reopened", "stuck", "stagnated", "deadlocked"},
+    escalations: {"critical_failed", "wave_failed", "fatal_verdict"},
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
+    disagreements: {"conflict_open", "conflict_settled"},
+    growing: {"additions_unfit", "skipped_by_person", "forked"},
     interruptions: {
         "previous_interrupted",
         "effect_unconfirmed",
@@ -209,8 +314,6 @@ BELOW: dict[str, Callable[[], str]] = {
     "output_missing": lambda: "output_missing",
     "evidence_contested": lambda: "evidence_contested",
     "resampled": lambda: "resampled",
-    "awaiting_approval": lambda: "awaiting_approval",
-    "rejected_by_person": lambda: "rejected_by_person",
 }
 
 

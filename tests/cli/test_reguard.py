@@ -149,13 +149,21 @@ def test_retries_count_tries_after_the_first_and_a_fatal_verdict_ends_at_once(
                 "guards": [{"command": ["no-such-guard-here"]}],
                 "retries": 5,
             },
+            "well": {"shell": project.sh("echo x")},
         }
     )
     run = project.run()
     assert run.code == 1
-    assert run.field("attempts") == {"no": 3, "fatal": 1, "broken": 2}
-    assert run.codes == {"no": "guard_rejected", "fatal": "guard_fatal", "broken": "guard_broken"}
+    tries = {"no": 3, "fatal": 1, "broken": 2}
+    assert run.field("attempts") == {**tries, "well": 1}
+    assert {name: run.codes[name] for name in tries} == {
+        "no": "guard_rejected",
+        "fatal": "guard_fatal",
+        "broken": "guard_broken",
+    }
     assert run.because("no") == ["wants y"]
     again = project.run()
-    assert again.code == 1, "a rejected artifact never stands for an accepted one"
-    assert again.field("attempts") == {"no": 3, "fatal": 1, "broken": 2}
+    assert again.code == 8, (
+        "a rejected artifact never stands for an accepted one: all that ran failed"
+    )
+    assert {name: again.field("attempts")[name] for name in tries} == tries

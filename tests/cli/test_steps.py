@@ -18,6 +18,7 @@ ALWAYS = {
     "HOLDFAST_INPUTS",
     "HOLDFAST_WITH",
     "HOLDFAST_HANDOFF",
+    "HOLDFAST_ADD",
 }
 # By this one the engine finds what an attempt left running; nothing else may depend on it.
 OWN = {"HOLDFAST_MARK"}

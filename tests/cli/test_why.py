@@ -199,7 +199,7 @@ def test_a_limit_and_a_failure_are_told_as_what_is_waited_for(project: Project) 
     assert "next: holdfast resume" in text
     project.plan({"a": {"shell": "exit 1"}, "b": {"shell": "true", "needs": ["a"]}})
     run_here(project)
-    assert "it is skipped, a step it needs failed: a" in said(project, "b", "--wait")
+    assert "it is skipped, Dependency 'a' failed" in said(project, "b", "--wait")
     root = said(project, "b", "--run", "@")
     assert "root cause  a: its command failed" in root
     assert "because a failed" in root

@@ -19,15 +19,12 @@ from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
-    ContentPurged,
-    PlanVersioned,
     Reason,
     Recorded,
-    RunCollected,
     RunEnded,
     RunResumed,
-    StopRequested,
 )
+from holdfast.model.line import ContentPurged, PlanVersioned, RunCollected, StopRequested
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, RunRow, Stat, Store
 from holdfast.store.codec import encode, first_hash, next_hash

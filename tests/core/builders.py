@@ -11,9 +11,13 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    EffectConfirmed,
+    EffectStarted,
     Event,
+    GapClosed,
     Options,
     OutputsPlaced,
     Reason,
@@ -23,9 +27,14 @@ from holdfast.model.event import (
     Skipped,
     StepFailed,
     StepHeld,
+    StepsReleased,
+    StepsReopened,
     StepsReset,
     StepsReused,
     StepsSkipped,
+    StepsTaken,
+    StepWaived,
+    Taken,
 )
 from holdfast.model.plan import Limits, Need, Plan, RunId, Step, StepId
 
@@ -94,6 +103,20 @@ def reused(*names: str) -> StepsReused:
     return StepsReused(tuple(Reused(sid(n), ref(f"c{n}"), ref(f"content of {n}")) for n in names))
 
 
+def taken(*names: str) -> StepsTaken:
+    refs = {name: (ref(f"c{name}"), ref(f"i{name}"), ref(f"o{name}")) for name in names}
+    return StepsTaken(
+        tuple(
+            Taken(sid(n), *refs[n], ref(f"content of {n}"), "bytes", "generated", True, True, 1)
+            for n in names
+        )
+    )
+
+
+def waived(name: str, request: int = 1) -> StepWaived:
+    return StepWaived(sid(name), ref(f"gap {name}"), ref(""), "bytes", "me", ref("why"), request)
+
+
 def skipped(*names: str) -> StepsSkipped:
     return StepsSkipped(tuple(Skipped(sid(name), "dependency_failed", sid("x")) for name in names))
 
@@ -111,7 +134,15 @@ def about(name: str, kind: str) -> Event:
         "step_held": StepHeld(sid(name), Reason("effect_unconfirmed")),
         "steps_skipped": skipped(name),
         "steps_reset": StepsReset((sid(name),), "retried"),
+        "attempt_parked": AttemptParked(sid(name), 1, ref("x"), ("g",), ("a-1",)),
+        "effect_started": EffectStarted(sid(name), 1, ref("key")),
+        "effect_confirmed": EffectConfirmed(sid(name), 1, ref("key")),
+        "steps_released": StepsReleased((sid(name),), "approved"),
+        "steps_reopened": StepsReopened(sid(name), sid(name), (sid(name),)),
         "outputs_placed": OutputsPlaced(sid(name), ref("x"), "bytes", ("x",)),
+        "steps_taken": taken(name),
+        "step_waived": waived(name),
+        "gap_closed": GapClosed(sid(name), (sid(name),)),
     }
     return every[kind]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.decide import Ending, fail, reset, settle
-from holdfast.core.fold import INTERRUPTED
+from holdfast.core.moves import INTERRUPTED
 from holdfast.model.event import (
     Event,
     Reason,

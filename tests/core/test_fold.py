@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.fold import TRANSITIONS, apply, extend, fold
+from holdfast.core.fold import apply, extend, fold
+from holdfast.core.moves import TRANSITIONS
 from holdfast.core.state import PHASES, Phase, State, empty_state
 from holdfast.errors import BugError
 from holdfast.model.event import (
     AttemptAccepted,
     Event,
-    PlanVersioned,
     Reason,
     Recorded,
     RunEnded,
@@ -23,6 +23,7 @@ from holdfast.model.event import (
     StepsReset,
     StepsSkipped,
 )
+from holdfast.model.line import PlanVersioned
 from tests.core.builders import (
     TO_REACH,
     about,
@@ -48,6 +49,11 @@ ONE = plan(step("s"), step("x"))
 S = sid("s")
 
 
+_CONFIRMS = (
+    about("s", "effect_started"),
+)  # a candidate may be kept before its effect is confirmed
+
+
 def in_phase(phase: Phase) -> State:
     return state_of(ONE, *(about("s", kind) for kind in TO_REACH[phase]))
 
@@ -68,6 +74,10 @@ def test_an_event_is_legal_where_the_table_says_so_and_nowhere_else(
 ) -> None:
     state = in_phase(phase)
     assert state.steps[S].phase == phase
+    if phase == "waiting" and kind in {"attempt_accepted", "attempt_rejected", "effect_confirmed"}:
+        state = state_of(ONE, started("s"), *_CONFIRMS, about("s", "attempt_parked"))
+    elif phase == "running" and kind == "effect_confirmed":
+        follow(state, about("s", "effect_started"))
     event = about("s", kind)
     if phase not in TRANSITIONS[kind]:
         assert kind in refused(state, event)

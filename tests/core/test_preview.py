@@ -68,6 +68,15 @@ class Memory:
     def held(self, step: Step) -> bool:
         return step.id in self.unconfirmed
 
+    def given(self, step: Step) -> Artifact | None:
+        return None
+
+    def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
+        return ""
+
+    def lacking(self, step: Step, known: Mapping[StepId, Upstream]) -> tuple[str, ...]:
+        return ()
+
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         assert ref == self._refs(step).config_ref
         return step.id in self.again

@@ -82,8 +82,12 @@ def test_a_refused_or_lost_attempt_is_told_again() -> None:
         ),
         ([about("z", "step_held")], RunRested("waiting", Reason("awaiting_person", ("z",)))),
         (
+            [about(name, "steps_skipped") for name in "zmba"],
+            RunRested("blocked", Reason("dependency_skipped", ("z", "b", "m", "a"))),
+        ),
+        (  # nothing can start, nothing failed, nobody is waited for
             [about("z", "steps_skipped")],
-            RunRested("blocked", Reason("dependency_skipped", ("z",))),
+            RunRested("blocked", Reason("deadlocked", ("b", "m", "a"))),
         ),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.fold import INTERRUPTED
+from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import CODES, SENTENCES, sentence
 from holdfast.errors import BugError
 from holdfast.model.event import Reason
@@ -56,7 +56,7 @@ def test_every_code_has_a_sentence_with_and_without_names(code: str) -> None:
         assert said
         assert "{" not in said
         assert said == said.strip().rstrip(".:")
-        assert said[0].islower()
+        assert said[0].islower() or code == "dependency_failed", "words that others look for"
 
 
 def test_many_names_are_counted() -> None:

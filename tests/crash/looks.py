@@ -25,7 +25,9 @@ def left_behind(scene: Scene) -> Iterator[str]:
                 yield f"a temporary file is left: {path}"
             elif path.startswith(".holdfast/apply/"):
                 yield f"a journal of an edit is left: {path}"
-    for kind in ("apply", "scratch"):
+    for known in (scene.root / ".git").glob("worktrees/*"):
+        yield f"git knows of a worktree that is not there: {known.name}"
+    for kind in ("apply", "scratch", "worktrees"):
         for room in (scene.store / kind).glob("*/*"):
             yield f"a directory is left: {room.relative_to(scene.root)}"
 

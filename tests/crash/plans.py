@@ -171,6 +171,49 @@ def joint() -> dict[str, Any]:
     return {"name": "joint", "defaults": {"workspace": "scratch"}, "steps": steps}
 
 
+def copies() -> dict[str, Any]:
+    """Steps that change project files in copies: a scratch directory, and two worktrees in a row."""
+    changes = {"effects": "workspace"}
+    return {
+        "name": "copies",
+        "steps": {
+            "scratch": {
+                "shell": noted("echo more >> keep.txt; mkdir -p new; echo n > new/n.txt"),
+                "inputs": ["keep.txt"],
+                "workspace": "scratch",
+                **changes,
+            },
+            "tree": {
+                "shell": noted(
+                    "echo changed > tree/a.txt; git mv -f tree/b.txt tree/c.txt; rm tree/gone.txt\n"
+                    "echo made > made.txt; chmod 755 tree/a.txt"
+                ),
+                "workspace": "worktree",
+                **changes,
+            },
+            "after": {
+                "shell": noted("cat tree/c.txt made.txt >> tree/a.txt; ls tree > ls.txt"),
+                "needs": [{"step": "tree", "type": "sequence"}],
+                "workspace": "worktree",
+                "produces": "ls.txt",
+                **changes,
+            },
+            "end": {
+                "shell": noted("cat keep.txt new/n.txt tree/a.txt ls.txt"),
+                "needs": ["scratch", "after"],
+            },
+        },
+    }
+
+
+COPIES_FILES = {
+    "keep.txt": "kept\n",
+    "tree/a.txt": "a\n",
+    "tree/b.txt": "b\n",
+    "tree/gone.txt": "goes away\n",
+}
+
+
 def tiny() -> dict[str, Any]:
     """Two steps: what is killed is the start of the run."""
     return {

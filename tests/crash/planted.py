@@ -91,7 +91,7 @@ BUGS = (
                 "",
             ),
             Edit(
-                "engine/attempt.py",
+                "engine/contents.py",
                 "        if len(content) > SMALL:\n            return self._world.store.put(content)\n",
                 "",
             ),
@@ -233,10 +233,9 @@ BUGS = (
         "told before it is stored",
         (
             Edit(
-                "engine/loop.py",
-                "        self._pending = Pending()\n        self._committing = True\n",
-                "        self._pending = Pending()\n        self._committing = True\n"
-                "        self._world.on_events(pending.events)\n",
+                "engine/scribe.py",
+                "        batch = self._batch(pending)\n",
+                "        batch = self._batch(pending)\n        self._world.on_events(pending.events)\n",
             ),
         ),
         D01,

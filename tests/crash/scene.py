@@ -23,6 +23,7 @@ import holdfast
 from tests.crash import plans
 from tests.crash.forge import Forked, forge
 from tests.crash.shim import NONE, Fault, built
+from tests.gitrepo.repository import repository
 
 Running = subprocess.Popen[bytes] | Forked
 
@@ -247,7 +248,9 @@ class Scene:
         """What the project holds beside the store: whether it is a program, and its digest."""
         found = {}
         for place, folders, names in os.walk(self.root):
-            folders[:] = [name for name in folders if name not in {".holdfast", "__pycache__"}]
+            folders[:] = [
+                name for name in folders if name not in {".holdfast", ".git", "__pycache__"}
+            ]
             for name in names:
                 path = Path(place, name)
                 content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -283,10 +286,13 @@ def lay(folder: Path, plan: str = "reference", command: Sequence[str] = COMMAND)
         "small": (plans.small, plans.SMALL_FILES),
         "tiny": (plans.tiny, {}),
         "joint": (plans.joint, {}),
+        "copies": (plans.copies, plans.COPIES_FILES),
     }
     build, files = made[plan]
     scene = Scene(folder, command)
     plans.write_project(scene.root, build(), files)
+    if plan == "copies":
+        repository(scene.root, {})
     return scene
 
 

@@ -19,8 +19,8 @@ BUGS = {
 import holdfast.engine.loop as loop
 flush = loop.Engine._flush
 def early(self):
-    if not self._committing and self._pending.events:
-        self._world.on_events(self._pending.events)
+    if not self._scribe.committing and self._scribe.pending.events:
+        self._world.on_events(self._scribe.pending.events)
     flush(self)
 loop.Engine._flush = early
 """,

@@ -55,19 +55,19 @@ BLOBS_AFTER_ROWS = (
         "from typing import",
         "from dataclasses import replace\nfrom typing import",
     ),
-    ("engine/attempt.py", "if len(content) > SMALL:", "if False:"),
+    ("engine/contents.py", "if len(content) > SMALL:", "if False:"),
 )
 ACK_BEFORE_COMMIT = (
-    "engine/loop.py",
-    "        self._committing = True\n",
-    "        self._committing = True\n        self._world.on_events(pending.events)\n",
+    "engine/scribe.py",
+    "        batch = self._batch(pending)\n",
+    "        batch = self._batch(pending)\n        self._world.on_events(pending.events)\n",
 )
 KEPT_BEFORE_STORED = (
     "engine/loop.py",
-    "        self._pending.words += words\n",
+    "        self._scribe.pending.words += words\n",
     "        [self._world.remind(line) for line in words]\n",
 )
-OUTPUTS_UNSYNCED = ("engine/loop.py", "        self._outputs.secure(wrote)\n", "")
+OUTPUTS_UNSYNCED = ("engine/scribe.py", "        self._outputs.secure(wrote)\n", "")
 NO_FSYNC_OF_IMAGES = (
     "edits/tree.py",
     "        os.fchmod(descriptor, mode)\n        sync(descriptor)",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import LockedError, StoreError
-from holdfast.model.event import StopRequested
+from holdfast.model.line import StopRequested
 from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch
 from holdfast.store.sqlite import SqliteStore

@@ -47,5 +47,5 @@ def test_the_plan_file_page_names_every_key_a_step_may_have() -> None:
 
 
 def test_the_names_of_the_package_are_pinned() -> None:
-    assert holdfast.__all__ == ["Plan", "Result", "__version__", "load", "run"]
+    assert holdfast.__all__ == ["Plan", "Result", "__version__", "add", "load", "run"]
     assert all(hasattr(holdfast, name) for name in holdfast.__all__)

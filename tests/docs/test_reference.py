@@ -8,7 +8,8 @@ from holdfast.cli.catalogue import entries
 from holdfast.cli.main import COMMANDS
 from holdfast.formats.grammar import PLAN, STEP
 from holdfast.model.digest import Json
-from holdfast.model.event import LineEvent, RunEvent
+from holdfast.model.event import RunEvent
+from holdfast.model.line import LineEvent
 from tools.reference import generated, kind_of, shape_words, table
 
 PAGES = generated()

@@ -20,9 +20,9 @@ from holdfast.model.event import (
     Options,
     Reason,
     RunEnded,
-    RunOpened,
     RunStarted,
 )
+from holdfast.model.line import RunOpened
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_bytes
 from holdfast.ports import Append, Batch
 from holdfast.store.memory import MemoryStore

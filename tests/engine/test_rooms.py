@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine.rooms import Rooms
 
-FOLDERS = {"home", "tmp", "inputs", "with"}
+FOLDERS = {"home", "tmp", "inputs", "with", "add"}
 
 
 def files(room: str) -> set[str]:

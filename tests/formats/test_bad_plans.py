@@ -52,6 +52,20 @@ def test_a_bad_plan_is_shown_with_every_problem(file: Path) -> None:
 def test_the_corpus_is_large_and_covers_the_catalogue() -> None:
     seen = {item.split(":")[0] for file in FILES for item in expected(file)}
     # Of bytes, sizes and missing files there are no files here: the other tests make them.
-    made = {"P010", "P011", "P013", "P019", "P055", "P901", "P902", "P903", "P904"}
+    made = {"P010", "P011", "P013", "P019", "P055", "P058", "P059"} | {c for c in CODES if c > "P9"}
     assert len(FILES) >= 60
     assert CODES.keys() - seen == made
+
+
+@pytest.mark.req("R39")
+def test_two_needs_that_disagree_are_shown_with_both_places(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text(
+        "steps:\n  a: {run: x}\n  b:\n    run: x\n    needs:\n      - a\n"
+        "      - {step: a, type: approval, from: lead}\n"
+    )
+    with pytest.raises(PlanError) as caught:
+        load_plan(str(file))
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.line) == ("P004", 7)
+    assert problem.message == "'b' needs 'a' as 'data' in line 6 and as 'approval' here"

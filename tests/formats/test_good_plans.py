@@ -40,7 +40,9 @@ defaults:
   workspace: scratch
   reuse: content
   guards: [{syntax: json}]
-limits: {time: 2h, attempts: 100, parallel: 4}
+limits: {time: 2h, attempts: 100, parallel: 4, resources: {gpu: 2}, agents: {collector: 1}}
+agents: {collector: {input_schema: {actions: {collect: {}}}}}
+origin: {graph: {graph_id: GRAPH-20250114-a3f2}}
 steps:
   collect:
     description: gets the sources
@@ -93,9 +95,21 @@ steps:
       - {step: collect, type: data, key: facts}
       - {step: size, type: sequence}
     guards: []
+    patience: 2
+    escalate: size
+    rounds: 3
+    on_fatal: escalate
+    resources: {gpu: 2, desk: 1}
     effects: external
     idempotent: true
     workspace: shared
+  check:
+    uses: human
+    prompt: Is it right?
+    needs: [{step: brief, type: approval, from: lead}]
+    approve: over_budget
+    budget: {attempts: 2}
+    guards: [{all: [human, {human: {from: lead}, name: second}]}]
 """
 
 COLLECT = Step(
@@ -163,7 +177,10 @@ PLAN = Plan(
     goal="Is the market growing?",
     description="Every key that this version can run.",
     project="market",
-    limits=Limits(time=7200.0, attempts=100, parallel=4),
+    limits=Limits(
+        time=7200.0, attempts=100, parallel=4, resources={"gpu": 2}, agents={"collector": 1}
+    ),
+    origin={"graph": {"graph_id": "GRAPH-20250114-a3f2"}},
     params={"topic": "heat pumps", "years": 2},
     steps={
         StepId("collect"): COLLECT,
@@ -189,9 +206,37 @@ PLAN = Plan(
             model="fast",
             retries=1,
             timeout=300.0,
+            patience=2,
+            escalate=("size",),
+            rounds=3,
+            on_fatal="escalate",
+            resources={"gpu": 2, "desk": 1},
             effects="external",
             idempotent=True,
             workspace="shared",
+            reuse="content",
+        ),
+        StepId("check"): Step(
+            id=StepId("check"),
+            uses="human",
+            prompt="Is it right?",
+            needs=(Need(StepId("brief"), "approval", approver="lead"),),
+            approve="over_budget",
+            budget={"attempts": 2},
+            guards=(
+                Guard(
+                    "all",
+                    name="all",
+                    items=(
+                        Guard("human", name="human"),
+                        Guard("human", {"from": "lead"}, "second"),
+                    ),
+                ),
+            ),
+            model="fast",
+            retries=1,
+            timeout=300.0,
+            workspace="scratch",
             reuse="content",
         ),
     },
@@ -365,3 +410,64 @@ def test_scalars_follow_the_core_schema(text: str, value: object) -> None:
         load(f"steps: {{a: {{run: x, with: {{v: {text} }}}}}}").plan.steps[StepId("a")].values["v"]
     )
     assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.req("R173")
+def test_names_that_nobody_holds_are_warned_of_once() -> None:
+    asked: list[str] = []
+
+    def held(name: str) -> bool:
+        asked.append(name)
+        return name == "lead"
+
+    text = """\
+steps:
+  a: {run: x, guards: [{human: {from: ops}}]}
+  b: {run: x, needs: [{step: a, type: approval, from: lead}]}
+  c: {run: x, needs: [{step: a, from: ops}]}
+"""
+    loaded = load_text(text.encode(), "plan.yaml", "/nowhere", Asked(held=held))
+    assert [(item.code, item.line) for item in loaded.warnings] == [("P905", 2)]
+    assert "ops" in loaded.warnings[0].message
+    assert sorted(asked) == ["lead", "ops"]
+
+
+ONCE = """
+name: pay
+defaults: {retries: 3}
+steps:
+  order: {shell: echo order}
+  pay: {shell: echo paid, effects: external, needs: [order]}
+  safe: {shell: echo paid, effects: external, idempotent: true, needs: [order]}
+"""
+
+
+def warned(tmp_path: Path, text: str) -> list[tuple[str, str]]:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(text)
+    return [(item.code, item.message) for item in load_plan(str(plan)).warnings]
+
+
+@pytest.mark.req("I17")
+def test_retries_for_all_are_none_for_what_may_be_done_only_once(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(ONCE)
+    steps = load_plan(str(plan)).plan.steps
+    found = {name: step.retries for name, step in steps.items()}
+    assert found == {"order": 3, "pay": 0, "safe": 3}
+    assert warned(tmp_path, ONCE) == []
+
+
+@pytest.mark.req("I17")
+def test_what_may_be_done_only_once_and_can_be_done_again_is_warned_of(tmp_path: Path) -> None:
+    again = "'pay' may be done again outside: "
+    own = ONCE.replace("external, needs", "external, retries: 1, needs")
+    assert warned(tmp_path, own) == [("P906", again + "its effect is not idempotent")]
+    itself = ONCE.replace("external, needs", "external, escalate: [order], needs")
+    assert warned(tmp_path, itself) == [("P906", again + "'pay' can send 'order' back")]
+    sent = ONCE + "  check: {shell: 'true', needs: [pay], escalate: [pay]}\n"
+    assert warned(tmp_path, sent) == [("P906", again + "'check' can send it back")]
+    beside = ONCE + "  check: {shell: 'true', needs: [order], escalate: [order]}\n"
+    assert warned(tmp_path, beside) == [("P906", again + "'check' can send 'order' back")]
+    below = ONCE + "  check: {shell: 'true', needs: [pay, safe], escalate: [safe]}\n"
+    assert warned(tmp_path, below) == []

@@ -223,6 +223,7 @@ def test_the_function_has_the_environment_and_folder_of_a_command(project: Proje
         "HOLDFAST_INPUTS": f"{job.room}/inputs",
         "HOLDFAST_WITH": f"{job.room}/with",
         "HOLDFAST_HANDOFF": f"{job.room}/handoff.json",
+        "HOLDFAST_ADD": f"{job.room}/add",
         "HOLDFAST_FEEDBACK": f"{job.room}/feedback.json",
     }
 

@@ -195,6 +195,52 @@ def choices(project: Project) -> None:
     project.run("-j", "1")
 
 
+def policy(project: Project) -> None:
+    """Escalated and resumed; a step above made again; effects that fail, are cut off and are settled."""
+    project.plan(
+        {
+            "vital": {"shell": "test -e flag", "priority": "critical"},
+            "other": {"shell": "echo other", "priority": "low"},
+        }
+    )
+    project.run("-j", "1")
+    project.write("flag", "")
+    project.resume()
+    fatal = {"command": ["sh", "-c", "exit 9"], "fatal_on": [9]}
+    project.plan({"fatal": {"shell": "echo x", "guards": [fatal], "on_fatal": "escalate"}})
+    project.run()
+    spec = "n=$(cat count || echo 0); echo $((n+1)) > count; echo version $((n+1))"
+    code: dict[str, object] = {
+        "shell": "cat $HOLDFAST_INPUTS/spec",
+        "needs": "spec",
+        "guards": [{"regex": {"pattern": "version 3"}}],
+        "escalate": "spec",
+    }
+    beside = {"shell": "cat $HOLDFAST_INPUTS/spec", "needs": "spec", "reuse": "content"}
+    steps: dict[str, Mapping[str, object]] = {
+        "spec": {"shell": spec},
+        "code": code,
+        "beside": beside,
+    }
+    project.plan(steps)
+    project.run("-j", "1")
+    project.retry("code", "-j", "1")
+    dull = {"shell": "echo dull", "retries": 3, "patience": 2, "resources": {"gpu": 1}}
+    project.plan({"dull": {**dull, "guards": [{"regex": {"pattern": "never"}}]}})
+    project.run("--barrier")
+    send = {"shell": f"{_waits('$HOLDFAST_ROOT/sent')}; echo receipt", "effects": "external"}
+    project.plan({"ping": {"shell": "echo pong", "effects": "external"}})
+    project.run("--yes")
+    project.plan({"send": send})
+    engine = project.start("run", "--yes")
+    until(lambda: project.has("sent.begun"))
+    kill(engine)
+    project.write("sent", "")
+    project.resume("--yes")
+    project.ok("amend", "send", "-", stdin=b"receipt\n")
+    project.resume("--yes")
+
+
 def joined(project: Project) -> None:
     """Two engines on one line, with claims; one of them is killed and its step is taken over."""
     waits = {f"w{number}": {"shell": _waits(f"$HOLDFAST_ROOT/go{number}")} for number in range(2)}
@@ -206,6 +252,107 @@ def joined(project: Project) -> None:
     project.write("go1", "")
     finish(engines[1])
     project.ok("resume", "@-1")
+
+
+def approvals(project: Project) -> None:
+    """Asked before, after and instead of an attempt; yes of each scope, no, revoked, given, abandoned."""
+    steps: dict[str, dict[str, object]] = {
+        "text": {
+            "shell": "echo one > text.txt",
+            "produces": "text.txt",
+            "guards": ["human"],
+            "retries": 1,
+        },
+        "given": {
+            "uses": "human",
+            "prompt": "What is it?",
+            "guards": [{"regex": {"pattern": "ok"}}],
+        },
+        "deploy": {
+            "shell": "test -e $HOLDFAST_ROOT/../ok",
+            "needs": [{"step": "text", "type": "approval", "from": "lead"}],
+            "retries": 1,
+        },
+        "each": {"shell": "echo each", "approve": "always"},
+        "same": {"shell": "echo same", "approve": "on_change"},
+    }
+    project.plan(steps)
+    project.run()
+    project.ok("reject", "each", "--because", "not now")
+    project.ok("approve", "same", "--yes", "--until", "7d")
+    project.ok("answer", "given", "-", stdin=b"bad")
+    project.ok("reject", "text", "--because", "say more")
+    project.resume()
+    project.resume()
+    project.ok("answer", "given", "-", stdin=b"ok")
+    project.ok("approve", "text", "--yes", "--because", "better")
+    project.ok("approve", "each", "--yes")
+    project.resume()
+    project.ok("approve", "deploy", "--yes")
+    project.resume()
+    project.ok("approve", "deploy", "--yes", "--scope", "run")
+    (project.folder / "ok").touch()
+    project.resume()
+    steps["each"]["shell"] = steps["same"]["shell"] = "echo other"
+    project.plan(steps)
+    project.run()
+    project.ok("approve", "each", "--yes")
+    (asked,) = (
+        item["approval"]
+        for item in project.ok("approvals", "--all", "--json").json["approvals"]
+        if item["state"] == "approved" and item["step"] == "each"
+    )
+    project.ok("revoke", asked, "--because", "by mistake")
+    project.resume()
+
+
+def copies(project: Project) -> None:
+    """Changes taken over from copies, put in place again, undone; conflicts found and settled."""
+    project.write("a", "a\n")
+    project.write("b", "b\n")
+    copied = {"workspace": "scratch", "effects": "workspace"}
+    said = 'echo \'{"recommendations": [{"scope": "db", "action": "%s"}]}\''
+    project.plan(
+        {
+            "left": {"shell": "echo left > a; rm b; echo l > l", "inputs": ["a", "b"], **copied},
+            "right": {"shell": "echo right > a; echo r > r", "inputs": "a", **copied},
+            "below": {"shell": "cat a", "needs": "right"},
+            "one": {"shell": said % "sqlite", "agent": "one"},
+            "two": {"shell": said % "postgres", "agent": "two"},
+            "both": {"shell": "echo both", "needs": ["one", "two"]},
+        }
+    )
+    for found in project.run("-j", "1").data["conflicts"]:
+        take = "mine" if found["kind"] == "files" else "two"
+        project.ok("resolve", found["conflict"], "--take", take, "--because", "it is better")
+    project.resume()
+    (project.root / "l").unlink()
+    project.run()
+    project.ok("undo", "right")
+
+
+def growth(project: Project) -> None:
+    """Steps added by steps and by people, refused, gone on without and made after all; a fork."""
+    more = json.dumps({"steps": {"lint": {"shell": "echo lint", "needs": ["scan"]}}})
+    steps = {
+        "scan": {"shell": f"printf '%s' '{more}' > $HOLDFAST_ADD/more.json; echo scan"},
+        "bad": {"shell": "test -e flag && echo good", "needs": "scan"},
+        "after": {"shell": "cat $HOLDFAST_INPUTS/bad; echo after", "needs": "bad"},
+        "late": {"shell": "test -e flag", "needs": "scan"},
+    }
+    project.plan(steps)
+    project.run()
+    for name in ("x", "y"):
+        project.write(f"{name}.yaml", f"steps: {{{name}: {{shell: echo {name}, needs: [scan]}}}}\n")
+        project.ok("add", f"{name}.yaml", "--because", "wanted")
+    project.write("z.yaml", "steps: {z: {shell: echo z, secrets: [TOKEN]}}\n")
+    project.ok("add", "z.yaml")
+    project.call("skip", "bad", "--because", "the tool is down")
+    project.write("flag", "")
+    project.retry("bad")
+    project.ok("replay")
+    project.ok("fork", "@", "--from", "bad", "--as", "other")
+    project.run()
 
 
 class Ann(Project):
@@ -224,6 +371,10 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "drift": drift,
     "choices": choices,
     "joined": joined,
+    "growth": growth,
+    "approvals": approvals,
+    "policy": policy,
+    "copies": copies,
 }
 
 

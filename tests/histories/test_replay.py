@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.views import run_json
+from holdfast.engine.asked import asked_in
 from holdfast.engine.audit import audit, rebuilt_index
 from holdfast.engine.probe import read_state
 from holdfast.model.digest import digest_bytes
@@ -85,6 +86,13 @@ def _fill(store: Store, history: Stored) -> None:
     store.replace_artifacts(lambda: rebuilt_index(store))
 
 
+def _as_then(now: Any, then: Any) -> Any:
+    """What is said now, without the keys that nobody knew then: later versions may say more."""
+    if not isinstance(then, dict):
+        return now
+    return {key: _as_then(value, then[key]) for key, value in now.items() if key in then}
+
+
 @pytest.mark.parametrize("name", HISTORIES)
 def test_every_run_folds_to_the_state_it_had(store: Store, name: str) -> None:
     history = HISTORIES[name]
@@ -92,6 +100,7 @@ def test_every_run_folds_to_the_state_it_had(store: Store, name: str) -> None:
     for run, then in history["states"].items():
         state = read_state(store, RunId(run))
         assert state is not None
-        now = run_json(state, file=then["plan"]["file"], now=0)
-        assert now == then, run
+        asked = asked_in(store, state)
+        now = run_json(state, file=then["plan"]["file"], now=0, asked=asked)
+        assert _as_then(now, then) == then, run
     assert audit(store).problems == ()

@@ -26,7 +26,8 @@ from holdfast.engine.unchanged import read_note
 from holdfast.engine.world import World
 from holdfast.generators.contract import collect
 from holdfast.generators.identity import shell_identity
-from holdfast.model.event import Options, RunOpened, StepsReused
+from holdfast.model.event import Options, StepsReused
+from holdfast.model.line import RunOpened
 from holdfast.model.plan import Input, Need, Plan, Step, StepId
 from holdfast.ports import Candidate, Executor, Job
 from holdfast.store.memory import MemoryStore

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.state import State
-from holdfast.engine import attempt, hearts, hold, loop, runs
+from holdfast.engine import claims, finish, hearts, hold, loop, runs, scribe
 from holdfast.engine.world import World
-from holdfast.model.event import AttemptStarted, RunEvent
-from holdfast.model.plan import RunId
+from holdfast.model.event import RunEvent
+from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Holder
 from holdfast.store import memory, sqlite
 
@@ -40,18 +40,18 @@ def claims_granted_twice(patch: Patch) -> None:
 
 def claims_given_up_too_early(patch: Patch) -> None:
     """An attempt that did not count gives the claim up, although the step is tried again."""
-    whole = loop.Engine._ended
+    whole = claims.Claims.ended
 
-    def ended(self: loop.Engine, started: AttemptStarted, result: attempt.Result) -> None:
-        whole(self, started, result)
-        self._let_go(started.step)
+    def ended(self: claims.Claims, step_id: StepId) -> None:
+        whole(self, step_id)
+        self.let_go(step_id)
 
-    patch.setattr(loop.Engine, "_ended", ended)
+    patch.setattr(claims.Claims, "ended", ended)
 
 
 def claims_kept(patch: Patch) -> None:
     """An engine keeps its claims on steps that failed, also when it leaves."""
-    patch.setattr(loop.Engine, "_let_go", lambda *_: None)
+    patch.setattr(claims.Claims, "let_go", lambda *_: None)
     whole = memory.MemoryStore.leave
 
     def leave(self: memory.MemoryStore, engine: str) -> None:
@@ -93,14 +93,13 @@ def hearts_unheard(patch: Patch) -> None:
 
 def told_before_stored(patch: Patch) -> None:
     """People hear of an event as soon as it is decided."""
-    whole = loop.Engine._append
+    whole = scribe.Scribe.append
 
-    def append(self: loop.Engine, event: RunEvent, at: int | None = None) -> None:
+    def append(self: scribe.Scribe, event: RunEvent, at: int | None = None) -> None:
         whole(self, event, at)
-        if self._pending.events:
-            self._world.on_events(self._pending.events[-1:])
+        self._world.on_events(self.pending.events[-1:])
 
-    patch.setattr(loop.Engine, "_append", append)
+    patch.setattr(scribe.Scribe, "append", append)
 
 
 def launched_before_stored(patch: Patch) -> None:
@@ -108,8 +107,8 @@ def launched_before_stored(patch: Patch) -> None:
     whole = loop.Engine._flush
 
     def flush(self: loop.Engine) -> None:
-        if not self._committing and self._error is None:
-            early, self._pending.launch = self._pending.launch, []
+        if not self._scribe.committing and self._error is None:
+            early, self._scribe.pending.launch = self._scribe.pending.launch, []
             for started in early:
                 self._launch(started)
         whole(self)
@@ -121,8 +120,8 @@ def an_acceptance_forgotten(patch: Patch) -> None:
     """Who takes a run over does not know the last step that was accepted."""
     whole = runs._take_over
 
-    def take_over(world: World, run: RunId) -> tuple[int, State]:
-        fence, state = whole(world, run)
+    def take_over(world: World, run: RunId, *, unless_driven: bool = False) -> tuple[int, State]:
+        fence, state = whole(world, run, unless_driven=unless_driven)
         done = [step for step in state.graph.order if state.steps[step].phase == "done"]
         for step in done[-1:] if not state.ended else ():
             state.steps[step].phase = "pending"
@@ -142,7 +141,7 @@ def nothing_swept(patch: Patch) -> None:
 
 def nothing_put_back(patch: Patch) -> None:
     """Half a file that a lost attempt left stays where it is."""
-    patch.setattr(attempt.Bench, "_put_back", lambda *_, **__: None)
+    patch.setattr(finish.Finisher, "_put_back", lambda *_, **__: None)
 
 
 def facts_without_rows(patch: Patch) -> None:

@@ -19,7 +19,7 @@ from holdfast.engine.lines import line_journal, tell_line
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.errors import FencedError, HeldError, StoreError
 from holdfast.model.artifact import Artifact
-from holdfast.model.event import LineEvent, RunOpened, StopRequested
+from holdfast.model.line import LineEvent, RunOpened, StopRequested
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from tests.laws.choosing import by_seed
 from tests.laws.harness import LINE, Stage, amend, foretell, is_correct

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import IntegrityError
 from holdfast.model import event as events
+from holdfast.model import line as lines
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
@@ -82,13 +83,14 @@ def same(one: object, two: object) -> bool:
 
 
 def test_every_class_of_the_model_that_ends_a_sentence_in_a_journal_is_known() -> None:
-    nested = {"Options", "Reason", "Reused", "Skipped", "Recorded", "UpTo", "Withdrawn"}
+    nested = {"Options", "Reason", "Reused", "Skipped", "Recorded", "Taken", "UpTo", "Withdrawn"}
     written = {
         name
-        for name, noun in vars(events).items()
-        if isinstance(noun, type) and noun.__module__ == events.__name__ and name not in nested
+        for module in (events, lines)
+        for name, noun in vars(module).items()
+        if isinstance(noun, type) and noun.__module__ == module.__name__ and name not in nested
     }
-    assert {noun.__name__ for noun in CLASSES} == written - {"Before"}
+    assert {noun.__name__ for noun in CLASSES} == written
     assert len(set(KINDS)) == len(CLASSES)
 
 

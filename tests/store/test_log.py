@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import wire
 from holdfast.errors import IntegrityError, UsageError
-from holdfast.model.event import StopRequested
+from holdfast.model.line import StopRequested
 from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch
 from holdfast.store.log import lost_commits

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import BugError, IntegrityError, StoreError, UsageError
 from holdfast.model.digest import digest_bytes
-from holdfast.model.event import StopRequested
+from holdfast.model.line import StopRequested
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch
 from holdfast.store.migrate import APPLICATION_ID, MIGRATIONS, VERSION

@@ -11,7 +11,8 @@ import pytest
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import digest_bytes
-from holdfast.model.event import Recorded, RunOpened, StopRequested
+from holdfast.model.event import Recorded
+from holdfast.model.line import RunOpened, StopRequested
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch
 from holdfast.store.codec import first_hash, next_hash

@@ -11,7 +11,8 @@ import sys
 from holdfast.errors import ConflictError, HoldfastError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptAccepted, RunResumed, StopRequested
+from holdfast.model.event import AttemptAccepted, RunResumed
+from holdfast.model.line import StopRequested
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch
 from holdfast.store.sqlite import SqliteStore

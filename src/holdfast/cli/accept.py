@@ -8,6 +8,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import out_next
+from holdfast.cli.grown import grown
 from holdfast.cli.people import latest_run
 from holdfast.cli.place import (
     Place,
@@ -33,7 +34,8 @@ from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form, tree_entries
 from holdfast.model.digest import Digest
-from holdfast.model.event import Options, StepAccepted
+from holdfast.model.event import Options
+from holdfast.model.line import StepAccepted
 from holdfast.model.plan import RunId, Step
 from holdfast.ports import Store
 
@@ -63,7 +65,7 @@ def accept(
     if not because.strip():
         raise UsageError("--because is empty: say why this result may stand")
     where = place(plan, store, plan_id)
-    loaded = where.load()
+    loaded = grown(where, where.load())
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     with_store = where.open()
     try:

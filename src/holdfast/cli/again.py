@@ -17,7 +17,9 @@ from holdfast.model.text import cells, wrap
 
 ARGUMENT = frozenset({"check", "graph", "ls", "plan", "run"})  # these take the plan as an argument
 LONG = frozenset({"logs"})  # here -f is something else
-NOWHERE = frozenset({"completion", "demo", "explain", "init", "schema"})  # these need no place
+NOWHERE = frozenset(  # these need no place
+    {"agents", "completion", "demo", "explain", "init", "schema"}
+)
 READS = frozenset(  # these read the plan, so they need its params
     {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}
 )
@@ -45,6 +47,14 @@ def keep_here(here: Here) -> None:
         context.meta[_HERE] = here
 
 
+def here_now() -> Here:
+    """The place of this command."""
+    context = click.get_current_context(silent=True)
+    found = Here() if context is None else context.meta.get(_HERE, Here())
+    assert isinstance(found, Here)
+    return found
+
+
 def keep_folder(context: click.Context, folder: str) -> None:
     """Remember that this command works as if it had been started in a folder."""
     context.meta[_FOLDER] = os.path.join(str(context.meta.get(_FOLDER, "")), folder)
@@ -59,7 +69,7 @@ def again(text: str | None) -> str | None:
     context = click.get_current_context(silent=True)
     if context is None or text is None:
         return text
-    here = context.meta.get(_HERE, Here())
+    here = here_now()
     folder = str(context.meta.get(_FOLDER, ""))
     return _COMMAND.sub(lambda found: _command(found, here, folder), text)
 

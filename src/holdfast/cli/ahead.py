@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast import wire
+from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
 from holdfast.core.history import NO_HISTORY, Timing, makespan
 from holdfast.core.preview import Outlook, options_json, outlook_refs
 from holdfast.core.refs import w_ref
 from holdfast.core.versions import ChangeReport
-from holdfast.core.views import reason_json
+from holdfast.core.views import Addition, reason_json
 from holdfast.engine.foresee import (
     Earlier,
     Foreseen,
@@ -28,7 +29,7 @@ from holdfast.errors import UsageError
 from holdfast.formats.planfile import Asked, Loaded, load_text
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
-from holdfast.model.plan import Plan, StepId, plan_digest
+from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Store
 
 PREVIEW_SCHEMA = "holdfast.preview/1"
@@ -60,6 +61,8 @@ class Ahead:
     timings: Mapping[StepId, Timing]
     estimate: Estimate
     counted: Mapping[StepId, str]
+    last: RunId  # the line's last run
+    waiting: Sequence[Addition]  # what the last run was asked to add, and a new one leaves out
 
     @property
     def outlooks(self) -> Mapping[StepId, Outlook]:
@@ -90,8 +93,9 @@ def gather(
     with reading(where) as store:
         foreseen = _foresee(where, plan, store, options)
         earlier, label = _earlier(where, plan, store, foreseen, against)
-        known = timings(store, plan, plan.name)
+        known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
+        last, waiting = waiting_in(store, plan)
     jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
     return Ahead(
         where=where,
@@ -104,6 +108,8 @@ def gather(
         timings=known,
         estimate=_estimate(foreseen, known, jobs),
         counted=counted,
+        last=last,
+        waiting=waiting,
     )
 
 
@@ -134,19 +140,34 @@ def reading(where: Place) -> Iterator[Store]:
 
 def _foresee(where: Place, plan: Plan, store: Store, options: Options) -> Foreseen:
     survey = survey_of(where, plan, store)
-    return foresee(plan, plan.name, where.root, store, survey, options, wire.now_ms)
+    return foresee(
+        plan,
+        plan.name,
+        where.root,
+        store,
+        survey,
+        options,
+        wire.now_ms,
+        wire.Fragments(where.root),
+        lambda whole: _ask_tools(where, whole, survey),
+        lambda run: wire.drives(store, plan.project, plan.name, run),
+    )
 
 
 def survey_of(where: Place, plan: Plan, store: Store) -> Survey:
     """The project as it is now, tools asked for their versions."""
     survey = Survey(where.root, store, wire.identities(), plan, wire.ignore_rules)
+    _ask_tools(where, plan, survey)
+    return survey
+
+
+def _ask_tools(where: Place, plan: Plan, survey: Survey) -> None:
     if any(step.tool_versions for step in plan.steps.values()):
         import asyncio
 
         from holdfast.engine.tools import tool_versions
 
         survey.know(asyncio.run(tool_versions(plan, where.root)))
-    return survey
 
 
 # --- the version to compare with -----------------------------------------------------------------------
@@ -191,7 +212,7 @@ def _plan_at(where: Place, revision: str) -> Plan:
             + (f": {said[-1].removeprefix('fatal: ')}" if said else ""),
             hint="holdfast status, or git log",
         )
-    asked = Asked(where.plan_id, where.params, wire.project_files)
+    asked = Asked(where.plan_id, where.params, wire.project_files, own=wire.own_agents)
     return load_text(done.stdout, f"{revision}:{name}", where.root, asked).plan
 
 
@@ -233,6 +254,7 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
         },
         "options": options_json(ahead.options),
         "against": ahead.label or None,
+        "left_out": [{**asked.json(), "run": ahead.last} for asked in ahead.waiting],
         "waves": [list(wave) for wave in ahead.foreseen.graph.waves()],
         "steps": {s: _step_json(ahead, s, o) for s, o in ahead.outlooks.items()},
         "details": {s: _details(o) for s, o in ahead.outlooks.items()},
@@ -261,6 +283,7 @@ def _step_json(ahead: Ahead, step_id: StepId, outlook: Outlook) -> dict[str, Jso
         "reason": reason_json(outlook.reason),
         "cost_usd": {"p50": 0.0, "p90": 0.0, "basis": "none"},
         "duration_ms": {"p50": took.p50, "p90": took.p90},
+        "added_by": ahead.foreseen.added.get(step_id),
     }
 
 

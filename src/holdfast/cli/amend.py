@@ -10,20 +10,24 @@ from holdfast import wire
 from holdfast.cli.accept import check_unedited
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
+from holdfast.cli.grown import grown
 from holdfast.cli.judge import judge, stored_candidate
-from holdfast.cli.people import latest_run
+from holdfast.cli.people import held_row, latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
 from holdfast.cli.preview import look_ahead
 from holdfast.cli.say import out, out_json
+from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.views import person_row
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Kept, Outputs
+from holdfast.engine.questions import approvers
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import Options, StepAmended
+from holdfast.model.event import Options
+from holdfast.model.line import StepAmended
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate, Store
 
@@ -59,10 +63,11 @@ def amend(
     FILE is the new content, '-' reads stdin; without FILE what lies at the step's output paths counts.
     """
     where = place(plan, store, plan_id)
-    loaded = where.load()
+    loaded = grown(where, where.load())
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     with_store = where.open()
     try:
+        was_held = held_row(with_store, loaded.plan, found) is not None
         event = _amend(where, loaded, found, with_store, file, because)
     finally:
         with_store.close()
@@ -80,7 +85,9 @@ def amend(
         out(
             f"{event.step}: your version {event.digest[:12]} stands; steps that read it will run again"
         )
-        out_next("holdfast plan    holdfast run")
+        out_next(
+            "holdfast resume    holdfast plan" if was_held else "holdfast plan    holdfast run"
+        )
     return 0
 
 
@@ -93,7 +100,11 @@ def _amend(
     if file is not None:
         check_unedited(where, store, loaded, step, digest, form)
     (outcome,) = judge(where, plan, [step], candidate, on_disk=file is None)
-    if outcome.ended != "accepted":
+    if outcome.ended == "asked":  # whoever puts a version of his own there answers for it
+        person = wire.person(store, where.location, terminal=view().asks)
+        for name in outcome.asks:
+            person.names_for(approvers(step.guards, name))
+    elif outcome.ended != "accepted":
         guard = outcome.verdict.guard if outcome.verdict else outcome.code
         raise RefusedError(
             f"guard '{guard}' refuses this version of '{step.id}': {outcome.feedback}"
@@ -110,10 +121,10 @@ def _amend(
             own_ref=newest.own_ref,
             digest=digest,
             form=form,
-            verified=outcome.verified,
+            verified=outcome.verified or outcome.ended == "asked",
             by=getpass.getuser(),
             because=reason,
-            replaces=newest.digest,
+            replaces=newest.digest or None,
             after_run=latest,
             after_seq=seq,
         )
@@ -126,6 +137,9 @@ def _amend(
 
 def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifact:
     """The artifact that stands now. If the step would run again, a version of it would not stand."""
+    held = held_row(store, loaded.plan, step)
+    if held is not None:
+        return held
     newest = store.newest(loaded.plan.project, loaded.plan.name, step.id)
     if newest is None:
         raise UsageError(f"'{step.id}' has no accepted artifact to amend", hint="holdfast run")
@@ -144,6 +158,11 @@ def _content(
     where: Place, step: Step, store: Store, file: str | None, newest: Artifact
 ) -> tuple[Digest, Form, Candidate]:
     """Store the new content and return it as the guards see it."""
+    if step.changes_copy:
+        raise UsageError(
+            f"'{step.id}' changes project files, and no other version can stand in their place",
+            hint="edit them where they are, they stay; or holdfast undo it",
+        )
     if file is not None:
         if newest.form == "tree":
             raise UsageError(
@@ -170,7 +189,7 @@ def _whole(outputs: Outputs, step: Step, newest: Artifact) -> Kept:
     kept = outputs.keep(step)
     if not kept.entries:
         raise UsageError(f"nothing lies at the output paths of '{step.id}'")
-    wanted = outputs.wanted(step, newest.digest, newest.form)
+    wanted = outputs.wanted(step, newest.digest, newest.form) if newest.digest else ()
     missing = [entry.path for entry in outputs.missing(step, kept.entries, wanted)]
     if missing:
         raise UsageError(

@@ -13,7 +13,8 @@ from typing import Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 from holdfast.core.reasons import SENTENCES
 from holdfast.core.state import PHASES
-from holdfast.core.views import RUN_SCHEMA
+from holdfast.core.views import RUN_SCHEMA, AdditionState
+from holdfast.model.conflict import ConflictKind
 from holdfast.model.digest import Json
 from holdfast.model.event import EndStatus, RestStatus
 from holdfast.store.codec import CLASSES, KINDS
@@ -77,14 +78,52 @@ def run_schema() -> dict[str, Json]:
             },
             "cost_usd": _MONEY,
             "duration_ms": _COUNT,
+            "added": _or_null(
+                _object(
+                    {
+                        "step": _or_null(_TEXT),
+                        "request": _or_null(_COUNT),
+                        "at": _COUNT,
+                        "by": _or_null(_TEXT),
+                        "because": _or_null(_TEXT),
+                    },
+                    words="Where it comes from, if the run did not begin with it.",
+                )
+            ),
         }
     )
+    gap = _object(
+        {"step": _TEXT, "by": _TEXT, "because": _DIGEST, "at": _COUNT},
+        words="A step that a person goes on without; 'holdfast show DIGEST' prints why.",
+    )
+    addition = _object(
+        {
+            "request": _COUNT,
+            "steps": _TEXTS,
+            "secrets": _TEXTS,
+            "by": _TEXT,
+            "because": _or_null(_TEXT),
+            "state": {"enum": list(get_args(AdditionState))},
+            "said": _or_null(_TEXT),
+        },
+        words="Steps that a person asked to add, and what became of that.",
+    )
+    fork = _object({"run": _TEXT, "step": _TEXT}, words="The run it was forked from, and where.")
     waiting = _object(
         {
             "approval": _or_null(_TEXT),
             "step": _TEXT,
             "from": _or_null(_TEXT),
             "subject": _or_null(_DIGEST),
+        }
+    )
+    conflict = _object(
+        {
+            "conflict": {"type": "string", "pattern": "^c-"},
+            "kind": {"enum": list(get_args(ConflictKind))},
+            "steps": _TEXTS,
+            "paths": _TEXTS,
+            "record": _DIGEST,
         }
     )
     plan = _object({"line": _TEXT, "ref": _DIGEST, "file": _or_null(_TEXT)})
@@ -94,9 +133,17 @@ def run_schema() -> dict[str, Json]:
         "schema": {"const": RUN_SCHEMA},
         "run": {"type": "string", "pattern": "^r-"},
         "status": {"enum": states},
+        "reason": {
+            "anyOf": [{"$ref": "#/$defs/reason"}, {"type": "null"}],
+            "description": "Why the run rests where it does.",
+        },
         "plan": plan,
         "steps": _by_step({"$ref": "#/$defs/step"}),
         "waiting": {"type": "array", "items": waiting},
+        "gaps": {"type": "array", "items": gap},
+        "additions": {"type": "array", "items": addition},
+        "forked": _or_null(fork),
+        "conflicts": {"type": "array", "items": conflict},
         "totals": _totals(counts, **money),
     }
     return _document(RUN_SCHEMA, _object(keys), {"reason": _REASON, "step": step})

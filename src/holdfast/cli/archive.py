@@ -10,6 +10,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import again, out_next
 from holdfast.cli.ask import confirm, who
+from holdfast.cli.foreign import bring_in, graph_text, is_plan, refusals, write_new
 from holdfast.cli.measure import Size, count, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short
@@ -18,24 +19,34 @@ from holdfast.engine.collect import Names, digests_in
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import absent_in, lacking
 from holdfast.engine.probe import read_state
-from holdfast.errors import HoldfastError, IntegrityError, UsageError
+from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Event, RunImported
+from holdfast.model.event import Event
+from holdfast.model.line import RunImported
 from holdfast.ports import Append, Batch, Facts, RunRow, Store
 from holdfast.store.archive import MAX_BYTES, Archive, Selection, write_archive
 
 
 @click.command(
-    epilog="\b\nExample:\n  holdfast export @ run.zip\n  holdfast export --all backup.zip"
+    epilog="\b\nExample:\n  holdfast export @ run.zip\n  holdfast export --all backup.zip\n"
+    "  holdfast export @ graph.json --format graph"
 )
 @click.argument("words", nargs=-1, metavar="[RUN] FILE", required=True)
 @click.option("--all", "everything", is_flag=True, help="The whole store, as a back-up.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["archive", "graph"]),
+    default="archive",
+    help="An archive (default), or an execution graph: of a run, or without RUN of the plan.",
+)
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 @file_option
 @place_options
 @json_option
 def export(
     words: tuple[str, ...],
+    form: str,
     plan: str | None,
     store: str | None,
     plan_id: str | None,
@@ -44,7 +55,13 @@ def export(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Write a run with everything it names, or with --all the whole store, into one file."""
+    """Write a run with everything it names, or with --all the whole store, into one file.
+
+    With --format graph, write how the plan or a run of it stands as an execution graph; - is stdout.
+    """
+    if form == "graph":
+        where = place(plan, store, plan_id)
+        return _export_graph(where, words, everything=everything, force=force, as_json=as_json)
     if len(words) != (1 if everything else 2):
         raise UsageError(
             "a run and a file are needed, or --all and a file", hint="holdfast export @ run.zip"
@@ -78,6 +95,28 @@ def export(
         runs = short(chosen.runs[0].run) if not everything else count(len(chosen.runs), "run")
         out(f"{path}: {runs}, {count(len(chosen.contents), 'content')}, {size_words(size)}")
         out(f"next: holdfast import {path}    (in another project)")
+    return 0
+
+
+def _export_graph(
+    where: Place, words: tuple[str, ...], *, everything: bool, force: bool, as_json: bool
+) -> int:
+    if everything or len(words) > 2:  # noqa: PLR2004 - a run and a file
+        raise UsageError(
+            "a graph is of one run or of the plan", hint="holdfast export @ graph.json"
+        )
+    text, steps = graph_text(where, words[0] if len(words) > 1 else None)
+    path = words[-1]
+    if path == "-":
+        out(text.rstrip("\n"))
+        return 0
+    write_new(path, text, force=force)
+    if as_json:
+        listed: list[Json] = [*steps]
+        out_json({"schema": "holdfast.exported/1", "file": path, "kind": "graph", "steps": listed})
+    else:
+        out(f"{path}: graph of {count(len(steps), 'step')}")
+        out_next(f"holdfast check {path}")
     return 0
 
 
@@ -128,44 +167,64 @@ def _whole(store: Store) -> Selection:
 
 @click.command(
     "import",
-    epilog="\b\nExample:\n  holdfast import run.zip\n  holdfast import backup.zip --store new/.holdfast",
+    epilog="\b\nExample:\n  holdfast import run.zip\n  holdfast import backup.zip --store new/.holdfast\n"
+    "  holdfast import graph.json -o plan.yaml",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option(
     "--max-size", type=Size(), default=MAX_BYTES, help="Refuse files that unpack to more (20GB)."
 )
 @click.option("--yes", is_flag=True, help="Do not ask before a back-up with unfinished runs.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["auto", "archive", "graph", "plan"]),
+    default="auto",
+    help="What the file is (auto).",
+)
+@click.option("-o", "--out", "target", metavar="FILE", help="Write a plan file of your own.")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
 @file_option
 @place_options
 @json_option
 def import_(
     files: tuple[str, ...],
     max_size: int,
+    form: str,
+    target: str | None,
     plan: str | None,
     store: str | None,
     plan_id: str | None,
     *,
     yes: bool,
+    force: bool,
     as_json: bool,
 ) -> int:
-    """Add an exported run as history, or restore a back-up into an empty store.
+    """Add an exported run as history, restore a back-up, or take in a plan of another format.
 
     Nothing of the file is executed, and nothing is written if anything in it is wrong. Artifacts of an
-    imported run are reused only through 'holdfast accept STEP --from RUN'.
+    imported run are reused only through 'holdfast accept STEP --from RUN'. An execution graph is checked
+    and, with -o, written as a plan file of your own.
     """
     where = place(plan, store, plan_id)
+    if target is not None and len(files) > 1:
+        raise UsageError("-o takes one plan", hint="import them one by one")
     answers: list[Json] = []
     refused = 0
     for path in files:
         try:
-            answer = _import(where, path, max_size, yes=yes, quiet=as_json)
+            if form != "archive" and (form != "auto" or is_plan(path)):
+                answer = bring_in(path, form, plan_id, target, force=force, quiet=as_json)
+            else:
+                answer = _import(where, path, max_size, yes=yes, quiet=as_json)
         except HoldfastError as error:
             if not as_json and len(files) == 1:
                 raise
             refused += 1
-            answer = {"file": path, "result": "refused", "errors": [error.message], "warnings": []}
+            told = refusals(error) if isinstance(error, PlanError) else [error.message]
+            answer = {"file": path, "result": "refused", "errors": told, "warnings": []}
             if not as_json:
-                out(f"{path}: {error.message}")
+                out(f"{path}: {told[0]}")
         answers.append(answer)
     if as_json:
         out_json({"schema": "holdfast.import/1", "files": answers})

@@ -39,17 +39,17 @@ def confirm(question: str, *, yes: bool) -> None:
     go_on(question, default=False)
 
 
-def consent_to(steps: list[str], *, yes: bool) -> None:
-    """Ask before these steps touch the outside world."""
+def consent_to(steps: list[str], *, yes: bool, look: str = "look at 'holdfast plan'") -> None:
+    """Ask before these steps touch the outside world; `look` says where they can be seen."""
     if not steps or yes:
         return
     names = ", ".join(steps[:5]) + (f" and {len(steps) - 5} more" if len(steps) > 5 else "")  # noqa: PLR2004 - a few names
     if not view().asks:
         raise UsageError(
             f"these steps touch the outside world: {names}",
-            hint="look at 'holdfast plan', then say --yes",
+            hint=f"{look}, then say --yes" if look else "say --yes",
         )
-    go_on(f"these steps touch the outside world: {names}. Proceed?", default=True)
+    go_on(f"these steps touch the outside world: {names}. Proceed?", default=False)
 
 
 def stdin_bytes() -> bytes:

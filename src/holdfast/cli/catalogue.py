@@ -98,11 +98,11 @@ def _codes() -> Iterator[tuple[str, str, str, int | None]]:
 
 
 def error_kinds() -> list[type[HoldfastError]]:
-    """The classes of the one tree of errors."""
+    """The classes of the one tree of errors that have a code of their own."""
     kinds = [
         found
         for found in vars(errors).values()
-        if isinstance(found, type) and issubclass(found, HoldfastError)
+        if isinstance(found, type) and issubclass(found, HoldfastError) and "code" in vars(found)
     ]
     return [*kinds, EncodingError]
 

@@ -26,7 +26,7 @@ def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: 
     """
     where = place(plan, store, plan_id)
     try:
-        loaded = where.load()
+        loaded = where.load(held=is_held)
         graph = graph_of(loaded.plan)
     except PlanError as error:
         if not as_json:
@@ -51,6 +51,13 @@ def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: 
     out(f"{where.file}: {_counted(steps, 'step')} in {_counted(waves, 'wave')}, {found}")
     out_next("holdfast plan")
     return 0
+
+
+def is_held(name: str) -> bool:
+    """Whether anybody holds a name, as the person's own configuration says."""
+    from holdfast.config.settings import read_people
+
+    return bool(read_people().get(name))
 
 
 def _counted(count: int, word: str) -> str:

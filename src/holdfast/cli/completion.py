@@ -92,7 +92,26 @@ def _anything(ctx: click.Context, incomplete: str) -> Iterable[tuple[str, str]]:
         yield from _steps(ctx, incomplete)
 
 
+def _waiting(ctx: click.Context, incomplete: str) -> Iterable[tuple[str, str]]:
+    """Steps that wait for a person, and the ids of what they ask."""
+    from holdfast.cli.approvals import decisions_at
+    from holdfast.cli.place import place
+
+    del incomplete
+    given = ctx.params.get
+    where = place(given("plan"), given("store"), given("plan_id"))
+    store = where.open(readonly=True)
+    try:
+        wanted = decisions_at(where, store).wanted()
+    finally:
+        store.close()
+    for item in wanted:
+        yield item.step, "waits for a person"
+        yield item.approval.id, f"what {item.step} asks"
+
+
 _BY_NAME: dict[str, _Find] = {
+    "which": _waiting,
     "step": _steps,
     "steps": _steps,
     "force_steps": _steps,

@@ -14,7 +14,7 @@ from holdfast.cli.place import Place
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.lines import line_journal
 from holdfast.errors import StoreError, UsageError
-from holdfast.model.event import RunOpened
+from holdfast.model.line import RunOpened
 from holdfast.model.plan import Plan, RunId
 
 _PAUSE = 0.05

@@ -65,6 +65,27 @@ def about(box: Box, steps: Mapping[StepId, Step]) -> str:
     return lines[0] if lines else ""
 
 
+def labels(drawn: Drawn) -> dict[tuple[int, int], str]:
+    """The arrows that stand for approvals only, and what they are called: who is asked."""
+    box = {step: place for place, found in enumerate(drawn.picture.boxes) for step in found.steps}
+    named: dict[tuple[int, int], dict[str, None]] = {}
+    others = set()
+    for step, place in box.items():
+        for need in drawn.steps[step].needs:
+            if need.step not in box:
+                continue
+            arrow = (box[need.step], place)
+            if need.asks:
+                named.setdefault(arrow, {}).update({need.approver: None} if need.approver else {})
+            else:
+                others.add(arrow)
+    return {
+        arrow: f"approval: {', '.join(names)}" if names else "approval"
+        for arrow, names in named.items()
+        if arrow not in others
+    }
+
+
 def cut(text: str, most: int) -> str:
     """At most so many letters, the last one saying that there are more."""
     return text if len(text) <= most else text[: most - 1] + "…"
@@ -95,7 +116,11 @@ def _mermaid(drawn: Drawn, name: int, words: int) -> str:
         kind = f":::{state}" if state else ""
         lines.append(f'  n{index}["{label}"]{kind}')
         used |= {state: None} if state else {}
-    lines += [f"  n{one} --> n{other}" for one, other in drawn.picture.arrows]
+    asked = labels(drawn)
+    for one, other in drawn.picture.arrows:
+        label = asked.get((one, other), "")
+        arrow = f'-. "{_mermaid_text(cut(label, name))}" .->' if label else "-->"
+        lines.append(f"  n{one} {arrow} n{other}")
     for state in used:
         fill, line = COLOURS[state]
         lines.append(f"  classDef {state} fill:{fill},stroke:{line},color:#18181b")
@@ -126,7 +151,11 @@ def dot(drawn: Drawn) -> str:
         lines.append(
             f'  n{index} [label={label}, tooltip={hover}, fillcolor="{fill}", color="{line}"];'
         )
-    lines += [f"  n{one} -> n{other};" for one, other in drawn.picture.arrows]
+    asked = labels(drawn)
+    for one, other in drawn.picture.arrows:
+        label = asked.get((one, other), "")
+        how = f" [style=dashed, label={_dot_text(label)}]" if label else ""
+        lines.append(f"  n{one} -> n{other}{how};")
     return "\n".join([*lines, "}"])
 
 
@@ -156,8 +185,13 @@ def svg(drawn: Drawn) -> str:
         f'<text x="{_EDGE}" y="26" font-size="15" font-weight="600" fill="#18181b">{title}</text>',
         '<g fill="none" stroke="#a1a1aa" stroke-width="1.2">',
     ]
+    asked = labels(drawn)
     for (one, other), path in zip(drawn.picture.arrows, grid.placed.paths, strict=True):
-        lines.append(_arrow(grid, (grid.placed.at[one], *path, grid.placed.at[other])))
+        curve = _arrow(grid, (grid.placed.at[one], *path, grid.placed.at[other]))
+        if label := asked.get((one, other)):
+            dashed = curve.replace("<path ", '<path stroke="#b45309" stroke-dasharray="5 4" ')
+            curve = f"<g><title>{_xml(label)}</title>{dashed}</g>"
+        lines.append(curve)
     lines.append("</g>")
     for box, place in zip(drawn.picture.boxes, grid.placed.at, strict=True):
         lines += _box(drawn, box, grid, place)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from holdfast import wire
+from holdfast.cli.additions import left_out, waiting_in
 from holdfast.cli.ask import go_on
 from holdfast.cli.place import Place
 from holdfast.cli.say import short, talk
 from holdfast.cli.view import view
+from holdfast.engine.runs import run_of_key
 from holdfast.errors import UsageError
 from holdfast.model.event import RunEnded, RunRested
 from holdfast.model.plan import Plan, RunId
@@ -22,6 +24,7 @@ def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
         rows = [row.run for row in store.runs(plan.name) if row.project == plan.project]
         status = _left(store, rows[-1]) if rows else None
         driven = status is not None and wire.drives(store, plan.project, plan.name, rows[-1])
+        lines = _left_out(store, plan) if status is not None and not driven else []
     finally:
         store.close()
     if status is None or driven:
@@ -34,6 +37,26 @@ def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
         go_on(f"{question}. Proceed?", default=False)
     if not view().quiet:
         talk(f"{run} was left {status}; this run takes its place and reuses what it accepted")
+    for line in lines:
+        talk(line)
+
+
+def say_left_out(where: Place, plan: Plan, key: str = "") -> None:
+    """Say what people asked to add to the run that a new one, if one is begun, takes the place of."""
+    if not where.exists():
+        return
+    store = where.open(readonly=True)
+    try:
+        begun = bool(key) and run_of_key(store, plan.project, plan.name, key) is not None
+        lines = [] if begun else _left_out(store, plan)
+    finally:
+        store.close()
+    for line in lines:
+        talk(line)
+
+
+def _left_out(store: Store, plan: Plan) -> list[str]:
+    return left_out(*waiting_in(store, plan))
 
 
 def _left(store: Store, run: RunId) -> str | None:

@@ -8,13 +8,18 @@ from contextlib import suppress
 from holdfast import wire
 from holdfast.cli.again import again, folded
 from holdfast.cli.failure import failure_lines, failure_next
+from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
+from holdfast.cli.since import waiting_since
 from holdfast.cli.view import width_now
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
-from holdfast.core.views import run_json
+from holdfast.core.views import run_json, shown_phase
+from holdfast.engine.asked import asked_in
+from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError
+from holdfast.model.digest import Json
 from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
@@ -28,6 +33,7 @@ EXIT = {
     "escalated": 8,
     "paused": 130,
 }
+_WITH_REASON = frozenset({"limit", "escalated", "blocked"})
 MOST_STEPS = 20
 MOST_TIMED = 2000
 
@@ -38,13 +44,24 @@ def conclude(
     """Print what a run came to; its exit code."""
     now = wire.now_ms()
     if as_json:
-        out_json(run_json(state, file=file, now=now))
+        out_json(run_told(store, state, file))
     else:
         usual = usual_times(store, state) if state.counts["reused"] else {}
-        saved = sum(usual.get(s, 0) for s, step in state.steps.items() if step.phase == "reused")
-        words = last_words(store, state)
+        saved = sum(usual.get(s, 0) for s in state.steps if shown_phase(state, s) == "reused")
+        words = last_words(store, state) | waiting_since(store, state)
         print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved))
     return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]
+
+
+def run_told(store: Store, state: State, file: str | None) -> dict[str, Json]:
+    """A run as programs read it, with what people were asked and what they asked for."""
+    return run_json(
+        state,
+        file=file,
+        now=wire.now_ms(),
+        asked=asked_in(store, state),
+        additions=additions(store, state),
+    )
 
 
 def usual_times(store: Store, state: State) -> dict[StepId, int]:
@@ -77,25 +94,31 @@ def end_block(
 ) -> list[str]:
     """What a run came to, and what to do next.
 
-    `driven` is false if no engine drives it any more; `words` is what was said of failed steps.
+    `driven` is false if no engine drives it any more; `words` is what is known of failed and waiting ones.
     """
     lines = [headline(state, now, driven=driven, saved_ms=saved_ms)]
     lines += failure_lines(state, words or {})
     for step in state.steps.values():
         lines += choices(step.reason) if step.phase == "failed" and step.reason else []
-    lines += _waiting(state)
+    lines += _waiting(state, words or {})
+    lines += _gaps(state)
     if state.status == "blocked":
         lines += _blocked(state)
     elif skipped := state.counts["skipped"] - state.unselected:
         lines.append(f"{SIGNS['skipped']} {_steps(skipped)} skipped because of that")
     if state.unselected:
         lines.append(f"{SIGNS['skipped']} {_steps(state.unselected)} not selected")
-    if state.status == "paused" and state.counts["pending"]:
+    if state.status in {"paused", "escalated"} and state.counts["pending"]:
         lines.append(
             f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
         )
     lines.append(again(f"next: {next_commands(state, driven=driven)}"))
     return [one_line(line) for line in lines]
+
+
+def _gaps(state: State) -> list[str]:
+    names = ", ".join(list(state.gaps)[:MOST_STEPS])
+    return [f"{SIGNS['skipped']} gaps: {names} (skipped by a person)"] if state.gaps else []
 
 
 def _cut_off(state: State) -> list[StepId]:
@@ -105,11 +128,22 @@ def _cut_off(state: State) -> list[StepId]:
 
 def _blocked(state: State) -> list[str]:
     lines = []
+    if state.rest is not None and state.rest.code == "deadlocked":
+        lines += [f"! {stuck}: {_why_stuck(state, StepId(stuck))}" for stuck in state.rest.because]
     for step_id in _cut_off(state)[:MOST_STEPS]:
         reason = state.steps[step_id].reason
         names = ", ".join(reason.because) if reason else ""
         lines.append(f"! {step_id} needs {names}, which would have to run and is not selected")
     return lines
+
+
+def _why_stuck(state: State, step_id: StepId) -> str:
+    """Why a step can never start: what it takes, or that something above it never comes."""
+    takes = state.plan.steps[step_id].resources
+    if not takes:
+        return "what it needs never comes"
+    asked = ", ".join(f"{count} of {name}" for name, count in sorted(takes.items()))
+    return f"it takes {asked}, and there is less"
 
 
 def _steps(count: int) -> str:
@@ -125,13 +159,16 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     took = seconds(max(0, end - state.since))
     word = "running, engine gone" if abandoned else str(state.status)
     saved = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
-    limit = ""
-    if state.status == "limit" and state.rest is not None:
-        limit = f" · {sentence(state.rest)}"
+    why = ""
+    if state.status in _WITH_REASON and state.rest is not None:
+        why = f" · {sentence(state.rest)}"
     failed = f", {counts['failed']} failed" if counts["failed"] else ""
+    gaps = len(state.gaps)
+    without = f", {gaps} gap{'s' if gaps > 1 else ''}" if gaps else ""
     return (
         f"{short(state.run)} {word} · {complete} of {len(state.steps)} done"
-        f" · {counts['reused']} reused, {counts['done']} ran{failed} · {took}{saved}{limit}"
+        f" · {counts['reused'] - gaps} reused, {counts['done']} ran{failed}{without}"
+        f" · {took}{saved}{why}"
     )
 
 
@@ -142,15 +179,16 @@ def last_sign(state: State) -> int:
     return max((step.started_at + step.duration_ms for step in state.steps.values()), default=0)
 
 
-def _waiting(state: State) -> list[str]:
+def _waiting(state: State, words: Mapping[StepId, str]) -> list[str]:
     waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
     lines = []
     for step_id in waiting[:MOST_STEPS]:
-        reason = state.steps[step_id].reason
-        why = f": {sentence(reason)}" if reason is not None else ""
-        lines.append(f"{SIGNS['waiting']} {step_id}{why}")
+        why = waiting_words(state.plan.steps[step_id], state.steps[step_id])
+        told = ", ".join(filter(None, (why, words.get(step_id))))
+        lines.append(f"{SIGNS['waiting']} {step_id}: {told}")
     if len(waiting) > MOST_STEPS:
         lines.append(f"{SIGNS['waiting']} {len(waiting) - MOST_STEPS} more wait")
+    lines += conflict_lines(state)
     return lines
 
 
@@ -158,11 +196,20 @@ def next_commands(state: State, *, driven: bool = True) -> str:
     """The commands that fit where a run stands."""
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
-    if state.status == "failed" and (commands := failure_next(state)):
-        return "    ".join(commands)
+    if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
+        return "    ".join(mends)
     if state.status == "waiting":
-        first = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
-        return f"holdfast why {named(first)} --run @    holdfast retry {named(first)}"
+        waiting = (s for s in state.graph.order if state.steps[s].phase == "waiting")
+        first = next(waiting, None)
+        if first is None:  # all is made, and agents disagree about it
+            return (
+                f"holdfast conflicts    holdfast resolve {next(iter(state.conflicts))} --take STEP"
+            )
+        reason = state.steps[first].reason
+        offers = commands(state.plan.steps[first], reason)
+        if reason is not None and reason.code == "effect_unconfirmed":
+            offers = [f"holdfast why {named(first)} --run @", f"holdfast retry {named(first)}"]
+        return "    ".join(offers)
     if state.status == "blocked" and (cut := _cut_off(state)):
         return f"holdfast run -s +{named(cut[0])}    holdfast run"
     if state.status in {"paused", "limit", "blocked", "failed", "escalated"}:

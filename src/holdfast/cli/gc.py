@@ -28,6 +28,7 @@ from holdfast.engine.collect import (
     remove,
     unnamed,
 )
+from holdfast.engine.worktrees import drop_worktrees
 from holdfast.engine.written import written_paths
 from holdfast.model.digest import Json
 from holdfast.model.event import RunEnded
@@ -155,6 +156,8 @@ def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
             contents = {digest: contents[digest] for digest in free}
         left = tuple(leftovers(where, store, busy))
         for path in left:
+            if os.path.basename(os.path.dirname(path)) == "worktrees":
+                drop_worktrees(where.root, where.location, os.path.basename(path))
             shutil.rmtree(path, ignore_errors=True)
         lost = tuple(item for item in sweep.lost if item.run in {t.row.run for t in goes})
         removed = replace(sweep, goes=goes, contents=tuple(contents.values()), lost=lost)
@@ -169,12 +172,14 @@ def leftovers(where: Place, store: Store, busy: _Busy) -> Iterable[str]:
     """Private directories of runs that have ended or are not there, unless somebody works on them."""
     driven = {str(holder.run) for _, _, holder in busy}
     known = {str(row.run) for row in store.runs(imported=True)}
-    for kind in ("scratch", "apply"):
+    for kind in ("scratch", "apply", "worktrees"):
         folder = os.path.join(where.location, kind)
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             if name in driven or (busy and name not in known):
                 continue
             path = os.path.join(folder, name)
+            if not os.path.isdir(path):  # a lock
+                continue
             if kind == "apply" and (not is_run(name) or unsettled([path])):
                 continue  # whoever changes files next finishes what a kill left, or takes it back
             empty = not os.listdir(path)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import click
 
+from holdfast.cli.additions import added_words
 from holdfast.cli.again import out_next
 from holdfast.cli.place import Place, find_run, json_option, place, place_options
 from holdfast.cli.say import SIGNS, out, out_json, short
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.view import view
+from holdfast.core.views import shown_phase
 from holdfast.core.waves import Graph, graph_of
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.digest import Json
-from holdfast.model.plan import Plan, StepId
+from holdfast.model.plan import Need, Plan, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 
 FORMATS = ("text", "mermaid", "dot", "svg", "json")
@@ -27,6 +29,8 @@ class Seen:
 
     run: str
     states: Mapping[StepId, str]
+    added: Mapping[StepId, str] = field(default_factory=dict)  # where steps come from
+    plan: Plan | None = None  # the plan as the run has it, if it grew
 
 
 @click.command(
@@ -69,9 +73,9 @@ def graph(
         raise UsageError("--state and --no-state contradict each other")
     where = place(plan, store, plan_id)
     found = where.load()
-    loaded = found.plan
+    seen = Seen("", {}) if no_state else _seen(where, found.plan, run_id)
+    loaded = seen.plan or found.plan
     ordered = graph_of(loaded)
-    seen = Seen("", {}) if no_state else _seen(where, loaded.name, run_id)
     chosen = selected_steps(where, found, selected, excluded, ordered) or ordered.order
     steps = [s for s in chosen if depth is None or ordered.wave[s] < depth]
     if not steps:
@@ -87,10 +91,11 @@ def graph(
     return 0
 
 
-def _seen(where: Place, line: str, run_id: str | None) -> Seen:
+def _seen(where: Place, plan: Plan, run_id: str | None) -> Seen:
     """The states of the run that is meant; without a run to be found, none, unless one was named."""
     from holdfast.engine.probe import read_state
 
+    line = plan.name
     if not where.exists():
         if run_id is not None:
             raise UsageError("there is no run yet", hint="holdfast run")
@@ -105,7 +110,11 @@ def _seen(where: Place, line: str, run_id: str | None) -> Seen:
         store.close()
     if state is None:
         raise IntegrityError(f"run '{run}' has no journal")
-    return Seen(run, {step_id: str(step.phase) for step_id, step in state.steps.items()})
+    states = {step_id: str(shown_phase(state, step_id)) for step_id in state.steps}
+    if not state.added or state.base != plan_digest(plan):
+        return Seen(run, states)
+    added = {step_id: added_words(state, step_id) for step_id in state.added}
+    return Seen(run, states, added, state.plan)
 
 
 def graph_json(
@@ -126,15 +135,28 @@ def graph_json(
             step_id: {
                 "wave": ordered.wave[step_id],
                 "state": seen.states.get(step_id),
+                "added": seen.added.get(step_id),
                 "description": plan.steps[step_id].description,
-                "needs": [
-                    {"step": need.step, "type": need.type} for need in plan.steps[step_id].needs
-                ],
+                "needs": [_need_json(need) for need in plan.steps[step_id].needs],
             }
             for step_id in steps
         },
         "left_out": len(plan.steps) - len(steps),
     }
+
+
+def _need_json(need: Need) -> dict[str, Json]:
+    """An edge; `key` and `from` only where there is one."""
+    more: dict[str, Json] = {"key": need.key} if need.key else {}
+    more |= {"from": need.approver} if need.approver else {}
+    return {"step": need.step, "type": need.type, **more}
+
+
+def _need_words(need: Need) -> str:
+    what = f"{need.step}.{need.key}" if need.key else need.step
+    if not need.asks:
+        return what
+    return f"{what} (approval{f' from {need.approver}' if need.approver else ''})"
 
 
 def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen) -> None:
@@ -155,8 +177,10 @@ def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen)
             out(f"wave {wave + 1}")
         state = seen.states.get(step_id, "")
         sign = SIGNS.get(state, " ") if seen.run else ""
-        needs = ", ".join(need.step for need in plan.steps[step_id].needs)
+        needs = ", ".join(_need_words(need) for need in plan.steps[step_id].needs)
         tail = f"needs {needs}" if needs else ""
+        if words_of := seen.added.get(step_id):
+            tail = f"{tail} ({words_of})".lstrip()
         name = one_line(step_id)
         name = cut(name, names) if width else name
         name += " " * (names - cells(name))

@@ -10,6 +10,7 @@ import click
 
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
+from holdfast.cli.grown import grown
 from holdfast.cli.judge import guards_of, judge, only, stored_candidate
 from holdfast.cli.place import (
     Place,
@@ -26,7 +27,7 @@ from holdfast.engine.outputs import Outputs
 from holdfast.errors import EditError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.plan import Guard, Step
+from holdfast.model.plan import COPIES, Guard, Step
 from holdfast.ports import Candidate, Outcome, Store
 
 MOST_LINES = 12
@@ -67,13 +68,13 @@ def guard(
     accept, 1 if one does not or broke.
     """
     where = place(plan, store, plan_id)
-    loaded = where.load()
+    loaded = grown(where, where.load())
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     judged = _judged(where, loaded, found, what)
     guards = guards_of(found)
     steps = [only(found, item) for item in guards]
     outcomes = judge(where, loaded.plan, steps, judged.candidate, on_disk=judged.on_disk)
-    passed = all(outcome.ended == "accepted" for outcome in outcomes)
+    passed = all(outcome.ended in {"accepted", "asked"} for outcome in outcomes)
     if as_json:
         out_json(_as_json(found, judged, guards, outcomes, passed=passed))
     else:
@@ -130,7 +131,7 @@ def _file(step: Step, what: str) -> Judged:
 
 def _lies_there(where: Place, store: Store, step: Step, candidate: Candidate) -> bool:
     """Whether the project has exactly this version; then guards look where they look in a run."""
-    if step.workspace == "scratch":
+    if step.workspace in COPIES:
         return False
     try:
         there = Outputs(where.root, "", store).read(step)
@@ -145,8 +146,8 @@ def _lies_there(where: Place, store: Store, step: Step, candidate: Candidate) ->
     ]
 
 
-_WORDS = {"accepted": "accept", "rejected": "reject", "fatal": "fatal"}
-_SIGNS = {"accept": "✓", "reject": "✗", "fatal": "✗", "broken": "!"}
+_WORDS = {"accepted": "accept", "asked": "ask", "rejected": "reject", "fatal": "fatal"}
+_SIGNS = {"accept": "✓", "ask": "⏸", "reject": "✗", "fatal": "✗", "broken": "!"}
 
 
 def _word(outcome: Outcome) -> str:
@@ -198,6 +199,7 @@ def _print(
     for item, outcome in zip(guards, outcomes, strict=True):
         word = _word(outcome)
         said = {"accept": "accepts", "reject": "rejects", "fatal": "refuses it for good"}
+        said["ask"] = "asks a person"
         out(f"{_SIGNS[word]} {_name(item)} {said.get(word, 'broke: no verdict')}")
         lines = outcome.feedback.strip().splitlines() if word != "accept" else []
         for line in lines[-MOST_LINES:]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import click
 
 from holdfast import wire
+from holdfast.cli.additions import added_words, addition_notes
 from holdfast.cli.again import out_next
-from holdfast.cli.measure import Duration, age_words, cut, moment
+from holdfast.cli.measure import Duration, age_words, count, cut, moment
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short
 from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
+from holdfast.core.views import Addition, origin_json
 from holdfast.engine.probe import read_state
+from holdfast.engine.requests import additions
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, RunEnded, RunRested
 from holdfast.model.plan import RunId
@@ -37,6 +40,7 @@ class Seen:
     failure: str
     asked: str
     last_at: int
+    additions: Mapping[int, Addition]
 
 
 @click.command(
@@ -105,6 +109,7 @@ def _newest_first(
             _failure(state),
             asked(state.options),
             last_at,
+            additions(store, state),
         )
 
 
@@ -161,13 +166,14 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         took = seconds(max(0, (state.ended_at or item.last_at) - state.started_at))
         when = age_words(now - state.started_at) if drawn else moment(state.started_at)
         line = f"{item.row.line}  " if every_line else ""
+        gaps = f"{count(len(state.gaps), 'gap')}  " if state.gaps else ""
         head = (
-            f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {state.counts['reused']:>4}"
-            f" reused  {line}{when}, {took}"
+            f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {_reused(state):>4}"
+            f" reused  {gaps}{line}{when}, {took}"
         )
         for piece in wrap(head, view().width):
             out(piece)
-        for note in (item.failure, "" if item.asked == "run" else f"asked: {item.asked}"):
+        for note in (item.failure, _told(item), *_growth(item)):
             if note:
                 out(cut(f"            {note}"))
     if not seen:
@@ -176,6 +182,32 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         out(f"{len(seen)} of {known} runs; more with -n")
     following = "holdfast status RUN    holdfast why STEP --run RUN" if seen else "holdfast run"
     out_next(following)
+
+
+def _told(item: Seen) -> str:
+    state = item.state
+    if state.forked is not None:
+        return f"forked from {short(state.forked)} at {state.forked_at}"
+    return "" if item.asked == "run" else f"asked: {item.asked}"
+
+
+def _reused(state: State) -> int:
+    """Steps that stand on an artifact; one that a person goes on without stands on none."""
+    return state.counts["reused"] - len(state.gaps)
+
+
+def _growth(item: Seen) -> Iterator[str]:
+    """What became of the plan under way: steps that were added, or not, and steps gone on without."""
+    state = item.state
+    by: dict[str, list[str]] = {}
+    for step_id in state.added:
+        by.setdefault(added_words(state, step_id, item.additions), []).append(step_id)
+    for words, steps in by.items():
+        yield f"{words}: {', '.join(steps)}"
+    notes = addition_notes(item.additions, driven=item.word == "running")
+    yield from (note for _, note in notes)
+    if state.gaps:
+        yield f"gaps: {', '.join(state.gaps)}"
 
 
 def _seen_json(item: Seen) -> dict[str, Json]:
@@ -190,10 +222,14 @@ def _seen_json(item: Seen) -> dict[str, Json]:
         "duration_ms": max(0, (state.ended_at or item.last_at) - state.started_at),
         "steps": len(state.steps),
         "done": state.counts["done"],
-        "reused": state.counts["reused"],
+        "reused": _reused(state),
         "failed": state.counts["failed"],
         "failure": item.failure or None,
         "asked": item.asked,
         "imported": item.row.imported,
         "previous": state.previous,
+        "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
+        "added": {s: origin_json(state, s, item.additions) for s in state.added},
+        "additions": [found.json() for found in item.additions.values()],
+        "gaps": list(state.gaps),
     }

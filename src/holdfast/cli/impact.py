@@ -7,6 +7,7 @@ import os
 import click
 
 from holdfast.cli.ahead import reading, survey_of
+from holdfast.cli.grown import grown
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds
 from holdfast.core.causes import files_in
@@ -35,6 +36,7 @@ def impact(
     """Show which steps would run again if these steps or files changed; nothing is run."""
     where = place(plan, store, plan_id)
     loaded = where.load()
+    loaded = grown(where, loaded)
     graph = graph_of(loaded.plan)
     with reading(where) as opened:
         direct = _direct(where, loaded.plan, opened, things)

@@ -84,3 +84,9 @@ def cut(text: str) -> str:
     """On a terminal a line stays a line; elsewhere nothing is cut."""
     width = view().width
     return text if not width or len(text) <= width else f"{text[: width - 1]}…"
+
+
+def iso(ms: int) -> str:
+    """A moment as formats write it: RFC 3339, UTC, milliseconds."""
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from holdfast.cli.additions import left_out
 from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
+from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.say import short, shown
 from holdfast.cli.view import View, view
@@ -19,7 +21,7 @@ from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.model.event import Reason
-from holdfast.model.plan import StepId, plan_digest
+from holdfast.model.plan import Step, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms
 
@@ -107,7 +109,9 @@ def compared(ahead: Ahead, now: int) -> str:
 
 
 def _head(ahead: Ahead) -> str:
-    steps = count(len(ahead.plan.steps), "step")
+    steps = count(len(ahead.outlooks), "step")
+    if added := len(ahead.foreseen.added):
+        steps += f" ({added} added)"
     head = f"{ahead.plan.name} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
     return f"{head} · {compared(ahead, now_ms())}"
 
@@ -182,7 +186,8 @@ def _removed(ahead: Ahead) -> list[Row]:
 
 def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
     """Why, and what happens to the files of the step."""
-    words = _cause(outlook)
+    step = ahead.foreseen.plan.steps[step_id]
+    words = _cause(outlook, step)
     if counted := ahead.counted.get(step_id):
         words = words.replace(sentence(outlook.reason), counted)
     if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
@@ -195,12 +200,17 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
         words += f"; what lies at {_paths(outlook.put_back)} is stored, then first put back"
     if outlook.written:
         words += f"; writes {_paths(outlook.written)} from the store"
-    if outlook.decision in {"run", "maybe"} and ahead.plan.steps[step_id].effects == "external":
+    if outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
+        words += " · then a person decides"
+    waits = outlook.decision == "wait" and outlook.reason.code == "awaiting_approval"
+    if (outlook.decision in {"run", "maybe"} or waits) and step.effects == "external":
         words += " · external effect"
+    if origin := ahead.foreseen.added.get(step_id):
+        words += f" · added by {origin}"
     return words
 
 
-def _cause(outlook: Outlook) -> str:
+def _cause(outlook: Outlook, step: Step) -> str:
     match outlook.decision:
         case "run":
             return _running(outlook)
@@ -209,7 +219,7 @@ def _cause(outlook: Outlook) -> str:
                 return "its guards changed: the kept artifact is guarded again"
             return f"only if {' or '.join(outlook.reason.because)} changes"
         case "wait":
-            return _waiting(outlook)
+            return _waiting(outlook, step)
         case "reuse":
             return _standing(outlook)
 
@@ -225,8 +235,10 @@ def _running(outlook: Outlook) -> str:
     return f"{failed}; since then {sentence(outlook.also or outlook.reason)}"
 
 
-def _waiting(outlook: Outlook) -> str:
+def _waiting(outlook: Outlook, step: Step) -> str:
     reason = outlook.reason
+    if reason.code in ASKED and not reason.because:
+        return gate_words(step)
     if reason.code == "awaiting_person" and reason.because:
         return f"after {' and '.join(reason.because)}, which waits for a person"
     if reason.code == "not_selected":
@@ -382,7 +394,8 @@ def _totals(ahead: Ahead) -> list[str]:
     if reused and (sure or maybe):
         saved = f", saves ~{rough(estimate.saved)}" if estimate.saved else ""
         lines.append(f"Reuses {reused} of {total} ({reused * 100 // total} %){saved}")
-    lines += [*_written(ahead), *_since(ahead)]
+    lines += [*_idle(ahead), *_written(ahead), *_since(ahead)]
+    lines += left_out(ahead.last, ahead.waiting)
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -411,6 +424,16 @@ def _stops(ahead: Ahead) -> list[str]:
         *([f"{stuck} cannot run"] if stuck else []),
         *([f"{unselected} not selected"] if unselected else []),
     ]
+
+
+def _idle(ahead: Ahead) -> Iterable[str]:
+    """What to do about steps of which nobody said how they are done; a run begins none of them."""
+    steps = ahead.foreseen.plan.steps
+    if any(outlook.is_stuck and steps[s].is_idle for s, outlook in ahead.outlooks.items()):
+        yield (
+            "A run is refused: give each action a 'run' in a registry of agents, or "
+            f"bring it in: holdfast import {ahead.where.file or 'FILE'} -o plan.yaml"
+        )
 
 
 def _written(ahead: Ahead) -> Iterable[str]:

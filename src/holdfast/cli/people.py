@@ -6,15 +6,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from holdfast import wire
+from holdfast.core.effects import is_cut_off
 from holdfast.core.state import State
 from holdfast.engine.lines import line_journal
+from holdfast.engine.probe import read_state
+from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
+from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import StepAccepted, StepAmended, StepUndone
-from holdfast.model.plan import RunId, StepId
+from holdfast.model.event import AttemptStarted
+from holdfast.model.line import StepAccepted, StepAmended, StepUndone
+from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
-BY_PEOPLE = frozenset({"amended", "accepted_by_person", "undone"})
+BY_PEOPLE = frozenset({"amended", "accepted_by_person", "undone", "skipped_by_person"})
 
 
 class Decided(NamedTuple):
@@ -54,7 +60,21 @@ def decided(
 
 
 def decided_in(store: Store, state: State) -> dict[StepId, Decided]:
-    """The steps of a run that stand, or ran, by the word of a person."""
+    """The steps of a run that stand, or ran, or are gone on without, by the word of a person."""
+    return {**_spoken(store, state), **_gaps(store, state)}
+
+
+def _gaps(store: Store, state: State) -> dict[StepId, Decided]:
+    found = {}
+    for step_id, gap in state.gaps.items():
+        because = ""
+        with suppress(IntegrityError):  # removed since
+            because = store.get(gap.because).decode("utf-8", "replace")
+        found[step_id] = Decided(gap.by, because, gap.at)
+    return found
+
+
+def _spoken(store: Store, state: State) -> dict[StepId, Decided]:
     spoken = [s for s, step in state.steps.items() if step.reason and step.reason.code in BY_PEOPLE]
     if not spoken:
         return {}
@@ -67,6 +87,47 @@ def decided_in(store: Store, state: State) -> dict[StepId, Decided]:
         if word is not None:
             found[step_id] = word
     return found
+
+
+def is_held(store: Store, state: State, step: StepId) -> bool:
+    """Whether a person says how a step goes on; so it is too if its engine died while it was outside."""
+    here = state.steps[step]
+    if here.phase == "waiting" and here.reason is not None:
+        return here.reason.code in HELD
+    return is_cut_off(state, step) and not wire.is_driven(store, state)
+
+
+def held_row(store: Store, plan: Plan, step: Step) -> Artifact | None:
+    """What a step would have had that the line's last run holds for a person; without content."""
+    rows = [row for row in store.runs(plan.name) if row.project == plan.project]
+    run: RunId | None = rows[-1].run if rows else None
+    state = read_state(store, run) if run is not None else None
+    here = state.steps.get(step.id) if state is not None and not state.ended else None
+    if here is None or state is None or not is_held(store, state, step.id):
+        return None
+    began: AttemptStarted | None = None
+    while began is None and run is not None and (state := read_state(store, run)) is not None:
+        for recorded in store.read(f"run:{run}"):
+            if isinstance(recorded.event, AttemptStarted) and recorded.event.step == step.id:
+                began = recorded.event
+        run = state.previous
+    if began is None:
+        return None
+    several = len(step.produces) > 1
+    return Artifact(
+        project=plan.project,
+        line=plan.name,
+        step=step.id,
+        config_ref=began.config_ref,
+        input_ref=began.input_ref,
+        own_ref=began.own_ref,
+        digest=Digest(""),
+        status="interrupted",
+        source="human",
+        run=rows[-1].run,
+        attempt=began.attempt,
+        form="tree" if several else "bytes",
+    )
 
 
 def latest_run(store: Store, project: str, line: str) -> tuple[RunId, int]:

@@ -20,7 +20,7 @@ from holdfast.engine.pins import Pin, pins
 from holdfast.errors import ConflictError, HeldError, IntegrityError, PurgedError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.event import ContentPurged, LineEvent, Pinned, Unpinned, UpTo
+from holdfast.model.line import ContentPurged, LineEvent, Pinned, Unpinned, UpTo
 from holdfast.ports import Append, Batch, RunRow, Store
 from holdfast.store.host import gone
 

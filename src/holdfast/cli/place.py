@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
 from holdfast import wire
-from holdfast.cli.again import Here, keep_here
+from holdfast.cli.again import Here, here_now, keep_here
 from holdfast.cli.say import talk
 from holdfast.errors import UsageError
 from holdfast.formats.heading import plan_name
@@ -37,8 +37,15 @@ class Place:
     plan_id: str | None
     params: Mapping[str, Json] = field(default_factory=dict)
 
-    def load(self, before: Mapping[str, Json] | None = None) -> Loaded:
-        """Read the plan; an error if this place has none. Params not given stand as they were `before`."""
+    def load(
+        self,
+        before: Mapping[str, Json] | None = None,
+        held: Callable[[str], bool] | None = None,
+    ) -> Loaded:
+        """Read the plan; an error if this place has none. Params not given stand as they were `before`.
+
+        With `held`, names of approvers that nobody holds are warned of.
+        """
         if self.file is None:
             raise UsageError(
                 f"there is no {' or '.join(PLAN_NAMES)} here",
@@ -47,8 +54,15 @@ class Place:
         from holdfast.formats.planfile import load_plan  # many commands need only the line's name
 
         params = {**(before or {}), **self.params}
-        find, check = wire.project_files, wire.guard_flaw
-        return load_plan(self.file, name=self.plan_id, params=params, find=find, check=check)
+        return load_plan(
+            self.file,
+            name=self.plan_id,
+            params=params,
+            find=wire.project_files,
+            check=wire.guard_flaw,
+            held=held,
+            own=wire.own_agents,
+        )
 
     def line(self) -> str | None:
         """The line that is meant: by --plan-id, else by the plan file if there is one.
@@ -83,6 +97,12 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     found = Place(file, root, location, plan_id, _params())
     keep_here(_here(found, plan, store))
     return found
+
+
+def keep_line(where: Place, line: str) -> None:
+    """Let the commands that are told name another line than that of the plan file."""
+    if where.line() not in {None, line}:
+        keep_here(replace(here_now(), plan_id=line))
 
 
 def _here(found: Place, plan: str | None, store: str | None) -> Here:

@@ -6,8 +6,9 @@ import click
 
 from holdfast.cli.again import again
 from holdfast.cli.ahead import Ahead, gather, look_ahead, preview_json, survey_of
+from holdfast.cli.grown import forced_steps
 from holdfast.cli.outlook import print_lines, table
-from holdfast.cli.place import json_option, known_step, place, place_options
+from holdfast.cli.place import json_option, place, place_options
 from holdfast.cli.say import named, out_json
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.view import view
@@ -80,7 +81,7 @@ def plan(
     """Show what a run would do, and why; nothing is run, created or written."""
     where = place(plan_file, store, plan_id)
     loaded = where.load()
-    steps = tuple(known_step(loaded.plan, name) for name in forced)
+    steps = forced_steps(where, loaded, forced)
     options = Options(
         force=force,
         force_steps=steps,
@@ -122,6 +123,7 @@ def _next(ahead: Ahead, asked: list[str]) -> list[str]:
     first = next((s for s, o in ahead.outlooks.items() if o.decision != "reuse"), None)
     ask = [_command("why", first)] if first is not None else []
     if not any(o.is_work and o.decision != "wait" for o in ahead.outlooks.values()):
-        return ask
+        waits = any(o.reason.code == "awaiting_approval" for o in ahead.outlooks.values())
+        return [*ask, _command("approvals")] if waits else ask
     save = _command("plan", *asked, "-o", "review.plan.json")
     return [_command("run", *asked), *ask, save]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdfast.cli.again import again
+from holdfast.cli.gates import ASKED, commands, conflict_words, held_words
 from holdfast.cli.say import SIGNS, named, seconds
-from holdfast.core.fold import INTERRUPTED
+from holdfast.cli.since import Waits
+from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.errors import HoldfastError
@@ -15,18 +17,28 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    ConflictFound,
+    ConflictResolved,
+    GapClosed,
     OutputsPlaced,
+    PlanExtended,
     Reason,
     Recorded,
+    Skipped,
     StepFailed,
     StepHeld,
+    StepsReleased,
+    StepsReopened,
     StepsReset,
     StepsReused,
     StepsSkipped,
+    StepsTaken,
+    StepWaived,
 )
-from holdfast.model.plan import Plan, StepId
+from holdfast.model.plan import StepId
 from holdfast.model.text import first_line, last_line, one_line
 from holdfast.ports import Store
 
@@ -42,14 +54,15 @@ class Teller:
         self._store = store
         self._voice = voice
         self._verbose = verbose
-        self._plan: Plan | None = None
+        self._state: State | None = None
         self._project = self._line = ""
         self._tries: dict[StepId, int] = {}  # refused so far, since the step was last reset
         self._started: dict[StepId, AttemptStarted] = {}
+        self._waits: Waits | None = None
 
     def began(self, state: State) -> None:
         """What is known before the first event."""
-        self._plan, self._project, self._line = state.plan, state.project, state.line
+        self._state, self._project, self._line = state, state.project, state.line
         self._started.update(state.running)
         for step_id, step in state.steps.items():
             if step.rejections:
@@ -76,20 +89,67 @@ class Teller:
                     *choices(event.reason),
                 ]
             case StepHeld():
-                return [f"{SIGNS['waiting']} {event.step}: {sentence(event.reason)}"]
+                return [f"{SIGNS['waiting']} {event.step}: {self._held(event)}"]
+            case AttemptParked():
+                return [self._parked(event)] if event.guards else []
+            case ConflictFound():
+                return [f"! {event.conflict}: {conflict_words(event)}"]
+            case ConflictResolved():
+                whose = f"the version of '{event.winner}'" if event.winner else "what lies there"
+                return [f"  {event.conflict}: settled, {whose} stands"]
+            case StepsReleased(code="resumed"):  # it asks again at once
+                return []
+            case StepsReleased():
+                word = sentence(Reason(event.code))
+                return [f"{SIGNS['pending']} {step}: {word}" for step in event.steps]
             case StepsReused():
                 return self._reused(event)
             case StepsSkipped():
                 return _skipped(event)
             case StepsReset():
                 return [self._again(event)]
+            case StepsReopened():
+                return [self._reopened(event)]
+            case StepsTaken():
+                taken = [item.step for item in event.items]
+                return [f"{SIGNS['reused']} {len(taken)} as in the run it forks: {_few(taken)}"]
+            case PlanExtended():
+                return [self._added(event)]
+            case StepWaived():
+                words = self._words(event.because, first_line)
+                return [f"{SIGNS['skipped']} {event.step}: skipped by {event.by}{words}; a gap"]
+            case GapClosed():
+                return [
+                    f"{SIGNS['pending']} {event.step}: made after all, {_few(event.steps)} again"
+                ]
             case OutputsPlaced():
                 return [_placed(event)] if event.paths else []
             case _:
                 return []
 
+    def _held(self, event: StepHeld) -> str:
+        """What it waits for, and the command for whoever decides elsewhere."""
+        step = self._state.plan.steps.get(event.step) if self._state else None
+        if step is None or event.reason.code not in ASKED:
+            return sentence(event.reason)
+        words = [held_words(step, event.reason), self._since(event.reason)]
+        return again("; ".join([*filter(None, words), commands(step, event.reason)[0]]))
+
+    def _since(self, reason: Reason) -> str:
+        """Why an earlier yes does not count."""
+        if self._waits is None:
+            self._waits = Waits(self._store, self._project, self._line)
+        return self._waits.words(reason)
+
+    def _parked(self, event: AttemptParked) -> str:
+        took = seconds(event.duration_ms)
+        command = again(f"holdfast approve {named(event.step)}")
+        return f"{SIGNS['waiting']} {event.step}: made in {took}, needs an approval; {command}"
+
     def _begins(self, event: AttemptStarted) -> str:
         self._started[event.step] = event
+        if event.reguard is not None and event.approvals:
+            return f"{SIGNS['running']} {event.step}: guarding what a person gave"
         if event.reguard is not None:
             whose = "a person's version" if event.source == "human" else "the kept artifact"
             return f"{SIGNS['running']} {event.step}: {sentence(event.reason)}; guarding {whose}"
@@ -98,9 +158,8 @@ class Teller:
 
     def _which(self, step: StepId, attempt: int) -> str:
         """Which attempt of how many; after a reset or an interruption the two counts differ."""
-        most = 1 + (
-            self._plan.steps[step].retries if self._plan and step in self._plan.steps else 0
-        )
+        steps = self._state.plan.steps if self._state else {}  # it may grow
+        most = 1 + (steps[step].retries if step in steps else 0)
         at = self._tries.get(step, 0) + 1
         if at > most or most == 1:
             return f"attempt {attempt}"
@@ -114,6 +173,8 @@ class Teller:
         notes = [seconds(event.duration_ms)]
         if event.attempt > 1:
             notes.append(f"on attempt {event.attempt}")
+        if began is not None and began.reguard is not None and began.approvals:
+            return f"{SIGNS['done']} {event.step}: a person gave it"
         if began is not None and began.reguard is not None:
             kept = "a person's version stands" if event.source == "human" else "kept"
             return f"{SIGNS['reused']} {event.step}: {kept}, its guards accept it"
@@ -185,23 +246,39 @@ class Teller:
         count = f"{len(names)} steps" if self._voice else f"{len(names)} reused"
         return [f"{SIGNS['reused']} {count}: {shown}"]
 
+    def _added(self, event: PlanExtended) -> str:
+        by = f"'{event.step}'" if event.step else "a person"
+        return f"{SIGNS['pending']} added by {by}: {_few(event.added)}"
+
     def _again(self, event: StepsReset) -> str:
         for step in event.steps:
             self._tries.pop(step, None)
-        rest = len(event.steps) - MOST_NAMES
-        names = ", ".join(event.steps[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
-        return f"{SIGNS['pending']} trying again: {names}"
+        return f"{SIGNS['pending']} trying again: {_few(event.steps)}"
+
+    def _reopened(self, event: StepsReopened) -> str:
+        for step in event.steps:
+            self._tries.pop(step, None)
+        return f"{SIGNS['pending']} {event.step}: sent back, '{event.by}' could not get through"
+
+
+def _few(steps: Sequence[StepId]) -> str:
+    rest = len(steps) - MOST_NAMES
+    return ", ".join(steps[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _skipped(event: StepsSkipped) -> list[str]:
     lines = [
         f"{SIGNS['skipped']} {item.step}: not selected"
         if item.code == "not_selected"
-        else f"{SIGNS['skipped']} {item.step}: skipped, needs '{item.because}'"
+        else f"{SIGNS['skipped']} {item.step}: skipped, {_why_skipped(item)}"
         for item in event.items[:MOST_SKIPPED]
     ]
     rest = len(event.items) - MOST_SKIPPED
     return [*lines, f"{SIGNS['skipped']} {rest} more skipped"] if rest > 0 else lines
+
+
+def _why_skipped(item: Skipped) -> str:
+    return sentence(Reason(item.code, (item.because,) if item.because else ()))
 
 
 def _placed(event: OutputsPlaced) -> str:

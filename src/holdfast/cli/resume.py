@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from holdfast.cli.ending import last_sign
+from holdfast.cli.gates import waiting_words
 from holdfast.cli.progress import MOST_NAMES
 from holdfast.cli.say import SIGNS, seconds, short
-from holdfast.core.fold import INTERRUPTED
+from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
 from holdfast.core.state import Phase, State
 from holdfast.model.plan import StepId
@@ -16,8 +17,11 @@ from holdfast.model.text import one_line
 SHORTEST = 100  # ms: less is not worth saying
 
 
-def resume_lines(state: State) -> list[str]:
-    """What is kept, what was interrupted and what it had cost, what is tried again, what is still to do."""
+def resume_lines(state: State, stay: Collection[StepId] = ()) -> list[str]:
+    """What is kept, what was interrupted and what it had cost, what is tried again, what is still to do.
+
+    Of the steps that failed, those in `stay` are left as they are.
+    """
     counts = state.counts
     kept = counts["done"] + counts["reused"]
     lines = [f"resuming {short(state.run)}: {kept} of {len(state.steps)} steps are kept"]
@@ -35,13 +39,13 @@ def resume_lines(state: State) -> list[str]:
     for step_id in _steps(state, "failed")[:MOST_NAMES]:
         reason = state.steps[step_id].reason
         why = f" ({sentence(reason)})" if reason is not None else ""
-        lines.append(f"{SIGNS['failed']} {step_id}: failed{why}; it is tried again")
+        then = "it stays so" if step_id in stay else "it is tried again"
+        lines.append(f"{SIGNS['failed']} {step_id}: failed{why}; {then}")
     if counts["failed"] > MOST_NAMES:
         lines.append(f"  {counts['failed'] - MOST_NAMES} more failed and are tried again")
     for step_id in _steps(state, "waiting")[:MOST_NAMES]:
-        reason = state.steps[step_id].reason
-        why = f": {sentence(reason)}" if reason is not None else ""
-        lines.append(f"{SIGNS['waiting']} {step_id}: still waits{why}")
+        why = waiting_words(state.plan.steps[step_id], state.steps[step_id])
+        lines.append(f"{SIGNS['waiting']} {step_id}: waited: {why}")
     lines += _still_to_do(state)
     return [one_line(line) for line in lines]
 

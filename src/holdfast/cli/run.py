@@ -5,47 +5,56 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import cast
 
 import click
 
 from holdfast import wire
+from holdfast.cli.additions import taken_up
 from holdfast.cli.again import again
 from holdfast.cli.ask import consent_to
+from holdfast.cli.asking import How, ask_people, how_to, policy_of
 from holdfast.cli.detach import detach as detached
-from holdfast.cli.earlier import leave_earlier
-from holdfast.cli.ending import conclude
-from holdfast.cli.follow import Follower, following
+from holdfast.cli.drive import Drive, once
+from holdfast.cli.earlier import leave_earlier, say_left_out
+from holdfast.cli.ending import conclude, run_told
+from holdfast.cli.gates import needs_consent
+from holdfast.cli.grown import forced_steps
 from holdfast.cli.notify import notify
+from holdfast.cli.people import is_held
 from holdfast.cli.place import (
     Place,
     file_option,
     find_run,
     json_option,
+    keep_line,
     known_step,
     place,
     place_options,
 )
-from holdfast.cli.reminders import Reminders
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.cli.selection import select_options, selected_steps
+from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
-from holdfast.core.fold import apply, fold
 from holdfast.core.state import COMPLETE, State
-from holdfast.core.views import run_json
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
+from holdfast.engine.opened import is_left_rejected, left_alone
 from holdfast.engine.probe import read_state
 from holdfast.engine.repeat import Repeated
+from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
-from holdfast.model.event import Drift, Options, StopRequested
-from holdfast.model.plan import Plan, RunId, StepId, plan_digest
+from holdfast.model.event import Drift, Options
+from holdfast.model.line import StopRequested
+from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.ports import Store
 
 
@@ -58,6 +67,8 @@ class Manner:
     parallel: int
     yes: bool
     secrets: tuple[str, ...]
+    how: How
+    waits: bool
 
 
 def run_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -74,11 +85,25 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
         ),
         click.option("--yes", is_flag=True, help="Do not ask before steps with external effects."),
         click.option(
+            "--approve",
+            type=click.Choice(["ask", "wait", "policy"]),
+            help="How approvals are decided: ask here (default on a terminal), end and wait (default "
+            "elsewhere), or by the rules of your own configuration.",
+        ),
+        click.option(
+            "--wait", is_flag=True, help="Stay until what it waits for was decided elsewhere."
+        ),
+        click.option(
             "--secret",
             "secrets",
             multiple=True,
             metavar="NAME",
             help="Let steps that ask for it see this variable.",
+        ),
+        click.option(
+            "--checkpoints",
+            metavar="DIR",
+            help="Write a checkpoint there whenever a wave is settled.",
         ),
         click.option("--beat", type=float, hidden=True, default=10.0),
         click.option("--poll", type=float, hidden=True, default=1.0),
@@ -120,6 +145,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--keep-going", is_flag=True, help="Go on with other branches after a failure (the default)."
 )
+@click.option("--barrier", is_flag=True, help="Start a wave only when the one before is settled.")
 @click.option("-i", "--incremental", is_flag=True, help="Reuse what stands (the default).")
 @click.option("--watch", "watching", is_flag=True, help="Run again whenever an input changes.")
 @click.option("--detach", is_flag=True, help="Go on in the background; see attach, status, stop.")
@@ -130,6 +156,9 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option("--diff-plan", is_flag=True, help="Only show how the plan differs from the last one.")
 @click.option(
     "--preview", metavar="DIGEST", help="Run only if this is still what 'holdfast plan' foresees."
+)
+@click.option(
+    "--trust", metavar="DIGEST", help="Approve the plan of a file that comes from elsewhere."
 )
 def run(
     plan: str | None,
@@ -145,6 +174,7 @@ def run(
     join: bool,
     fail_fast: bool,
     keep_going: bool,
+    barrier: bool,
     incremental: bool,
     watching: bool,
     detach: bool,
@@ -154,6 +184,7 @@ def run(
     dry_run: bool,
     diff_plan: bool,
     preview: str | None,
+    trust: str | None,
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
@@ -172,17 +203,24 @@ def run(
     loaded = where.load(saved.params if saved else None)
     options = Options(
         force=force,
-        force_steps=_steps(loaded.plan, forced),
+        force_steps=forced_steps(where, loaded, forced),
         cutoff=cutoff,
         on_drift=on_drift,
         joined=join,
         fail_fast=fail_fast,
+        barrier=barrier,
         select=selected_steps(where, loaded, selected, excluded),
     )
     yes = bool(manner["yes"]) or saved is not None
+    if (loaded.foreign or trust is not None) and not (dry_run or diff_plan):
+        from holdfast.cli.foreign import trust_foreign
+
+        trust_foreign(where, loaded, options, trust)
     if (agreed := agree(where, loaded, options, asked, manner)) is None:
         return 0
-    if not key:
+    if key:
+        say_left_out(where, loaded.plan, key)
+    else:
         leave_earlier(where, loaded.plan, yes=yes)
     manner["yes"] = True
     if detach:
@@ -205,6 +243,8 @@ def _watched(where: Place, options: Options, manner: dict[str, object], removed:
 
     def again() -> int:
         chosen = next(rounds, later)
+        if chosen is later:
+            say_left_out(where, where.load().plan)
         return _start(where, where.load().plan, chosen, manner, "", removed)
 
     return watch(where, later, again)
@@ -213,7 +253,7 @@ def _watched(where: Place, options: Options, manner: dict[str, object], removed:
 def _start(
     where: Place, plan: Plan, options: Options, manner: dict[str, object], key: str, removed: str
 ) -> int:
-    code = _drive(
+    code = drive(
         where,
         plan,
         manner,
@@ -227,33 +267,58 @@ def _start(
 
 @click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "--checkpoint",
+    metavar="ID|FILE|latest",
+    help="Continue the run that a checkpoint names, after looking at what changed since.",
+)
 @file_option
 @place_options
 @run_options
 def resume(
-    run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, **manner: object
+    run_id: str | None,
+    checkpoint: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    **manner: object,
 ) -> int:
     """Continue a run that was stopped, failed or killed. What is done stays done."""
+    _exclude(run_id is not None, checkpoint is not None, "a run and --checkpoint")
     where = place(plan, store, plan_id)
     with_store = where.open()
     try:
-        found = _unfinished(with_store, run_id, where.line())
-        state = read_state(with_store, found)
+        if checkpoint is None:
+            found = unfinished(with_store, run_id, where.line())
+        else:
+            from holdfast.cli.checkpoint import run_of
+
+            found = run_of(where, with_store, checkpoint, _folder(manner))
+        state = load_state(with_store, found)
+        if not state.ended:
+            check_secrets(with_store, state, _manner(manner).secrets)
+        more = additions(with_store, state)
+        stay = {s for s in state.steps if is_left_rejected(with_store, state, s)}
     finally:
         with_store.close()
-    assert state is not None
     if state.ended:
         raise UsageError(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
-    for line in resume_lines(state):
+    for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
-    consent_to(_still_outside(state), yes=bool(manner["yes"]))
-    return _drive(where, state.plan, manner, lambda world: resume_run(world, found))
+    if not manner["yes"]:
+        consent_to(_will_touch(where, state), yes=False)
+    return drive(where, state.plan, manner, lambda world: resume_run(world, found))
 
 
-def _unfinished(store: Store, given: str | None, line: str | None) -> RunId:
+def _folder(manner: dict[str, object]) -> str | None:
+    return str(manner["checkpoints"]) if manner["checkpoints"] else None
+
+
+def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
+    """A run as named, else the last that has not ended."""
     if given is not None:
         return find_run(store, given, line)
     rows = [row for row in store.runs() if line is None or row.line == line]
@@ -269,7 +334,7 @@ def _say_edited(where: Place, state: State) -> None:
     if where.file is None:
         return
     try:
-        edited = plan_digest(where.load(state.plan.params).plan) != state.plan_digest
+        edited = plan_digest(where.load(state.plan.params).plan) != state.base
     except (PlanError, UsageError):
         edited = True
     if edited:
@@ -293,24 +358,26 @@ def retry(
     try:
         found = find_run(with_store, None, where.line())
         state = read_state(with_store, found)
+        assert state is not None
+        step_id = known_step(state.plan, step.removesuffix("+"))
+        held = is_held(with_store, state, step_id)
     finally:
         with_store.close()
-    assert state is not None
-    step_id = known_step(state.plan, step.removesuffix("+"))
     phase = state.steps[step_id].phase
-    if not state.ended and phase in {"failed", "waiting"}:
+    if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
-        consent_to([s for s in _still_outside(state) if s in below], yes=bool(manner["yes"]))
-        return _drive(
+        consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
+        return drive(
             where, state.plan, manner, lambda world: resume_run(world, found, only=(step_id,))
         )
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
-    options = Options(force_steps=(known_step(loaded.plan, step_id),))
+    options = Options(force_steps=forced_steps(where, loaded, [step_id]))
     if not manner["yes"]:
         consent(where, loaded, options, parallel=0)
-    return _drive(
+    say_left_out(where, loaded.plan)
+    return drive(
         where,
         loaded.plan,
         manner,
@@ -318,7 +385,7 @@ def retry(
     )
 
 
-def _drive(
+def drive(
     where: Place,
     plan: Plan,
     given: dict[str, object],
@@ -331,51 +398,29 @@ def _drive(
     settings = read_settings(where.root)
     store = where.open(create=True)
     try:
-        with following(store, quiet=manner.quiet) as tell:
-            reminders = Reminders(tell.say)
-            wishes = wire.Wishes(
-                parallel=manner.parallel or settings.parallel or 0,
-                beat_seconds=float(str(given["beat"])),
-                poll_seconds=float(str(given["poll"])),
-                lease_seconds=float(str(given["lease"])),
-                on_events=tell.events,
-                on_output=tell.output,
-                say=tell.say,
-                remind=reminders,
-            )
-            world = wire.world_for(plan, where.root, where.location, store, wishes)
-            repeated = None if repeat is None else repeat(world)
-            if repeated is None:
-                state = wire.drive(lambda: _begun(begin(world), tell), signals=True, world=world)
-            else:
-                state = _told(repeated, tell)
-        reminders.again()
+        wishes = wire.Wishes(
+            parallel=manner.parallel or settings.parallel or 0,
+            resources=settings.resources,
+            beat_seconds=float(str(given["beat"])),
+            poll_seconds=float(str(given["poll"])),
+            lease_seconds=float(str(given["lease"])),
+            stays=manner.waits,
+            policy=policy_of(store, where.location) if manner.how == "policy" else None,
+            secrets=manner.secrets,
+        )
+        driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
+        state = once(driven, begin, repeat)
+        while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):
+            run = state.run
+            state = once(driven, lambda world: resume_run(world, run, only=()))  # noqa: B023
+        keep_line(where, state.line)
         code = conclude(store, state, where.file, as_json=manner.as_json)
+        told = run_told(store, state, where.file) if settings.notify else {}
     finally:
         store.close()
     if settings.notify:
-        notify(settings.notify, run_json(state, file=where.file, now=wire.now_ms()))
+        notify(settings.notify, told)
     return code
-
-
-def _told(repeated: Repeated, tell: Follower) -> State:
-    """Tell of a run that was over as soon as it began."""
-    first, *rest = repeated.events
-    state = fold(repeated.plan, [first])
-    tell.began(state)
-    tell.events([first])
-    for recorded in rest:
-        apply(state, recorded)
-    tell.events(rest)
-    return state
-
-
-def _begun(begun: tuple[Hold, Engine], tell: Follower) -> tuple[Hold, Engine]:
-    state = begun[1].state
-    tell.began(state)
-    if state.ended:
-        tell.say(f"{short(state.run)} was begun under this key and is {state.status} already")
-    return begun
 
 
 def _manner(given: dict[str, object]) -> Manner:
@@ -385,6 +430,12 @@ def _manner(given: dict[str, object]) -> Manner:
         quiet=bool(given["quiet"]),
         parallel=int(str(given["jobs"] or 0)),
         yes=bool(given["yes"]),
+        how=how_to(
+            cast("str | None", given["approve"]),
+            waits=bool(given["wait"]),
+            as_json=bool(given["as_json"]),
+        ),
+        waits=bool(given["wait"]),
         secrets=tuple(str(name) for name in secrets) if isinstance(secrets, tuple) else (),
     )
 
@@ -399,14 +450,26 @@ def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:
         )
 
 
-def _still_outside(state: State) -> list[str]:
+def still_outside(state: State) -> list[str]:
     """The steps of an unfinished run that would still touch the outside world."""
     return [
         step_id
         for step_id in state.graph.order
-        if state.plan.steps[step_id].effects == "external"
-        and state.steps[step_id].phase not in COMPLETE
+        if needs_consent(state.plan.steps[step_id]) and state.steps[step_id].phase not in COMPLETE
     ]
+
+
+def _will_touch(where: Place, state: State) -> list[str]:
+    """Those of them that a resumed run may come to."""
+    outside = still_outside(state)
+    if not outside:
+        return []
+    store = where.open(readonly=True)
+    try:
+        left = left_alone(store, state, wire.now_ms(), partial(wire.is_driven, store))
+    finally:
+        store.close()
+    return [step for step in outside if step not in left]
 
 
 @click.command(epilog="\b\nExample:\n  holdfast stop\n  holdfast stop r-1f3c --now")
@@ -450,7 +513,3 @@ def stop(
 def _request_stop(store: Store, state: State, *, now: bool) -> None:
     event = StopRequested(state.run, now, getpass.getuser())
     tell_line(store, state.project, state.line, lambda: (wire.now_ms(), event, []))
-
-
-def _steps(plan: Plan, names: Sequence[str]) -> tuple[StepId, ...]:
-    return tuple(known_step(plan, name) for name in names)

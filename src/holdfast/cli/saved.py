@@ -12,11 +12,12 @@ from typing import cast
 from holdfast.cli.again import again
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, preview_json
 from holdfast.cli.ask import ask, consent_to
+from holdfast.cli.gates import ASKED, needs_consent
 from holdfast.cli.outlook import compared, print_lines, table
 from holdfast.cli.place import Place
 from holdfast.cli.say import out_json
 from holdfast.cli.view import view
-from holdfast.core.preview import options_from
+from holdfast.core.preview import Outlook, options_from
 from holdfast.errors import StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
@@ -185,7 +186,7 @@ def show_first(
     print_lines(table(ahead, view()))
     if not asks or not view().asks:
         return False
-    if not ask("Execute?", default=True):
+    if not ask("Execute?", default=not _touched(loaded, ahead)):
         return False
     _still(where, loaded, options, ahead)
     return True
@@ -196,17 +197,30 @@ def consent(where: Place, loaded: Loaded, options: Options, *, parallel: int) ->
 
     Without somebody to answer, a run needs --yes or a saved preview.
     """
-    outside = [s for s, step in loaded.plan.steps.items() if step.effects == "external"]
-    if not outside:
+    if not any(needs_consent(step) for step in loaded.plan.steps.values()):
         return
     ahead = gather(where, loaded, options, parallel=parallel)
-    touched = [step for step in outside if ahead.outlooks[step].decision in {"run", "maybe"}]
+    touched = _touched(loaded, ahead)
     if touched and view().asks:
         print_lines(table(ahead, view()), err=True)
-    consent_to([*touched], yes=not touched)
+    consent_to(touched, yes=not touched)
     if not touched:
         return
     _still(where, loaded, options, ahead)
+
+
+def _touched(loaded: Loaded, ahead: Ahead) -> list[str]:
+    """The steps that may touch the outside world unless somebody says no."""
+    return [
+        step_id
+        for step_id, step in loaded.plan.steps.items()
+        if needs_consent(step) and _may_run(ahead.outlooks[step_id])
+    ]
+
+
+def _may_run(outlook: Outlook) -> bool:
+    """Whether a run may come to it, perhaps after a person decided something above it."""
+    return outlook.decision in {"run", "maybe"} or outlook.reason.code in ASKED
 
 
 def _still(where: Place, loaded: Loaded, options: Options, shown: Ahead) -> None:
@@ -296,9 +310,11 @@ def agree(
 
 def _held_options(saved: Saved, given: Options) -> Options:
     """The options of a saved preview, in the manner asked for now; deciding again is no use of it."""
-    if replace(given, joined=False, fail_fast=False) != Options():
+    if replace(given, joined=False, fail_fast=False, barrier=False) != Options():
         raise UsageError(
             f"'{saved.name}' says already how to run: no --force, --cutoff, --on-drift, -s",
             hint=f"holdfast run {saved.name}",
         )
-    return replace(saved.options, joined=given.joined, fail_fast=given.fail_fast)
+    return replace(
+        saved.options, joined=given.joined, fail_fast=given.fail_fast, barrier=given.barrier
+    )

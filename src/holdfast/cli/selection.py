@@ -8,6 +8,7 @@ from typing import NoReturn, TypeVar
 import click
 
 from holdfast.cli.ahead import look_ahead
+from holdfast.cli.grown import grown
 from holdfast.cli.place import Place
 from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
@@ -20,10 +21,18 @@ from holdfast.model.event import Options
 from holdfast.model.plan import StepId
 
 F = TypeVar("F", bound=Callable[..., object])
+_TEAM = "holdfast.team"
 
 
 def select_options(command: F) -> F:
     """The options that select steps."""
+    command = click.option(
+        "--team",
+        metavar="AGENT,…",
+        expose_value=False,
+        callback=_keep_team,
+        help="Only the steps of these agents; as -s agent:NAME.",
+    )(command)
     command = click.option(
         "-x",
         "--exclude",
@@ -39,8 +48,20 @@ def select_options(command: F) -> F:
         multiple=True,
         metavar="SEL",
         help="Only these steps: step, +step (with its needs), step+ (with what needs it), "
-        "state:failed, changed, wildcards; may be repeated.",
+        "state:failed, agent:NAME, changed, wildcards; may be repeated.",
     )(command)
+
+
+def _keep_team(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+    names = [name.strip() for name in (value or "").split(",")]
+    if value is not None and not all(names):
+        raise UsageError(f"'{value}' is no list of agents", hint="--team reviewer,qa-engineer")
+    ctx.meta[_TEAM] = [f"agent:{name}" for name in names if name]
+
+
+def _team() -> list[str]:
+    context = click.get_current_context(silent=True)
+    return [] if context is None else list(context.meta.get(_TEAM, []))
 
 
 def selected_steps(
@@ -51,9 +72,10 @@ def selected_steps(
     graph: Graph | None = None,
 ) -> tuple[StepId, ...]:
     """The steps that were selected, in the order of the plan; empty if nothing was said at all."""
+    selected = [*selected, *_team()]
     if not selected and not excluded:
         return ()
-    graph = graph or graph_of(loaded.plan)
+    graph = graph or graph_of(grown(where, loaded).plan)
 
     def states() -> Mapping[StepId, str]:
         return _states(where, loaded)

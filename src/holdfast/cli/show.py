@@ -10,26 +10,31 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import again
-from holdfast.cli.ending import last_words, print_lines
+from holdfast.cli.ending import last_words, print_lines, run_told
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import (
+    Place,
     file_option,
     find_run,
     json_option,
+    keep_line,
     known_step,
     nearest,
     place,
     place_options,
 )
 from holdfast.cli.say import out, out_json, out_line, short
+from holdfast.cli.since import waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
-from holdfast.core.views import run_json
 from holdfast.engine.probe import read_state
+from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError, UsageError, Where
-from holdfast.model.artifact import Artifact, Entry, tree_entries
+from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
+from holdfast.model.event import Reason
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
@@ -64,22 +69,26 @@ def status(
         state = load_state(with_store, find_run(with_store, _one_of(run_id, also), where.line()))
         if watch and state.status == "running":
             _watch(with_store, where.location, state)
-        _print_run(with_store, state, where.file, every=view().verbose > 0, as_json=as_json)
+        _print_run(with_store, state, where, every=view().verbose > 0, as_json=as_json)
     finally:
         with_store.close()
     return 0
 
 
-def _print_run(store: Store, state: State, file: str | None, *, every: bool, as_json: bool) -> None:
-    now = wire.now_ms()
+def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json: bool) -> None:
     if as_json:
-        out_json(run_json(state, file=file, now=now))
+        out_json(run_told(store, state, where.file))
         return
+    imported = any(row.run == state.run and row.imported for row in store.runs(imported=True))
+    if not imported:
+        keep_line(where, state.line)
+    now, more = wire.now_ms(), additions(store, state)
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
+    words |= waiting_since(store, state)
     voice = view().mode == "a11y"
-    lines = status_lines(state, now, words, driven=driven, every=every, voice=voice)
-    if any(row.run == state.run and row.imported for row in store.runs(imported=True)):
+    lines = status_lines(state, now, words, driven=driven, every=every, voice=voice, additions=more)
+    if imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
         lines[-1] = again(
             f"next: holdfast accept STEP --from {short(state.run)}    holdfast history"
@@ -127,7 +136,7 @@ def show(
     try:
         if ref.startswith(("r-", "@")):
             state = load_state(with_store, find_run(with_store, ref, where.line()))
-            _print_run(with_store, state, where.file, every=True, as_json=as_json)
+            _print_run(with_store, state, where, every=True, as_json=as_json)
             return 0
         artifact = _find_artifact(with_store, ref, where.line())
         if artifact is None:
@@ -185,7 +194,7 @@ def _print_content(store: Store, digest: Digest, *, as_json: bool) -> None:
         out_json({"schema": "holdfast.content/1", "digest": digest, "size": len(content)})
         return
     try:
-        _print_entries(tree_entries(content))
+        _print_manifest(content)
     except IntegrityError:  # not a list of files
         _print_bytes(iter([content]))
 
@@ -211,7 +220,7 @@ def artifact_json(artifact: Artifact) -> dict[str, Json]:
 
 def _print_artifact(store: Store, artifact: Artifact) -> None:
     if artifact.form == "tree":
-        _print_entries(tree_entries(store.get(artifact.digest)))
+        _print_manifest(store.get(artifact.digest))
         return
     _print_bytes(store.chunks(artifact.digest))
 
@@ -230,10 +239,15 @@ def _print_bytes(pieces: Iterator[bytes]) -> None:
         out(text.removesuffix("\n"), raw=True)
 
 
-def _print_entries(entries: tuple[Entry, ...]) -> None:
+def _print_manifest(content: bytes) -> None:
+    """The files of an artifact; IntegrityError if it is none of several files."""
+    entries, changes = tree_entries(content), changes_in(content)
     for entry in entries:
         mode = "755" if entry.executable else "644"
-        out(f"{mode} {entry.digest[:12]} {entry.size:>9} {entry.path}")
+        out(f"{mode} {entry.digest[:12]} {entry.size:>9} {one_line(entry.path)}")
+    for change in changes:
+        if change.digest is None:
+            out(f"gone {(change.base or '')[:12]} {'-':>9} {one_line(change.path)}")
 
 
 @click.command(
@@ -272,9 +286,19 @@ def logs(
         step_id = known_step(state.plan, step)
         if run_id is None and state.steps[step_id].phase == "reused":
             state = _maker(with_store, state, step_id)
+        elif run_id is None and state.steps[step_id].reason == Reason("effect_unconfirmed"):
+            state = _begun(with_store, state, step_id)
         return print_logs(with_store, where.location, state, step_id, wanted)
     finally:
         with_store.close()
+
+
+def _begun(store: Store, state: State, step: StepId) -> State:
+    """The run that began the effect for which this one holds the step; the same if that is not known."""
+    found: State | None = state
+    while found is not None and (step not in found.steps or not found.steps[step].attempts):
+        found = read_state(store, found.previous) if found.previous is not None else None
+    return found or state
 
 
 def _maker(store: Store, state: State, step: StepId) -> State:
@@ -311,7 +335,7 @@ def trace(
                 out(cut(line, width) if width else line, raw=True)
         if view().mode == "jsonl":
             state = load_state(with_store, run)
-            out_json(run_json(state, file=where.file, now=wire.now_ms()))
+            out_json(run_told(with_store, state, where.file))
     finally:
         with_store.close()
     return 0

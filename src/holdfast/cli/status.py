@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.cli.additions import NONE, added_words, addition_lines
 from holdfast.cli.again import again
 from holdfast.cli.ending import headline, next_commands
 from holdfast.cli.failure import refusal
+from holdfast.cli.gates import conflict_lines, waiting_words
 from holdfast.cli.progress import choices
-from holdfast.cli.say import SIGNS, seconds
+from holdfast.cli.say import SIGNS, seconds, short
 from holdfast.core.reasons import sentence
 from holdfast.core.state import Phase, State
+from holdfast.core.views import Addition, shown_phase
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line, one_line
 
@@ -26,26 +29,43 @@ def status_lines(
     driven: bool,
     every: bool = False,
     voice: bool = False,
+    additions: Mapping[int, Addition] = NONE,
 ) -> list[str]:
     """Each step, or of many only those that want attention; the run in one line; what to do next."""
     every = every or len(state.steps) <= FEW
-    lines = [headline(state, now, driven=driven)]
+    lines = [headline(state, now, driven=driven), *_origin(state)]
     for step_id in state.graph.order:
         phase = state.steps[step_id].phase
-        if every or phase in _OPEN:
+        if every or phase in _OPEN or step_id in state.gaps:
             elapsed = now if driven else 0
-            lines += _step(state, step_id, elapsed, words.get(step_id, ""), voice=voice)
+            origin = added_words(state, step_id, additions)
+            said = words.get(step_id, "")
+            lines += _step(state, step_id, elapsed, said, origin, voice=voice)
     if not every:
         lines += _rest(state)
+    lines += conflict_lines(state)
+    lines += [one_line(line) for line in addition_lines(additions, driven=driven)]
     return [*lines, again(f"next: {next_commands(state, driven=driven)}")]
 
 
-def _step(state: State, step_id: StepId, now: int, words: str, *, voice: bool) -> list[str]:
+def _origin(state: State) -> list[str]:
+    if state.forked is None:
+        return []
+    return [f"forked from {short(state.forked)} at '{state.forked_at}'; its line is '{state.line}'"]
+
+
+def _step(
+    state: State, step_id: StepId, now: int, words: str, origin: str, *, voice: bool
+) -> list[str]:
     """One step; `now` is 0 if nobody drives it any more."""
     step = state.steps[step_id]
     notes = [sentence(step.reason)] if step.reason else []
+    if step.phase == "waiting":
+        notes = [waiting_words(state.plan.steps[step_id], step)]
     if words and step.phase != "failed":  # a person's decision
         notes.append(first_line(words))
+    if origin:
+        notes.append(origin)
     if step.attempts > 1:
         most = 1 + state.plan.steps[step_id].retries
         running = step.phase == "running" and step.attempts == step.rejections + 1 <= most
@@ -56,9 +76,10 @@ def _step(state: State, step_id: StepId, now: int, words: str, *, voice: bool) -
         notes.append(f"for {seconds(max(0, now - step.started_at))}" if now else "interrupted")
     elif step.phase == "done":
         notes.append(seconds(step.duration_ms))
-    what = "" if voice else f" {step.phase}"
+    phase = shown_phase(state, step_id)
+    what = "" if voice else f" {phase}"
     told = f": {', '.join(notes)}" if notes else ""
-    lines = [one_line(f"{SIGNS[step.phase]} {step_id}{what}{told}")]
+    lines = [one_line(f"{SIGNS[phase]} {step_id}{what}{told}")]
     if step.phase == "failed" and (said := first_line(words)):
         lines.append(f"    {one_line(' '.join([*refusal(step), said]))}")
     if step.phase == "failed" and step.reason is not None:

@@ -10,15 +10,21 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    GapClosed,
+    PlanExtended,
     Reason,
     Recorded,
     StepFailed,
     StepHeld,
+    StepsReleased,
     StepsReset,
     StepsReused,
     StepsSkipped,
+    StepsTaken,
+    StepWaived,
 )
 from holdfast.model.plan import StepId
 
@@ -57,27 +63,42 @@ class Tally:
         match event:
             case AttemptStarted():
                 self.running[event.step] = Running(
-                    event.attempt, recorded.at, event.reguard is not None
+                    event.attempt, recorded.at, event.reguard is not None and not event.approvals
                 )
                 self._set(event.step, "running")
             case AttemptAccepted():
                 before = self.running.pop(event.step, None)
+                self.waiting.pop(event.step, None)
                 self._set(event.step, "reused" if before and before.guards_only else "done")
             case AttemptRejected() | AttemptFailed() | AttemptLost():
                 self.running.pop(event.step, None)
+                self.waiting.pop(event.step, None)
                 self._set(event.step, "pending")
             case StepFailed():
+                self.waiting.pop(event.step, None)
                 self._set(event.step, "failed")
             case StepHeld():
                 self.waiting[event.step] = event.reason
                 self._set(event.step, "waiting")
-            case StepsReused() | StepsSkipped():
-                phase: Phase = "reused" if isinstance(event, StepsReused) else "skipped"
+            case StepsReused() | StepsSkipped() | StepsTaken():
+                phase: Phase = "skipped" if isinstance(event, StepsSkipped) else "reused"
                 for item in event.items:
                     self._set(item.step, phase)
-            case StepsReset():
+            case AttemptParked():
+                self.running.pop(event.step, None)
+                self.waiting[event.step] = Reason("awaiting_approval", event.approvals)
+                self._set(event.step, "waiting")
+            case StepsReset() | StepsReleased():
                 for step in event.steps:
                     self.waiting.pop(step, None)
+                    self._set(step, "pending")
+            case PlanExtended():
+                for step in event.added:
+                    self._set(step, "pending")
+            case StepWaived():
+                self._set(event.step, "reused")
+            case GapClosed():
+                for step in event.steps:
                     self._set(step, "pending")
             case _:
                 pass

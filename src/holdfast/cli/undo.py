@@ -37,7 +37,7 @@ from holdfast.engine.undo import (
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import StepUndone
+from holdfast.model.line import StepUndone
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Store
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from holdfast import wire
+from holdfast.cli.gates import ASKED, commands, waiting_words
+from holdfast.cli.measure import moment
+from holdfast.cli.people import is_held
 from holdfast.cli.place import Place, find_run, known_step
-from holdfast.cli.say import seconds, short
+from holdfast.cli.say import named, seconds, short
 from holdfast.cli.show import load_state
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
+from holdfast.core.effects import UNCONFIRMED
 from holdfast.core.react import limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
+from holdfast.engine.asked import asked_in
+from holdfast.engine.probe import read_state
+from holdfast.engine.questions import HELD
+from holdfast.errors import IntegrityError
+from holdfast.model.digest import Digest
 from holdfast.model.event import Reason
 from holdfast.model.plan import StepId
+from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
 
 MOST_NEEDS = 8
+MOST_WORDS = 6
 Rows = list[tuple[str, str]]
 
 
@@ -58,23 +70,30 @@ def _told(store: Store, state: State, step_id: StepId) -> Told:
     reason = here.reason
     if here.phase == "pending":
         head, reason = _pending(state, step_id, now, rows, driven=driven)
+    elif here.phase == "running" and is_held(store, state, step_id):
+        reason = Reason(UNCONFIRMED)
+        head = f"{step_id} waits in {short(state.run)}, whose engine is gone: {sentence(reason)}."
+        rows += _held(store, state, step_id, reason)
     elif here.phase == "waiting" and reason is not None:
-        head = f"{step_id} waits in {short(state.run)}: {sentence(reason)}."
-        rows += _held(reason)
+        words = waiting_words(state.plan.steps[step_id], here)
+        head = f"{step_id} waits in {short(state.run)}: {words}."
+        rows += _held(store, state, step_id, reason)
+        rows += _asked(store, state, step_id)
     else:
         words = _state_words(state, step_id, now)
         head = f"{step_id} does not wait in {short(state.run)}: it is {words}."
     reasons = {s: found.reason for s, found in state.steps.items() if found.reason is not None}
     stuck = here.phase in {"skipped", "waiting"}
+    waits = here.phase in {"pending", "waiting"} or reason == Reason(UNCONFIRMED)
     return Told(
         step=state.plan.steps[step_id],
-        decision="wait" if here.phase in {"pending", "waiting"} else here.phase,
+        decision="wait" if waits else here.phase,
         reason=reason,
         head=head,
         run=state.run,
         causes=causes(state.graph, step_id, reasons) if stuck else (),
         rows=tuple(rows),
-        next=tuple(_next(state, step_id, driven=driven)),
+        next=tuple(_next(state, step_id, reason, driven=driven)),
     )
 
 
@@ -127,7 +146,9 @@ def _state_words(state: State, step_id: StepId, now: int) -> str:
     step = state.steps[step_id]
     if step.phase == "running":
         return f"running for {seconds(max(0, now - step.started_at))}"
-    if step.phase in {"failed", "skipped", "waiting"} and step.reason is not None:
+    if step.phase == "waiting":
+        return f"waiting, {waiting_words(state.plan.steps[step_id], step)}"
+    if step.phase in {"failed", "skipped"} and step.reason is not None:
         return f"{step.phase}, {sentence(step.reason)}"
     if step.phase == "pending":
         return "pending" if state.missing[step_id] else "ready to start"
@@ -149,20 +170,76 @@ def _limits(state: State, now: int) -> Rows:
     return rows
 
 
-def _held(reason: Reason) -> Rows:
-    if reason.code != "effect_unconfirmed":
+def _asked(store: Store, state: State, step_id: StepId) -> Rows:
+    """The questions that a step waits for."""
+    rows = Rows()
+    for question in asked_in(store, state).get(step_id, ()):
+        whose = f" from {' or '.join(question.names)}" if question.names else ""
+        rows.append(("asked", f"{question.approval}{whose}, about {question.subject[:12]}"))
+    return rows
+
+
+def _held(store: Store, state: State, step_id: StepId, reason: Reason) -> Rows:
+    """What is known of a step that is held for a person."""
+    if reason.code == "effect_unconfirmed":
+        return [
+            ("because", "it touches the outside, began, and never said that it had ended"),
+            *_effect(store, state, step_id),
+            ("to do", "look whether it happened; retry does it again, amend says what it gave"),
+        ]
+    if reason.code != "stuck":
         return []
-    return [
-        ("because", "it touches the outside, began, and never said that it had ended"),
-        ("to do", "look whether it happened; retry does it again, amend says what it gave"),
+    here = state.steps[step_id]
+    rows = [("tried", f"{here.attempts} attempts")]
+    if here.reopened:
+        above = ", ".join(state.plan.steps[step_id].escalate)
+        rows.append(("sent back", f"{above}, {here.reopened} times in all"))
+    if here.last is not None:
+        rows.append(("refused", sentence(here.last)))
+    words = _said(store, here.said)
+    rows += [("last said" if not place else "", line) for place, line in enumerate(words)]
+    rows.append(("to do", "retry begins new rounds, approve too; amend gives it, reject fails it"))
+    return rows
+
+
+def _effect(store: Store, state: State, step_id: StepId) -> Rows:
+    """Key, attempt and moment of an effect that nobody confirmed, in this run or before it."""
+    found: State | None = state
+    while found is not None and found.steps[step_id].effect is None:
+        before = read_state(store, found.previous) if found.previous is not None else None
+        found = before if before is not None and step_id in before.steps else None
+    if found is None:
+        return []
+    here = found.steps[step_id]
+    rows = [
+        ("key", str(here.effect)),
+        ("attempt", f"{here.attempts} of {short(found.run)}, begun {moment(here.started_at)}"),
     ]
+    words = _said(store, here.log)
+    rows += [("its log" if not place else "", line) for place, line in enumerate(words)]
+    return rows
 
 
-def _next(state: State, step_id: StepId, *, driven: bool) -> Iterator[str]:
+def _said(store: Store, digest: Digest | None) -> list[str]:
+    """The last lines of something that was kept."""
+    if digest is None:
+        return []
+    with suppress(IntegrityError):  # removed since
+        text = clean(store.get(digest).decode("utf-8", "replace"))
+        return [one_line(line) for line in text.splitlines() if line.strip()][-MOST_WORDS:]
+    return []
+
+
+def _next(state: State, step_id: StepId, reason: Reason | None, *, driven: bool) -> Iterator[str]:
     phase = state.steps[step_id].phase
-    if phase == "waiting":
+    if phase == "waiting" and reason is not None and reason.code in ASKED:
+        yield from commands(state.plan.steps[step_id], reason)
+        yield f"holdfast reject {named(step_id)} --because '…'"
+    elif phase == "waiting" or reason == Reason(UNCONFIRMED):
         yield f"holdfast retry {step_id}    (does it again)"
         yield f"holdfast amend {step_id} FILE    (puts its result in place)"
+        if reason is not None and reason.code in HELD:
+            yield f"holdfast reject {step_id} --because '…'    (it has failed)"
     elif phase == "pending" and not driven:
         yield "holdfast resume"
     elif phase in {"failed", "skipped"}:

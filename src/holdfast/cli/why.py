@@ -8,8 +8,11 @@ from dataclasses import replace
 import click
 
 from holdfast import wire
+from holdfast.cli.additions import added_words
 from holdfast.cli.again import again
 from holdfast.cli.failure import failure_lines, failure_next
+from holdfast.cli.gates import ASKED, gate_words
+from holdfast.cli.grown import run_with
 from holdfast.cli.measure import age_words
 from holdfast.cli.people import BY_PEOPLE, Decided, decided, decided_in
 from holdfast.cli.place import (
@@ -22,21 +25,23 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.preview import look_ahead, survey_of
-from holdfast.cli.say import out_json, seconds, short
+from holdfast.cli.say import named, out_json, seconds, short
 from holdfast.cli.show import load_state
 from holdfast.cli.whytext import LEAST, Root, Told, commands_for, otherwise, print_told, told_json
 from holdfast.core.causes import Cause, causes, unchanged_words
 from holdfast.core.changes import unchanged_parts
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
+from holdfast.core.views import shown_phase
 from holdfast.engine.evidence import Texts
 from holdfast.engine.inquiry import Ahead, Key, Past, Shown, compare, standing
 from holdfast.engine.probe import read_state
+from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Step, StepId
+from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Store
 
 MOST_ROOTS = 3  # that are shown with their content
@@ -130,21 +135,39 @@ def tell(told: Told, *, as_json: bool) -> None:
 def told_now(where: Place, step: str, options: Options, against: str | None = None) -> Told:
     """The answer about the present; `explain STEP` asks for it too."""
     loaded = where.load()
-    step_id = known_step(loaded.plan, step)
     foreseen = look_ahead(where, loaded, options)
+    if step not in foreseen.plan.steps and (run := run_with(where, loaded.plan, StepId(step))):
+        return _only_in(run, _recorded(where, step, run, against))
+    step_id = known_step(foreseen.plan, step)
     store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
     try:
-        survey = survey_of(where, loaded.plan, store)
+        survey = survey_of(where, foreseen.plan, store)
         texts = Texts(store, where.root, survey.said)
         ahead = Ahead(store, foreseen, survey, where.root, texts)
         if against is None:
-            return _ahead(store, ahead, step_id)
+            return _with_origin(_ahead(store, ahead, step_id), foreseen.added.get(step_id))
         state = load_state(store, find_run(store, against, loaded.plan.name))
         steps = foreseen.graph.steps
         told = _compared(store, texts, state, step_id, ahead.key(step_id), steps)
         return replace(told, decision=foreseen.outlooks[step_id].decision)
     finally:
         store.close()
+
+
+def _only_in(run: RunId, told: Told) -> Told:
+    """Say that a step is in a run only: a person added it to that."""
+    name = told.step.id
+    now = f"the plan has no '{name}': a new run does not have it unless it is put there"
+    show = (f"holdfast show {named(name)}",) if told.decision in COMPLETE else ()
+    following = told.next or (*show, f"holdfast status {short(run)}")
+    return replace(told, rows=(*told.rows, ("now", now)), next=following)
+
+
+def _with_origin(told: Told, origin: str | None) -> Told:
+    """Say which step added it, if one did."""
+    if not origin:
+        return told
+    return replace(told, rows=(*told.rows, ("added", f"by {origin}")))
 
 
 def _ahead(store: Store, ahead: Ahead, step_id: StepId) -> Told:
@@ -178,7 +201,19 @@ def _ahead(store: Store, ahead: Ahead, step_id: StepId) -> Told:
     )
     if outlook.decision == "reuse" and key is not None:
         return _standing(told, key)
-    return replace(told, rows=tuple(_notes(outlook)))
+    return replace(told, rows=(*_asked(outlook, step), *_notes(outlook)))
+
+
+def _asked(outlook: Outlook, step: Step) -> Iterator[tuple[str, str]]:
+    """What people will be asked."""
+    if outlook.decision == "wait" and outlook.reason.code in ASKED and not outlook.reason.because:
+        yield "asks", gate_words(step)
+        yield (
+            "covers",
+            "its command, files, inputs and variables as they are then; a change asks again",
+        )
+    elif outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
+        yield "then", "a person decides about what it made; until then the project stays as it is"
 
 
 def _notes(outlook: Outlook) -> Iterator[tuple[str, str]]:
@@ -311,7 +346,9 @@ def _recorded(where: Place, step: str, run_id: str, against: str | None) -> Told
         texts = Texts(store, where.root)
         past = Past(store, state, texts)
         if against is None:
-            return _told_past(store, past, step_id)
+            origin = added_words(state, step_id, additions(store, state))
+            origin = origin.removeprefix("added by ")
+            return _with_origin(_told_past(store, past, step_id), origin)
         other = load_state(store, find_run(store, against, line))
         key = _key_in(past, step_id)
         told = _compared(store, texts, other, step_id, key, state.plan.steps)
@@ -341,7 +378,7 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
     what = failure[0].partition(": ")[2] if failure else ""
     return Told(
         step=step,
-        decision=here.phase,
+        decision=shown_phase(state, step_id),
         head=f"{step_id} failed in {short(state.run)}: {what}." if failure else "",
         reason=past.reason(step_id) if here.phase in {"done", "running"} else here.reason,
         ran_because=past.reason(step_id) if ran else None,

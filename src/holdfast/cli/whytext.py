@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import NamedTuple
 
+from holdfast.cli.gates import ASKED
 from holdfast.cli.say import out, seconds, short
 from holdfast.cli.view import view
 from holdfast.core.causes import PASSING, Cause, Piece, part_word
@@ -423,6 +424,8 @@ def commands_for(told: Told, known: Iterable[str]) -> tuple[str, ...]:
     code = told.reason.code if told.reason is not None else ""
     if told.decision == "wait" and code == "effect_unconfirmed":
         offers = [f"holdfast retry {name}    (does it again: look at its effect first)"]
+    elif told.decision == "wait" and code in ASKED and not (told.reason and told.reason.because):
+        offers = ["holdfast approvals", "holdfast run"]
     elif told.decision == "wait":
         above = [cause.step for cause in told.causes if cause.step != told.step.id]
         offers = [f"holdfast why {quote(above[0])}"] if above else ["holdfast plan"]

@@ -10,14 +10,23 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.errors import UsageError, outside_fault
+from holdfast.model.policy import Rule
 
 PROJECT_FILE = "holdfast.toml"
-_PERSONAL = {"run", "notify"}
-_OF_PROJECT = {"run"}
-_LATER = {"providers", "people", "approvals", "tiers", "aliases", "budgets", "templates"}
+_PERSONAL = {"run", "notify", "people", "approvals", "resources", "agents"}
+_OF_PROJECT = {"run", "resources"}
+_MOST = 1_000_000_000_000
+_LATER = {"providers", "tiers", "aliases", "budgets", "templates"}
+_RULE = ("line", "step", "gate", "effects", "from")  # what a rule may be about
+_WORDS = {
+    "gate": ("step", "edge", "budget", "guard"),
+    "effects": ("none", "workspace", "external"),
+    "decide": ("approve", "reject"),
+    "scope": ("once", "run", "content"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,7 @@ class Settings:
 
     parallel: int | None = None
     notify: tuple[str, ...] = ()
+    resources: Mapping[str, int] = field(default_factory=dict)  # how much there is of each here
     origin: tuple[tuple[str, str], ...] = ()
 
 
@@ -49,7 +59,74 @@ def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
     notify = _command(own, personal)
     if notify:
         origin.append(("notify.command", personal))
-    return Settings(parallel, notify, tuple(origin))
+    resources: dict[str, int] = {}
+    for table, where in ((own, personal), (project, place)):
+        for name, count in _amounts(table, where).items():
+            if name not in resources:
+                resources[name] = count
+                origin.append((f"resources.{name}", where))
+    return Settings(parallel, notify, resources, tuple(origin))
+
+
+def read_people(env: Mapping[str, str] = os.environ) -> dict[str, tuple[str, ...]]:
+    """Who holds which name, as the person's own file says: names of roles to users of this system."""
+    place = personal_file(env)
+    given = _table(place).get("people", {})
+    if not isinstance(given, Mapping):
+        raise UsageError(f"'people' in '{place}' must be a table")
+    people: dict[str, tuple[str, ...]] = {}
+    for name, users in given.items():
+        listed = [users] if isinstance(users, str) else users
+        if not isinstance(listed, list) or not all(isinstance(user, str) for user in listed):
+            raise UsageError(f"'people.{name}' in '{place}' must be a user or a list of users")
+        people[name] = tuple(listed)
+    return people
+
+
+def read_rules(env: Mapping[str, str] = os.environ) -> tuple[Rule, ...]:
+    """The rules by which `--approve policy` decides, in the order of the person's own file."""
+    place = personal_file(env)
+    given = _table(place).get("approvals", [])
+    if not isinstance(given, list):
+        raise UsageError(f"'approvals' in '{place}' must be a list of tables: [[approvals]]")
+    return tuple(_rule(item, number, place) for number, item in enumerate(given, 1))
+
+
+def _rule(item: object, number: int, place: str) -> Rule:
+    what = f"rule {number} of 'approvals' in '{place}'"
+    if not isinstance(item, Mapping):
+        raise UsageError(f"{what} must be a table")
+    known = (*_RULE, "decide", "scope", "because")
+    for key, value in item.items():
+        if key not in known:
+            raise UsageError(f"{what} has the unknown key '{key}'", hint=", ".join(known))
+        if not isinstance(value, str) or not value:
+            raise UsageError(f"'{key}' of {what} must be text")
+        if key in _WORDS and value not in _WORDS[key]:
+            raise UsageError(f"'{key}' of {what} is '{value}'", hint=", ".join(_WORDS[key]))
+    if not any(key in item for key in _RULE):
+        raise UsageError(f"{what} would decide everything", hint=f"name {', '.join(_RULE)}")
+    return Rule(
+        line=item.get("line", ""),
+        step=item.get("step", ""),
+        gate=item.get("gate", ""),
+        effects=item.get("effects", ""),
+        name=item.get("from", ""),
+        yes=item.get("decide", "approve") == "approve",
+        scope=item.get("scope"),
+        because=item.get("because", ""),
+    )
+
+
+def agents_file(env: Mapping[str, str] = os.environ) -> str | None:
+    """The registry of agents that the person's own file names, beside which it is looked for."""
+    place = personal_file(env)
+    given = _table(place).get("agents")
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given:
+        raise UsageError(f"'agents' in '{place}' must be the name of a file")
+    return os.path.join(os.path.dirname(place), os.path.expanduser(given))
 
 
 def personal_file(env: Mapping[str, str]) -> str:
@@ -120,6 +197,19 @@ def _whole(table: Mapping[str, object], section: str, key: str, place: str) -> i
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1024:  # noqa: PLR2004 - as -j
         raise UsageError(f"'{section}.{key}' in '{place}' must be a number from 1 to 1024")
     return value
+
+
+def _amounts(table: Mapping[str, object], place: str) -> dict[str, int]:
+    """How much there is of named resources."""
+    given = table.get("resources", {})
+    if not isinstance(given, Mapping):
+        raise UsageError(f"'resources' in '{place}' must be a table")
+    found: dict[str, int] = {}
+    for name, count in given.items():
+        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MOST:
+            raise UsageError(f"'resources.{name}' in '{place}' must be a whole number from 1")
+        found[name] = count
+    return found
 
 
 def _command(table: Mapping[str, object], place: str) -> tuple[str, ...]:

@@ -308,6 +308,7 @@ _WORDS: Mapping[str, str] = {
     "tools": "tool versions",
     "env": "environment",
     "workspace": "workspace",
+    "effects": "effects",
     "contract": "contract",
     "outputs": "contract",
     "produces": "produces",

@@ -50,6 +50,7 @@ class Probe(NamedTuple):
     previous: Literal["", "failed", "incomplete", "interrupted"] = ""
     gone: bool = False
     undone: bool = False  # a person withdrew the artifact under this ref, or the only one there was
+    unfit: str = ""  # why the steps that came with the artifact cannot be added to the plan again
 
     @property
     def base(self) -> Artifact | None:
@@ -79,22 +80,26 @@ def choose(
     tried: Reason | None = None,
     refused: Collection[Digest | None] = (),
     selected: bool = True,
+    anew: bool = False,
 ) -> Choice:
     """Reuse, guard again, run, or leave out what may not run because it was not selected.
 
     `tried` says that this run tried already, and how that ended; `refused` are the contents that guards
-    refused in it. An attempt at guarding again that was lost on the way is made once more.
+    refused in it. An attempt at guarding again that was lost on the way is made once more. With `anew`
+    nothing that stands is good enough: a step below sent this one back.
     """
     if not selected:
         unforced = choose(step, probe, replace(options, force=False, force_steps=()), now=now)
         return unforced if unforced.action == "reuse" else Choice("skip", Reason("not_selected"))
-    if options.force or step.id in options.force_steps:
+    if anew or options.force or step.id in options.force_steps:
         return Choice("run", tried or Reason("forced"))
     if probe.unsure:
         return Choice("run", tried or unresolved(probe) or _why_run(probe))
+    if probe.unfit:
+        return Choice("run", tried or Reason("additions_unfit", (probe.unfit,)))
     if probe.found is not None:
         return _expired(step, probe.found, now) or Choice(
-            "reuse", _stands(probe.found), probe.found
+            "reuse", _stands(step, probe.found), probe.found
         )
     if probe.same_content is not None and (options.cutoff or step.reuse == "content"):
         expired = _expired(step, probe.same_content, now)
@@ -115,7 +120,9 @@ _UNCHANGED = Reason("unchanged")
 _STANDS = {"human": Reason("amended"), "accepted": Reason("accepted_by_person")}
 
 
-def _stands(artifact: Artifact) -> Reason:
+def _stands(step: Step, artifact: Artifact) -> Reason:
+    if step.uses == "human" and artifact.run:  # given when it was asked for, as it should be
+        return _UNCHANGED
     return _STANDS.get(artifact.source, _UNCHANGED)
 
 
@@ -175,6 +182,7 @@ _EXT: Mapping[str, str] = {
     "tools": "tools_changed",
     "env": "environment_changed",
     "workspace": "environment_changed",
+    "effects": "contract_changed",
     "contract": "contract_changed",
     "outputs": "contract_changed",
     "produces": "contract_changed",

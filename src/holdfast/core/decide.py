@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.core.fold import INTERRUPTED, NOT_SELECTED
-from holdfast.core.state import State
+from holdfast.core.moves import INTERRUPTED, NOT_SELECTED
+from holdfast.core.reopen import beyond, stagnates
+from holdfast.core.state import COMPLETE, State
+from holdfast.model.artifact import tree_bytes
+from holdfast.model.digest import Digest, digest_bytes, digest_json
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
+    EffectConfirmed,
+    GapClosed,
     Reason,
     RunEvent,
     Skipped,
@@ -18,10 +24,13 @@ from holdfast.model.event import (
     StepHeld,
     StepsReset,
     StepsSkipped,
+    StepWaived,
 )
+from holdfast.model.line import SkipRequested
 from holdfast.model.plan import Step, StepId
 
-Ending = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
+BEYOND = frozenset({"guard_rejected", "guard_fatal", "command_failed", "stagnated"})
+Ending = AttemptAccepted | AttemptParked | AttemptRejected | AttemptFailed | AttemptLost
 
 
 def settle(state: State, ending: Ending) -> list[RunEvent]:
@@ -30,14 +39,33 @@ def settle(state: State, ending: Ending) -> list[RunEvent]:
     Two budgets, neither touching the other: `retries` for candidates that were refused or never made,
     `lost_retries` for attempts that gave no answer. A fatal verdict ends both.
     """
-    if isinstance(ending, AttemptAccepted):
-        return [ending]
+    facts = [*_confirmed(state, ending), ending]
+    if isinstance(ending, AttemptAccepted | AttemptParked):
+        return facts
     reason = _give_up(state, ending)
     if reason is None:
-        return [ending]
+        return facts
     if reason.code == "effect_unconfirmed":
-        return [ending, StepHeld(ending.step, reason)]
-    return [ending, *fail(state, ending.step, reason)]
+        return [*facts, StepHeld(ending.step, reason)]
+    if isinstance(ending, AttemptRejected | AttemptFailed) and reason.code in BEYOND:
+        held = beyond(state, state.plan.steps[ending.step])
+        if held is not None:
+            return [*facts, held]
+    return [*facts, *fail(state, ending.step, reason)]
+
+
+def _confirmed(state: State, ending: Ending) -> list[RunEvent]:
+    """An effect whose step gave a candidate has happened. One that failed or was lost keeps its key.
+
+    What a person gave in its place confirms it once it is accepted.
+    """
+    key, started = state.steps[ending.step].effect, state.steps[ending.step].running
+    if key is None or not isinstance(ending, AttemptAccepted | AttemptParked | AttemptRejected):
+        return []
+    is_given = started is not None and started.reguard is not None
+    if is_given and not isinstance(ending, AttemptAccepted):
+        return []
+    return [EffectConfirmed(ending.step, ending.attempt, key)]
 
 
 def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost) -> Reason | None:
@@ -45,19 +73,23 @@ def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost
     started = now.running
     only_guarded = started is not None and started.reguard is not None
     if isinstance(ending, AttemptLost):
-        if step.effects == "external" and not step.idempotent and not only_guarded:
+        if step.done_once and not only_guarded:
             return Reason("effect_unconfirmed")
         spent = ending.code != INTERRUPTED and now.losses >= step.lost_retries
         return Reason(ending.code, _limit(step, ending.code)) if spent else None
     if isinstance(ending, AttemptFailed):
-        return Reason(ending.code) if now.rejections >= step.retries else None
+        if now.rejections >= step.retries:
+            return Reason(ending.code)
+        return Reason("stagnated", ("its command",)) if stagnates(state, ending) else None
     if only_guarded and started is not None and started.reason.code == "output_modified":
         return started.reason
     if ending.fatal:
         return Reason("guard_fatal", (ending.guard,))
     if only_guarded:
         return None
-    return Reason("guard_rejected", (ending.guard,)) if now.rejections >= step.retries else None
+    if now.rejections >= step.retries:
+        return Reason("guard_rejected", (ending.guard,))
+    return Reason("stagnated", (f"guard '{ending.guard}'",)) if stagnates(state, ending) else None
 
 
 def _limit(step: Step, code: str) -> tuple[str, ...]:
@@ -66,9 +98,14 @@ def _limit(step: Step, code: str) -> tuple[str, ...]:
     return (f"{step.timeout:g} s",) if late else ()
 
 
-def fail(state: State, step_id: StepId, reason: Reason) -> list[RunEvent]:
-    """A step failed: everything below it is skipped, each with the step it waited for; the rest goes on."""
-    failed = StepFailed(step_id, reason)
+def fail(
+    state: State, step_id: StepId, reason: Reason, said: Digest | None = None
+) -> list[RunEvent]:
+    """A step failed: everything below it is skipped, each with the step it waited for; the rest goes on.
+
+    `said` are the words of a person who rejected it.
+    """
+    failed = StepFailed(step_id, reason, because=said)
     items: list[Skipped] = []
     reached = {step_id}
     queue = [step_id]
@@ -81,6 +118,20 @@ def fail(state: State, step_id: StepId, reason: Reason) -> list[RunEvent]:
                 items.append(Skipped(dependent, code, above))
     items.sort(key=lambda item: state.graph.rank[item.step])
     return [failed, StepsSkipped(tuple(items))] if items else [failed]
+
+
+def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
+    """Added steps that need one which did not get through in this run are skipped like any other."""
+    items: dict[StepId, Skipped] = {}
+    for step_id in sorted(added, key=state.graph.rank.__getitem__):
+        if state.steps[step_id].phase != "pending":
+            continue
+        for need in state.plan.steps[step_id].needs:
+            phase = "skipped" if need.step in items else state.steps[need.step].phase
+            if phase in {"failed", "skipped"}:
+                items[step_id] = Skipped(step_id, f"dependency_{phase}", need.step)
+                break
+    return StepsSkipped(tuple(items.values())) if items else None
 
 
 def leave_out(state: State, step_id: StepId) -> StepsSkipped:
@@ -97,15 +148,66 @@ def leave_out(state: State, step_id: StepId) -> StepsSkipped:
 def reset(state: State, steps: Iterable[StepId], code: str) -> Sequence[RunEvent]:
     """Failed or held steps, and what was skipped because of them, are pending again in one event."""
     again = {s for s in steps if state.steps[s].phase in {"failed", "waiting"}}
-    skipped = {s for s in state.graph.below(again) if state.steps[s].phase == "skipped"}
-    blocked = {
-        s
-        for s in state.graph.below(_still_failed(state, again))
-        if state.steps[s].phase == "skipped"
-    }
-    names = sorted(again | (skipped - blocked), key=state.graph.rank.__getitem__)
+    return _reset(state, again, code)
+
+
+def _reset(state: State, again: set[StepId], code: str) -> list[RunEvent]:
+    """One pass from above: a skipped step can go on if nothing that it needs stays out of reach."""
+    names = []
+    for step_id in sorted(state.graph.below(again), key=state.graph.rank.__getitem__):
+        if step_id not in again:
+            if state.steps[step_id].phase != "skipped" or _is_cut_off(state, step_id, again):
+                continue
+            again.add(step_id)
+        names.append(step_id)
     return [StepsReset(tuple(names), code)] if names else []
 
 
-def _still_failed(state: State, again: set[StepId]) -> set[StepId]:
-    return {s for s, step in state.steps.items() if step.phase == "failed" and s not in again}
+def _is_cut_off(state: State, step_id: StepId, again: set[StepId]) -> bool:
+    return any(
+        state.steps[need.step].phase in {"failed", "skipped"} and need.step not in again
+        for need in state.plan.steps[step_id].needs
+    )
+
+
+def free(state: State, step_id: StepId) -> Sequence[RunEvent]:
+    """Make a step that failed, waits or was skipped pending, with what can go on once it is complete."""
+    stuck = state.steps[step_id].phase in {"failed", "waiting", "skipped"}
+    return _reset(state, {step_id}, "retried") if stuck else []
+
+
+def waive(state: State, request: int, asked: SkipRequested) -> tuple[StepWaived, bytes]:
+    """Go on without a pending step; gives the content that stands in its place, too.
+
+    A step with files gets none; the ref is that of no attempt.
+    """
+    has_files = bool(state.plan.steps[asked.step].produces)
+    content = tree_bytes(()) if has_files else b""
+    ref = digest_json({"skipped": asked.step, "run": state.run})
+    event = StepWaived(
+        step=asked.step,
+        config_ref=ref,
+        digest=digest_bytes(content),
+        form="tree" if has_files else "bytes",
+        by=asked.by,
+        because=asked.because,
+        request=request,
+    )
+    return event, content
+
+
+def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:
+    """Steps that a person went on without are to be made after all, and what was made without them."""
+    events: list[GapClosed] = []
+    closed: set[StepId] = set()
+    for step_id in steps:
+        if step_id in state.gaps and step_id not in closed:
+            below = [s for s in state.graph.below([step_id]) - closed if _is_made(state, s)]
+            closed.update(below)
+            names = sorted(below, key=state.graph.rank.__getitem__)
+            events.append(GapClosed(step_id, tuple(names)))
+    return events
+
+
+def _is_made(state: State, step_id: StepId) -> bool:
+    return state.steps[step_id].phase in COMPLETE

@@ -11,21 +11,43 @@ The diagram in `docs/architecture.md` is drawn from `TRANSITIONS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from holdfast.core.state import COMPLETE, Fed, Phase, State, StepState, empty_state
+from holdfast.core import again, attempts
+from holdfast.core.escalation import note_failure, note_settled
+from holdfast.core.growth import grow
+from holdfast.core.moves import (
+    NOT_SELECTED,
+    REOPENING,
+    completed,
+    move,
+    now_ready,
+    require_needs,
+    require_once,
+    set_phase,
+    stay,
+)
+from holdfast.core.state import COMPLETE, Plans, State, empty_state, no_plans
 from holdfast.errors import BugError
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    ConflictFound,
+    ConflictResolved,
+    EffectConfirmed,
+    EffectStarted,
     Event,
+    GapClosed,
     OutputsPlaced,
+    PlanExtended,
     Reason,
     Recorded,
+    RequestRefused,
     Reused,
     RunEnded,
     RunRested,
@@ -33,32 +55,20 @@ from holdfast.model.event import (
     RunStarted,
     StepFailed,
     StepHeld,
+    StepsReleased,
+    StepsReopened,
     StepsReset,
     StepsReused,
     StepsSkipped,
+    StepsTaken,
+    StepWaived,
 )
 from holdfast.model.plan import Plan, StepId
 
-TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
-    "steps_reused": {"pending": "reused"},
-    "attempt_started": {"pending": "running"},
-    "attempt_accepted": {"running": "done"},
-    "attempt_rejected": {"running": "pending"},
-    "attempt_failed": {"running": "pending"},
-    "attempt_lost": {"running": "pending"},
-    "step_failed": {"pending": "failed"},
-    "step_held": {"pending": "waiting"},
-    "steps_skipped": {"pending": "skipped"},
-    "steps_reset": {"failed": "pending", "skipped": "pending", "waiting": "pending"},
-    "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
-}
-INTERRUPTED: Final = "previous_interrupted"
-NOT_SELECTED: Final = "not_selected"
 
-
-def fold(plan: Plan, events: Iterable[Recorded]) -> State:
-    """The definition: a run's state from nothing."""
-    state = empty_state(plan)
+def fold(plan: Plan, events: Iterable[Recorded], plans: Plans = no_plans) -> State:
+    """The definition: a run's state from nothing. `plans` finds the plans of a run that grew."""
+    state = empty_state(plan, plans=plans)
     for recorded in events:
         apply(state, recorded)
     return state
@@ -100,59 +110,22 @@ def _check_status(state: State, event: Event) -> None:
     )
 
 
-def _move(state: State, step_id: StepId, kind: str) -> StepState:
-    """Check that the table allows it and return the step; the caller sets the phase."""
-    step = state.steps.get(step_id)
-    if step is None:
-        raise BugError(f"'{kind}' names '{step_id}', which is no step of this plan")
-    if step.phase not in TRANSITIONS[kind]:
-        raise BugError(f"'{kind}' of '{step_id}' while it is {step.phase}")
-    return step
-
-
-def _set(state: State, step: StepState, phase: Phase) -> None:
-    state.counts[step.phase] -= 1
-    state.counts[phase] += 1
-    step.phase = phase
-
-
-def _now_ready(state: State, step_id: StepId) -> None:
-    state.ready.add(step_id)
-    state.ready_log.append(step_id)
-
-
-def _completed(state: State, step_id: StepId) -> None:
-    for dependent in state.graph.dependents.get(step_id, ()):
-        left = state.missing[dependent] - 1
-        state.missing[dependent] = left
-        if not left and state.steps[dependent].phase == "pending":
-            _now_ready(state, dependent)
-
-
-def _require_needs(state: State, step_id: StepId, kind: str) -> None:
-    if state.missing[step_id]:
-        raise BugError(f"'{kind}' of '{step_id}' before its needs are complete")
-
-
-def _require_once(steps: Sequence[StepId], kind: str) -> None:
-    if len(set(steps)) < len(steps):
-        raise BugError(f"'{kind}' names a step twice")
-
-
 def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.run, state.line, state.project = event.run, event.line, event.project
     state.plan_digest, state.w_ref = event.plan, event.w_ref
+    state.base, state.base_ref = event.plan, event.w_ref
     state.options, state.previous = event.options, event.previous
+    state.forked, state.forked_at = event.forked, event.forked_at
     state.status, state.started_at, state.since = "running", at, at
     state.selected = frozenset(event.options.select) or None
     for step_id in state.graph.order:
         if state.missing[step_id]:
             break  # order goes wave by wave: the first wave is over
-        _now_ready(state, step_id)
+        now_ready(state, step_id)
 
 
 def _run_resumed(state: State, _: RunResumed, at: int) -> None:
-    state.status, state.rest = "running", None
+    state.status, state.rest, state.escalation = "running", None, None
     state.since, state.attempts = at, 0
 
 
@@ -164,20 +137,29 @@ def _steps_reused(state: State, event: StepsReused, _: int) -> None:
         _reuse(state, item)
 
 
+def _steps_taken(state: State, event: StepsTaken, at: int) -> None:
+    for item in event.items:
+        move(state, item.step, "steps_taken")
+    items = [Reused(i.step, i.config_ref, i.digest, i.form, "forked") for i in event.items]
+    _steps_reused(state, StepsReused(tuple(items)), at)
+
+
 def _reuse(state: State, item: Reused) -> None:
-    step = _move(state, item.step, "steps_reused")
-    _require_needs(state, item.step, "steps_reused")
+    step = move(state, item.step, "steps_reused")
+    require_needs(state, item.step, "steps_reused")
     step.config_ref, step.digest, step.form = item.config_ref, item.digest, item.form
-    step.reason = Reason(item.code)
+    step.reason, step.effect = Reason(item.code), None
     state.ready.discard(item.step)
-    _set(state, step, "reused")
-    _completed(state, item.step)
+    set_phase(state, step, "reused")
+    completed(state, item.step)
+    if state.failures:
+        note_settled(state, item.step)
 
 
 def _check_reused(state: State, event: StepsReused) -> None:
     complete = set()
     for item in event.items:
-        _move(state, item.step, "steps_reused")
+        move(state, item.step, "steps_reused")
         if item.step in complete:
             raise BugError(f"'steps_reused' names '{item.step}' twice")
         for need in state.plan.steps[item.step].needs:
@@ -186,143 +168,58 @@ def _check_reused(state: State, event: StepsReused) -> None:
         complete.add(item.step)
 
 
-def _attempt_started(state: State, event: AttemptStarted, at: int) -> None:
-    step = _move(state, event.step, "attempt_started")
-    _require_needs(state, event.step, "attempt_started")
-    if event.attempt != step.attempts + 1:
-        raise BugError(f"attempt {event.attempt} of '{event.step}' follows {step.attempts}")
-    step.attempts = event.attempt
-    step.running = event
-    step.config_ref = event.config_ref
-    step.started_at = at
-    if step.reason is None:
-        step.reason = event.reason
-    state.attempts += 1
-    state.running[event.step] = event
-    state.ready.discard(event.step)
-    _set(state, step, "running")
-
-
-def _require_attempt(step: StepState, event: Ending, kind: str) -> AttemptStarted:
-    started = step.running
-    if started is None or started.attempt != event.attempt:
-        raise BugError(
-            f"'{kind}' of attempt {event.attempt} of '{event.step}', which is not running"
-        )
-    return started
-
-
-def _attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
-    step = _move(state, event.step, "attempt_accepted")
-    started = _require_attempt(step, event, "attempt_accepted")
-    step.config_ref, step.digest, step.form = started.config_ref, event.digest, event.form
-    step.verified, step.log, step.last = event.verified, event.log, None
-    step.duration_ms = _spend(step, at, event.duration_ms)
-    step.running = None
-    del state.running[event.step]
-    if started.reguard is None:
-        _set(state, step, "done")
-    else:  # nothing was made: an artifact that exists passed the guards
-        step.reason = Reason("amended" if event.source == "human" else "reguarded")
-        _set(state, step, "reused")
-    _completed(state, event.step)
-
-
-def _spend(step: StepState, at: int, told: int) -> int:
-    """Add what an attempt took: as it was told, else what lies between its two events."""
-    took = told or max(0, at - step.started_at)
-    step.spent_ms += took
-    return took
-
-
-def _back_to_pending(state: State, step_id: StepId, step: StepState) -> AttemptStarted:
-    started = step.running
-    assert started is not None  # _require_attempt came first
-    step.running = None
-    del state.running[step_id]
-    _set(state, step, "pending")
-    _now_ready(state, step_id)
-    return started
-
-
-def _attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
-    step = _move(state, event.step, "attempt_rejected")
-    started = _require_attempt(step, event, "attempt_rejected")
-    _spend(step, at, event.duration_ms)
-    _back_to_pending(state, event.step, step)
-    if started.reguard is None:  # a kept artifact under new guards costs no try
-        step.rejections += 1
-    step.last = Reason("guard_fatal" if event.fatal else "guard_rejected", (event.guard,))
-    step.log = event.log
-    step.said = event.feedback
-    step.fed = (*step.fed, Fed(event.digest, event.guard, event.feedback))
-
-
-def _attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
-    step = _move(state, event.step, "attempt_failed")
-    _require_attempt(step, event, "attempt_failed")
-    _spend(step, at, event.duration_ms)
-    _back_to_pending(state, event.step, step)
-    step.rejections += 1
-    step.last, step.log = Reason(event.code), event.log
-    step.said = event.feedback
-    step.fed = (*step.fed, Fed(None, "", event.feedback))
-
-
-def _attempt_lost(state: State, event: AttemptLost, at: int) -> None:
-    step = _move(state, event.step, "attempt_lost")
-    _require_attempt(step, event, "attempt_lost")
-    _back_to_pending(state, event.step, step)
-    if event.code != INTERRUPTED:  # the engine's death is not the step's fault, nor was it seen
-        step.losses += 1
-        _spend(step, at, 0)
-    step.said = event.feedback
-    step.last, step.log = Reason(event.code), event.log
-
-
 def _step_failed(state: State, event: StepFailed, _: int) -> None:
-    step = _move(state, event.step, "step_failed")
+    step = move(state, event.step, "step_failed")
+    stay(state, event.step)
     step.reason = event.reason
+    step.said = event.because or step.said
     state.ready.discard(event.step)
-    _set(state, step, "failed")
+    set_phase(state, step, "failed")
+    note_failure(state, event.step, event.reason)
 
 
 def _step_held(state: State, event: StepHeld, _: int) -> None:
-    step = _move(state, event.step, "step_held")
-    step.reason = event.reason
+    step = move(state, event.step, "step_held")
+    stay(state, event.step)
+    if step.phase == "pending":
+        step.why = step.reason
+    step.reason, step.held_at = event.reason, state.seq + 1
     state.ready.discard(event.step)
-    _set(state, step, "waiting")
+    set_phase(state, step, "waiting")
+    if event.reason.code == REOPENING:
+        above = StepId(event.reason.because[0])
+        state.reopening[event.step] = above
+        state.frozen |= state.graph.below([above])
 
 
 def _steps_skipped(state: State, event: StepsSkipped, _: int) -> None:
-    _require_once([item.step for item in event.items], "steps_skipped")
+    require_once([item.step for item in event.items], "steps_skipped")
     for item in event.items:
-        _move(state, item.step, "steps_skipped")
+        move(state, item.step, "steps_skipped")
     for item in event.items:
         step = state.steps[item.step]
         step.reason = Reason(item.code, (item.because,))
         state.unselected += item.code == NOT_SELECTED
         state.ready.discard(item.step)
-        _set(state, step, "skipped")
+        set_phase(state, step, "skipped")
+    if state.failures:
+        for item in event.items:
+            note_settled(state, item.step)
 
 
-def _steps_reset(state: State, event: StepsReset, _: int) -> None:
-    _require_once(event.steps, "steps_reset")
-    for step_id in event.steps:
-        _move(state, step_id, "steps_reset")
-    for step_id in event.steps:
-        step = state.steps[step_id]
-        step.rejections = step.losses = 0
-        if step.phase == "skipped" and step.reason is not None:
-            state.unselected -= step.reason.code == NOT_SELECTED
-        step.reason, step.last = None, Reason(event.code)
-        _set(state, step, "pending")
-        if not state.missing[step_id]:
-            _now_ready(state, step_id)
+def _plan_extended(state: State, event: PlanExtended, at: int) -> None:
+    for step_id in grow(state, event, at):
+        now_ready(state, step_id)
+    state.heard = max(state.heard, event.request)
+
+
+def _request_refused(state: State, event: RequestRefused, _: int) -> None:
+    state.refused[event.request] = event.because
+    state.heard = max(state.heard, event.request)
 
 
 def _outputs_placed(state: State, event: OutputsPlaced, _: int) -> None:
-    _move(state, event.step, "outputs_placed")
+    move(state, event.step, "outputs_placed")
 
 
 def _run_rested(state: State, event: RunRested, at: int) -> None:
@@ -332,28 +229,39 @@ def _run_rested(state: State, event: RunRested, at: int) -> None:
 
 
 def _run_ended(state: State, event: RunEnded, at: int) -> None:
-    if state.running or (event.status == "completed" and not state.complete):
+    is_open = not state.complete or bool(state.conflicts)
+    if state.running or (event.status == "completed" and is_open):
         raise BugError(f"the run ends as {event.status} with steps open")
     state.status, state.ended_at = event.status, at
 
-
-Ending = AttemptAccepted | AttemptRejected | AttemptFailed | AttemptLost
 
 # Each handler takes exactly its own event; the table pairs them, which no annotation can express.
 _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     RunStarted: _run_started,
     RunResumed: _run_resumed,
     StepsReused: _steps_reused,
-    AttemptStarted: _attempt_started,
-    AttemptAccepted: _attempt_accepted,
-    AttemptRejected: _attempt_rejected,
-    AttemptFailed: _attempt_failed,
-    AttemptLost: _attempt_lost,
+    StepsTaken: _steps_taken,
+    AttemptStarted: attempts.attempt_started,
+    AttemptAccepted: attempts.attempt_accepted,
+    AttemptParked: attempts.attempt_parked,
+    EffectStarted: attempts.effect_started,
+    EffectConfirmed: attempts.effect_confirmed,
+    AttemptRejected: attempts.attempt_rejected,
+    AttemptFailed: attempts.attempt_failed,
+    AttemptLost: attempts.attempt_lost,
     OutputsPlaced: _outputs_placed,
     StepFailed: _step_failed,
     StepHeld: _step_held,
     StepsSkipped: _steps_skipped,
-    StepsReset: _steps_reset,
+    StepsReset: again.steps_reset,
+    StepsReleased: again.steps_released,
+    StepsReopened: again.steps_reopened,
+    PlanExtended: _plan_extended,
+    RequestRefused: _request_refused,
+    StepWaived: again.step_waived,
+    GapClosed: again.gap_closed,
+    ConflictFound: again.conflict_found,
+    ConflictResolved: again.conflict_resolved,
     RunRested: _run_rested,
     RunEnded: _run_ended,
 }

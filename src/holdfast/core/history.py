@@ -9,7 +9,16 @@ from typing import NamedTuple
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptAccepted, AttemptStarted, Recorded, StepsReused
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptStarted,
+    GapClosed,
+    Recorded,
+    StepsReopened,
+    StepsReused,
+    StepsTaken,
+    StepWaived,
+)
 from holdfast.model.plan import PRIORITIES, StepId
 
 
@@ -25,14 +34,19 @@ NO_HISTORY = Timing()
 
 
 def results(events: Iterable[Recorded]) -> dict[StepId, Upstream]:
-    """What each step came to that a run completed, which never changes any more; no plan is needed."""
+    """What each step came to that a run completed, as it is in the end; no plan is needed."""
     found: dict[StepId, Upstream] = {}
     refs: dict[StepId, Digest] = {}
     for recorded in events:
         event = recorded.event
-        if isinstance(event, StepsReused):
+        if isinstance(event, StepsReused | StepsTaken):
             for item in event.items:
                 found[item.step] = Upstream(item.config_ref, item.digest)
+        elif isinstance(event, StepWaived):
+            found[event.step] = Upstream(event.config_ref, event.digest)
+        elif isinstance(event, StepsReopened | GapClosed):
+            for step in event.steps:
+                found.pop(step, None)
         elif isinstance(event, AttemptStarted):
             refs[event.step] = event.config_ref
         elif isinstance(event, AttemptAccepted):
@@ -119,8 +133,8 @@ def _start(
     held = []
     while ready and len(busy) < max(1, parallel):
         entry = heapq.heappop(ready)
-        alone = graph.steps[entry[2]].effects == "workspace"
-        if busy and (alone or any(graph.steps[b[2]].effects == "workspace" for b in busy)):
+        alone = graph.steps[entry[2]].runs_alone
+        if busy and (alone or any(graph.steps[b[2]].runs_alone for b in busy)):
             held.append(entry)
             if not alone:  # whoever runs alone lets nobody in
                 break

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal, NamedTuple, Protocol
 
-from holdfast.core.changes import Probe, choose, unresolved
+from holdfast.core.changes import Choice, Probe, choose, unresolved
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
 from holdfast.errors import EditError
@@ -27,7 +27,7 @@ from holdfast.model.plan import Plan, Step, StepId, limits_json, plan_digest
 Decision = Literal["run", "reuse", "maybe", "wait"]
 Means = Literal["make", "guard", "adopt", ""]
 LEFT_OUT = frozenset({"not_selected", "dependency_skipped"})
-STUCK = frozenset({"command_failed", "output_modified", "dependency_failed"})
+STUCK = frozenset({"command_failed", "output_modified", "key_missing", "dependency_failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,18 @@ class Sight(Protocol):
     def held(self, step: Step) -> bool:
         """Whether a person must look before the step may be tried."""
 
+    def given(self, step: Step) -> Artifact | None:
+        """What a person gave in the place of an effect that nobody confirmed."""
+
+    def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
+        """The code of what it waits for if people must be asked before an attempt; empty if not.
+
+        Whoever was asked about this very situation before, and said yes, is not asked again.
+        """
+
+    def lacking(self, step: Step, known: Mapping[StepId, Upstream]) -> tuple[str, ...]:
+        """The named outputs that it reads and that what it needs does not have."""
+
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         """Whether any artifact was accepted under this config ref, be it reusable, withdrawn or not."""
 
@@ -145,8 +157,14 @@ class _Foresight:
             outlook = self._stuck_above(step) or self._outlook(step)
         except EditError as error:
             outlook = Outlook("wait", Reason("command_failed", (error.message,)))
+        if step.is_idle and outlook.decision != "reuse" and not outlook.is_left_out:
+            words = f"nobody said how '{step.agent}' does '{step.action}'"
+            outlook = Outlook("wait", Reason("command_failed", (words,)), outlook.probe)
         if outlook.decision == "run" and self._sight.held(step):
             outlook = replace(outlook, decision="wait", reason=Reason("effect_unconfirmed"))
+        elif outlook.decision == "run" and outlook.means == "make" and step.asks_first:
+            code = self._sight.asks(step, outlook.probe, self._known)
+            outlook = replace(outlook, decision="wait", reason=Reason(code)) if code else outlook
         self.outlooks[step.id] = outlook
         if outlook.decision == "reuse" and outlook.artifact and outlook.probe:
             ref = outlook.probe.refs.config_ref
@@ -196,8 +214,15 @@ class _Foresight:
         probe = self._sight.look(step, {need: self._known[need] for need in step.data_needs})
         selected = self._is_selected(step)
         choice = choose(step, probe, self._options, now=self._now, selected=selected)
+        given = self._sight.given(step) if choice.action != "reuse" else None
+        if given is not None:  # its guards look once more, and nothing is made
+            choice = Choice("reuse", Reason("amended"), given)
         if choice.action == "skip":
             return Outlook("wait", choice.reason, probe)
+        if step.reads_keys and choice.action != "reuse":
+            lacking = self._sight.lacking(step, self._known)
+            if lacking:
+                return Outlook("wait", Reason("key_missing", lacking), probe)
         fresh = self._is_new(step, probe)
         if choice.artifact is None:
             return self._made(
@@ -315,7 +340,7 @@ def _first(probe: Probe, *, stable_only: bool) -> Reason | None:
 
 # --- the digest of a preview -------------------------------------------------------------------------
 
-_MANNER = frozenset({"joined", "fail_fast"})  # how a run is driven, not what it decides
+_MANNER = frozenset({"joined", "fail_fast", "barrier"})  # how a run is driven, not what it decides
 
 
 def options_json(options: Options) -> dict[str, Json]:

@@ -7,8 +7,11 @@ recovery.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from holdfast.core.room import NOTHING_SAID, fits
 from holdfast.core.state import State
 from holdfast.model.event import Reason, RunEnded, RunRested
 from holdfast.model.plan import StepId
@@ -23,30 +26,71 @@ class Next(NamedTuple):
     wake: int | None
 
 
-def react(state: State, *, seen: int, now: int, stopping: bool = False) -> Next:
-    """What the shell should do. `stopping` means that a person asked to start nothing more."""
+def react(
+    state: State,
+    *,
+    seen: int,
+    now: int,
+    stopping: bool = False,
+    staying: bool = False,
+    stuck: AbstractSet[StepId] = frozenset(),
+) -> Next:
+    """What the shell should do. `stopping` means that a person asked to start nothing more.
+
+    With `staying` a run that only waits for a person goes on waiting instead of coming to rest. `stuck`
+    are ready steps that ask for more than there is: they can never start.
+    """
     if state.status != "running":
         return Next((), len(state.ready_log), None, None)
     limit = limit_reached(state, now)
-    if stopping or limit is not None:
+    if stopping or limit is not None or state.escalation is not None:
         return Next((), seen, None if state.running else _rest(state, limit), None)
     fresh: dict[StepId, None] = {}
     log = state.ready_log
     for place in range(seen, len(log)):
         if log[place] in state.ready:
             fresh[log[place]] = None
-    end = None if state.ready or state.running else conclude(state)
+    stays = staying and (state.counts["waiting"] or state.conflicts)
+    open_steps = state.ready and not (stuck and state.ready <= stuck)
+    end = None if open_steps or state.running or stays else conclude(state, stuck)
     return Next(tuple(fresh), len(log), end, _deadline(state))
 
 
-def may_start(state: State, step_id: StepId) -> bool:
-    """Whether an attempt may begin beside those that run: some steps run alone, and attempts are limited."""
-    most = state.plan.limits.attempts
-    if most is not None and state.attempts >= most:
+def may_start(state: State, step_id: StepId, machine: Mapping[str, int] = NOTHING_SAID) -> bool:
+    """Whether an attempt may begin beside those that run.
+
+    Some steps run alone, attempts are limited, and there is only so much of some things; `machine` says
+    how much of them there is here.
+    """
+    limits = state.plan.limits
+    if limits.attempts is not None and state.attempts >= limits.attempts:
+        return False
+    if state.frozen and step_id in state.frozen:
+        return False
+    if state.demands and not fits(state.demands.get(step_id, ()), state.taken, limits, machine):
         return False
     if not state.running or not state.alone:
         return True
     return step_id not in state.alone and not any(other in state.alone for other in state.running)
+
+
+def can_never_start(
+    state: State, step_id: StepId, machine: Mapping[str, int] = NOTHING_SAID
+) -> bool:
+    """Whether a step asks for more than there is, whoever else runs."""
+    demands = state.demands.get(step_id)
+    return demands is not None and not fits(demands, {}, state.plan.limits, machine)
+
+
+def front(state: State, after: int = 0) -> int:
+    """Where, in the order of the graph, the first step stands that is still to be settled.
+
+    `after` is an answer that was given before; no step before it became pending since.
+    """
+    order = state.graph.order
+    while after < len(order) and state.steps[order[after]].phase not in {"pending", "running"}:
+        after += 1
+    return after
 
 
 def limit_reached(state: State, now: int) -> Reason | None:
@@ -59,23 +103,31 @@ def limit_reached(state: State, now: int) -> Reason | None:
     return None
 
 
-def conclude(state: State) -> RunEnded | RunRested:
-    """The end of a run in which nothing is ready and nothing is running."""
+def conclude(state: State, stuck: AbstractSet[StepId] = frozenset()) -> RunEnded | RunRested:
+    """The end of a run in which nothing can start and nothing is running."""
     counts = state.counts
-    if state.complete:
+    if state.complete and not state.conflicts:
         return RunEnded("completed")
+    if state.escalation is not None:
+        return RunRested("escalated", state.escalation)
     if counts["waiting"]:
         held = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
         return RunRested("waiting", Reason("awaiting_person", (held,)))
+    if state.complete:
+        return RunRested("waiting", Reason("conflict_open", tuple(state.conflicts)[:5]))
     if counts["failed"]:
         failed = tuple(s for s in state.graph.order if state.steps[s].phase == "failed")
         return RunRested("failed", Reason("dependency_failed", failed[:5]))
+    if counts["pending"]:
+        left = [s for s in state.graph.order if state.steps[s].phase == "pending"]
+        left = [s for s in left if s in stuck] or left
+        return RunRested("blocked", Reason("deadlocked", tuple(left[:5])))
     cut = [s for s in state.graph.order if state.steps[s].phase == "skipped" and state.may_run(s)]
     return RunRested("blocked", Reason("dependency_skipped", tuple(cut[:5])))
 
 
 def _rest(state: State, limit: Reason | None) -> RunRested | RunEnded:
-    if not state.ready and not state.counts["pending"]:
+    if state.escalation is not None or (not state.ready and not state.counts["pending"]):
         return conclude(state)
     if limit is not None:
         return RunRested("limit", limit)

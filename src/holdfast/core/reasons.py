@@ -37,20 +37,30 @@ SENTENCES: Final[dict[str, str]] = {
     "forced": "it was asked for",
     "resampled": "another sample was asked for",
     "retried": "a person asked to try again",
+    "approved": "a person approved it",
+    "conflict_settled": "the disagreement it stood on is settled",
+    "answered": "a person gave it",
+    "resumed": "the run was resumed",
+    "reopened": "tried anew, because a step could not get through: {names}",
     "undone": "a person undid it",
     "key_version": "the way keys are made changed",
+    "additions_unfit": "what it added no longer fits the plan: {names}",
     # why an artifact stands
     "unchanged": "nothing that decides it changed",
     "unchanged_content": "the content it reads is the same, though steps above it ran",
     "amended": "a person's version stands",
     "accepted_by_person": "a person accepted this version",
     "reguarded": "only its guards changed, and the kept artifact passes them",
+    "forked": "it stands as in the run that this one was forked from",
+    "skipped_by_person": "a person lets the run go on without it",
     # why a step does not run, or did not get through
-    "dependency_failed": "a step it needs failed: {names}",
+    "key_missing": "what it reads is not there: {names}",
+    "dependency_failed": "Dependency {names} failed",
     "dependency_skipped": "a step it needs was skipped: {names}",
     "not_selected": "it was not selected",
-    "awaiting_approval": "it waits for an approval",
+    "awaiting_approval": "it waits for an approval: {names}",
     "awaiting_person": "it waits for a person",
+    "conflict_open": "a conflict is open: {names}",
     "effect_unconfirmed": "its effect was started and never confirmed; a person must look",
     "limit_reached": "a limit was reached: {names}",
     "stopped": "the run was stopped",
@@ -60,7 +70,14 @@ SENTENCES: Final[dict[str, str]] = {
     "command_failed": "its command failed",
     "timed_out": "it took longer than it may: {names}",
     "lost": "its process died",
-    "rejected_by_person": "a person rejected it",
+    "rejected_by_person": "a person rejected it: {names}",
+    "stagnated": "it was refused with the same words again and again by {names}",
+    "stuck": "it cannot get through; a person must look",
+    "reopening": "a step above it is made again first: {names}",
+    "critical_failed": "a critical step failed: {names}",
+    "fatal_verdict": "a guard refused for good what a step made: {names}",
+    "wave_failed": "every step of a wave that ran failed: {names}",
+    "deadlocked": "these steps can never start: {names}",
 }
 
 CODES: Final = frozenset(SENTENCES)
@@ -88,6 +105,7 @@ def sentence(reason: Reason) -> str:
         return text
     if not reason.because:
         return text.replace(": {names}", "").replace(" {names}", "")
-    shown = ", ".join(reason.because[:5])
+    quote = "'" if reason.code == "dependency_failed" else ""
+    shown = ", ".join(f"{quote}{name}{quote}" for name in reason.because[:5])
     more = len(reason.because) - 5
     return text.replace("{names}", f"{shown} and {more} more" if more > 0 else shown)

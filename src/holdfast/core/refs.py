@@ -8,9 +8,9 @@ four parts in the middle are the step's own; their encoding is kept as a blob un
 a change can later be shown with its content. `ext` is versioned and sparse: a part that is not there
 leaves no trace, so a new part never changes the refs of steps that do not use it.
 
-What is deliberately absent: description, retries, timeouts, priority, effects, fresh_for, values of
-secrets, the history of feedback. W_ref covers structure only and is used for the integrity of a
-snapshot, never for reuse.
+What is deliberately absent: description, retries, timeouts, priority, effects (unless the result is the
+set of changes that a step makes in a copy), fresh_for, values of secrets, the history of feedback. W_ref
+covers structure only and is used for the integrity of a snapshot, never for reuse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from holdfast.errors import BugError
 from holdfast.model.digest import Digest, Json, digest_bytes, encoded, spelled
-from holdfast.model.plan import Plan, Step, StepId, guard_json
+from holdfast.model.plan import Plan, Step, StepId, guard_json, need_spelled
 
 KEY_VERSION = 1
 
@@ -71,6 +71,8 @@ def encode_with(step: Step, observed: Spelled) -> bytes:
     for name, value in zip(_OWN, _own_values(step), strict=True):
         if value:
             ext.append(f'"{name}":{spelled(value)}')
+    if step.changes_copy:
+        ext.append('"effects":"workspace"')
     if step.schema is not None:
         ext.append(f'"schema":{spelled(step.schema)}')
     ext.sort()  # by name: each ends with a quotation mark, which comes before all that names have
@@ -138,12 +140,13 @@ def halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tuple
 
 
 def structure(plan: Plan) -> bytes:
-    """The canonical encoding of what W_ref covers: ids, needs with their types, retries, constraints."""
+    """The canonical encoding of what W_ref covers: ids, needs with types, gates, retries, constraints."""
     steps = []
     for step_id in sorted(plan.steps):
         step = plan.steps[step_id]
-        needs = ",".join([f'["{n.step}","{n.type}",{spelled(n.key)}]' for n in step.needs])
-        parts = f'"constraints":{spelled(step.constraints)},"needs":[{needs}]'
+        needs = ",".join([need_spelled(need) for need in step.needs])
+        gate = f'"approve":"{step.approve}",' if step.approve else ""
+        parts = f'{gate}"constraints":{spelled(step.constraints)},"needs":[{needs}]'
         steps.append(f'"{step_id}":{{{parts},"retries":{step.retries}}}')
     return encoded(f'{{"steps":{{{",".join(steps)}}}}}')
 

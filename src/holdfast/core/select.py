@@ -4,6 +4,7 @@
     +build          the step and everything it needs; `2+build` at most two levels up
     build+          the step and everything that needs it; `build+2` at most two levels down
     state:failed    steps that are in this state in the line's last run
+    agent:reviewer  steps that this agent does
     changed         steps that would not simply be reused now
 
 Blanks and repeated options add selections, a comma keeps what both sides name: `state:failed,+report`.
@@ -48,7 +49,7 @@ def _term(
     found = _TERM.match(term)
     if found is None:
         raise UsageError(
-            f"'{term}' is no selector", hint="step, +step, step+, state:failed, changed"
+            f"'{term}' is no selector", hint="step, +step, step+, state:failed, agent:NAME, changed"
         )
     base = _base(graph, found["body"], states, changed)
     chosen = set(base)
@@ -74,6 +75,8 @@ def _base(
         if wanted not in _STATES:
             raise UsageError(f"'{wanted}' is no state of a step", hint=", ".join(_STATES))
         return {step for step, state in states().items() if state == wanted and step in graph.steps}
+    if body.startswith("agent:"):
+        return _of_agent(graph, body.removeprefix("agent:"))
     if any(sign in body for sign in "*?["):
         found = {step for step in graph.order if fnmatchcase(step, body)}
         if found:
@@ -82,6 +85,16 @@ def _base(
     near = get_close_matches(body, graph.order, n=1)
     hint = f"did you mean '{near[0]}'?" if near else "holdfast ls"
     raise UsageError(f"the plan has no step '{body}'", hint=hint)
+
+
+def _of_agent(graph: Graph, wanted: str) -> set[StepId]:
+    found = {step for step in graph.order if graph.steps[step].agent == wanted}
+    if found:
+        return found
+    agents = sorted({step.agent for step in graph.steps.values() if step.agent})
+    near = get_close_matches(wanted, agents, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"its agents: {', '.join(agents) or 'none'}"
+    raise UsageError(f"no step of the plan is done by '{wanted}'", hint=hint)
 
 
 def _reach(

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from holdfast.core.room import Demands, Thing, demands_of
 from holdfast.core.waves import Graph, graph_of
+from holdfast.errors import BugError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptStarted, EndStatus, Options, Reason, RestStatus
+from holdfast.model.event import (
+    AttemptParked,
+    AttemptStarted,
+    ConflictFound,
+    EndStatus,
+    Options,
+    Reason,
+    RestStatus,
+)
 from holdfast.model.plan import Plan, RunId, StepId
 
 Phase = Literal["pending", "running", "waiting", "done", "reused", "failed", "skipped"]
@@ -18,11 +29,15 @@ COMPLETE = frozenset({"done", "reused"})
 
 
 class Fed(NamedTuple):
-    """What an attempt left for the next one: its candidate, who refused it, the words as a blob."""
+    """What an attempt left for the next one: its candidate, who refused it, the words as a blob.
+
+    Words that say the same have the same `alike`.
+    """
 
     digest: Digest | None
     guard: str
     feedback: Digest | None
+    alike: Digest | None = None
 
 
 @dataclass(slots=True)
@@ -39,6 +54,16 @@ class StepState:
     form: Form = "bytes"
     verified: bool = False
     running: AttemptStarted | None = None
+    parked: AttemptParked | None = None  # a candidate that people decide about; `running` made it
+    why: Reason | None = None  # the reason that stands again when it waits no more
+    settled: tuple[ConflictFound, ...] = ()  # conflicts of what is parked that were decided
+    effect: Digest | None = None  # the key of an effect that was started and not confirmed
+    effect_at: int = 0  # the number of the event that started the last effect
+    held_at: int = 0  # the number of the event that holds it for a person
+    reopened: int = 0  # how often it sent a step above it back
+    sent_back: int = 0  # how often a step below sent it back
+    remade: bool = False  # it was sent back and has to be made, whatever stands
+    stood: bool = False  # it had an artifact in this run before
     last: Reason | None = None  # how the last attempt ended, if it did not count
     fed: tuple[Fed, ...] = ()
     said: Digest | None = None  # what the last attempt that did not count was ended with, as a blob
@@ -48,12 +73,51 @@ class StepState:
     spent_ms: int = 0  # on all attempts whose end was seen
 
 
+class Origin(NamedTuple):
+    """Where a step that the run did not begin with comes from: another step, or a person's request."""
+
+    step: StepId
+    request: int
+    at: int
+
+
+class Gap(NamedTuple):
+    """A step that a person lets the run go on without: who, why (as a blob), when."""
+
+    by: str
+    because: Digest
+    at: int
+
+
+Plans = Callable[[Digest], Plan]
+
+
+def no_plans(digest: Digest) -> Plan:
+    """Stands where nobody said how later plans of a run are found."""
+    raise BugError(f"the plan '{digest[:12]}' of a run that grew cannot be found here")
+
+
+@dataclass(slots=True)
+class WaveFailures:
+    """A wave in which steps failed: where it lies in the order of the graph, and how many ran and failed.
+
+    Up to `settled` none of its steps is open, and none was made.
+    """
+
+    first: int
+    end: int
+    failed: int = 0
+    settled: int = 0
+
+
 @dataclass(slots=True)
 class State:
     """A run, folded.
 
     `ready_log` names steps in the order they became ready, possibly more than once; `ready` holds
-    those that are ready now: pending, with every need complete.
+    those that are ready now: pending, with every need complete. A run may grow: events only name the
+    plans that it goes on with, and `plans` finds them. A plan it gives must have at least the steps
+    that the event says were added; steps never change in a run.
     """
 
     plan: Plan
@@ -63,7 +127,11 @@ class State:
     project: str = ""
     plan_digest: Digest = Digest("")
     w_ref: Digest = Digest("")
+    base: Digest = Digest("")  # the plan that it began with
+    base_ref: Digest = Digest("")  # and its structure: what people approve is bound to that
     previous: RunId | None = None
+    forked: RunId | None = None
+    forked_at: StepId = StepId("")
     options: Options = Options()
     status: RunStatus | None = None
     rest: Reason | None = None
@@ -81,6 +149,20 @@ class State:
     ready_log: list[StepId] = field(default_factory=list)
     running: dict[StepId, AttemptStarted] = field(default_factory=dict)
     counts: dict[Phase, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
+    escalation: Reason | None = None  # why nothing more may start until a person looked
+    failures: dict[int, WaveFailures] = field(default_factory=dict)  # waves in which steps failed
+    conflicts: dict[str, ConflictFound] = field(default_factory=dict)  # those nobody settled yet
+    reopening: dict[StepId, StepId] = field(default_factory=dict)  # who sends whom back, and waits
+    frozen: frozenset[StepId] = frozenset()  # what stands on those; nothing of it starts meanwhile
+    demands: Mapping[StepId, Demands] = field(default_factory=dict)  # of steps that ask for any
+    taken: dict[Thing, int] = field(default_factory=dict)  # by attempts that are running
+    added: dict[StepId, Origin] = field(default_factory=dict)  # steps it did not begin with
+    gaps: dict[StepId, Gap] = field(default_factory=dict)  # steps it goes on without
+    heard: int = 0  # the last request of the line's journal that was answered
+    refused: dict[int, Digest] = field(
+        default_factory=dict
+    )  # requests it did not do; why, as a blob
+    plans: Plans = field(default=no_plans, compare=False, repr=False)
 
     @property
     def complete(self) -> bool:
@@ -98,12 +180,13 @@ class State:
         return self.status in {"completed", "superseded"}
 
 
-def empty_state(plan: Plan, graph: Graph | None = None) -> State:
+def empty_state(plan: Plan, graph: Graph | None = None, plans: Plans = no_plans) -> State:
     """A run before its first event."""
     graph = graph or graph_of(plan)
-    state = State(plan=plan, graph=graph)
+    state = State(plan=plan, graph=graph, plans=plans)
     state.steps = {step_id: StepState() for step_id in graph.order}
     state.missing = {step_id: len(plan.steps[step_id].needs) for step_id in graph.order}
     state.counts["pending"] = len(graph.order)
-    state.alone = frozenset(s for s, step in plan.steps.items() if step.effects == "workspace")
+    state.alone = frozenset(s for s, step in plan.steps.items() if step.runs_alone)
+    state.demands = demands_of(plan)
     return state

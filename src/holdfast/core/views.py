@@ -2,29 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from holdfast.core.reasons import sentence
-from holdfast.core.state import State, StepState
+from holdfast.core.state import Phase, State
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Json
 from holdfast.model.event import (
     AttemptAccepted,
+    AttemptFailed,
     AttemptLost,
     AttemptRejected,
     AttemptStarted,
+    ConflictFound,
     Reason,
     Recorded,
     Reused,
     RunStarted,
-    StepAccepted,
-    StepAmended,
     StepsReused,
+    StepsTaken,
+    Taken,
 )
-from holdfast.model.plan import RunId
+from holdfast.model.line import ApprovalRequested, StepAccepted, StepAmended
+from holdfast.model.plan import RunId, StepId
 
 RUN_SCHEMA = "holdfast.run/1"
+AdditionState = Literal["open", "added", "refused", "dropped"]
+
+
+class Addition(NamedTuple):
+    """Steps that a person asked to add to a run, and what became of that.
+
+    `open` is not answered yet; `dropped` never will be, for the run has ended. `said` is why it was refused.
+    """
+
+    request: int
+    steps: tuple[StepId, ...]
+    secrets: tuple[str, ...]  # that these steps ask for
+    by: str
+    because: str
+    state: AdditionState
+    said: str = ""
+
+    def json(self) -> dict[str, Json]:
+        """The same for programs."""
+        return {
+            "request": self.request,
+            "steps": list(self.steps),
+            "secrets": list(self.secrets),
+            "by": self.by,
+            "because": self.because or None,
+            "state": self.state,
+            "said": self.said or None,
+        }
 
 
 def reason_json(reason: Reason | None) -> Json:
@@ -39,38 +71,124 @@ def plan_head(state: State, file: str | None) -> dict[str, Json]:
     return {"line": state.line, "ref": state.w_ref, "file": file}
 
 
-def run_json(state: State, *, file: str | None, now: int) -> dict[str, Json]:
-    """The object that `run`, `resume`, `retry` and `status` print."""
+def run_json(
+    state: State,
+    *,
+    file: str | None,
+    now: int,
+    asked: Mapping[StepId, Sequence[ApprovalRequested]] | None = None,
+    additions: Mapping[int, Addition] | None = None,
+) -> dict[str, Json]:
+    """The object that `run`, `resume`, `retry` and `status` print.
+
+    `asked` is what people were asked, `additions` what they asked to add, by the number of the request.
+    """
+    additions = additions or {}
     return {
         "schema": RUN_SCHEMA,
         "run": state.run,
         "status": state.status,
+        "reason": reason_json(None if state.ended or state.status == "running" else state.rest),
         "plan": plan_head(state, file),
-        "steps": {step_id: _step_json(step) for step_id, step in state.steps.items()},
-        "waiting": _waiting(state),
+        "steps": {step_id: _step_json(state, step_id, additions) for step_id in state.steps},
+        "waiting": _waiting(state, asked or {}),
+        "conflicts": [_conflict_json(found) for found in state.conflicts.values()],
+        "gaps": [
+            {"step": step_id, "by": gap.by, "because": gap.because, "at": gap.at}
+            for step_id, gap in state.gaps.items()
+        ],
+        "additions": [addition.json() for addition in additions.values()],
+        "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
         "totals": totals(state, now),
     }
 
 
-def _step_json(step: StepState) -> dict[str, Json]:
+def skipped_words(state: State, step_id: StepId) -> str:
+    """Why a step was skipped, in the words of the graph document: it names the step that failed.
+
+    '' if it was not skipped, or not because of a failure.
+    """
+    here = state.steps[step_id]
+    while here.phase == "skipped" and here.reason is not None and here.reason.because:
+        above = StepId(here.reason.because[0])
+        here = state.steps[above]
+        if here.phase == "failed":
+            return f"Dependency {above} failed"
+    return ""
+
+
+def _conflict_json(found: ConflictFound) -> dict[str, Json]:
+    return {
+        "conflict": found.conflict,
+        "kind": found.kind,
+        "steps": list(found.steps),
+        "paths": list(found.paths),
+        "record": found.record,
+    }
+
+
+def shown_phase(state: State, step_id: StepId) -> Phase:
+    """The state of a step as it is told: one that a person goes on without counts as skipped."""
+    return "skipped" if step_id in state.gaps else state.steps[step_id].phase
+
+
+def asked_for(state: State, step_id: StepId, additions: Mapping[int, Addition]) -> Addition | None:
+    """The request of a person that a step of the run comes from."""
+    origin = state.added.get(step_id)
+    return additions.get(origin.request) if origin is not None else None
+
+
+def origin_json(state: State, step_id: StepId, additions: Mapping[int, Addition]) -> Json:
+    """Where a step comes from that the run did not begin with: a step, or a person's request."""
+    origin = state.added.get(step_id)
+    if origin is None:
+        return None
+    asked = asked_for(state, step_id, additions)
+    return {
+        "step": origin.step or None,
+        "request": origin.request or None,
+        "at": origin.at,
+        "by": asked.by if asked else None,
+        "because": (asked.because or None) if asked else None,
+    }
+
+
+def _step_json(state: State, step_id: StepId, additions: Mapping[int, Addition]) -> dict[str, Json]:
+    step = state.steps[step_id]
     complete = step.phase in {"done", "reused"}
     return {
-        "state": step.phase,
+        "state": shown_phase(state, step_id),
         "reason": reason_json(step.reason),
         "attempts": step.attempts,
         "config_ref": step.config_ref,
         "digest": step.digest if complete else None,
         "cost_usd": 0.0,
         "duration_ms": 0 if step.phase == "reused" else step.spent_ms,
+        "added": origin_json(state, step_id, additions),
     }
 
 
-def _waiting(state: State) -> list[Json]:
-    return [
-        {"approval": None, "step": step_id, "from": None, "subject": None}
-        for step_id, step in state.steps.items()
-        if step.phase == "waiting"
-    ]
+def _waiting(
+    state: State, asked: Mapping[StepId, Sequence[ApprovalRequested]]
+) -> list[dict[str, Json]]:
+    """One entry for each question; a step that waits for something else has one without."""
+    found: list[dict[str, Json]] = []
+    for step_id, step in state.steps.items():
+        if step.phase != "waiting":
+            continue
+        questions = asked.get(step_id, ())
+        found += [
+            {
+                "approval": question.approval,
+                "step": step_id,
+                "from": " or ".join(question.names) or None,
+                "subject": question.subject,
+            }
+            for question in questions
+        ]
+        if not questions:
+            found.append({"approval": None, "step": step_id, "from": None, "subject": None})
+    return found
 
 
 def totals(state: State, now: int) -> dict[str, Json]:
@@ -80,9 +198,9 @@ def totals(state: State, now: int) -> dict[str, Json]:
     return {
         "steps": len(state.steps),
         "done": counts["done"],
-        "reused": counts["reused"],
+        "reused": counts["reused"] - len(state.gaps),
         "failed": counts["failed"],
-        "skipped": counts["skipped"],
+        "skipped": counts["skipped"] + len(state.gaps),
         "cost_usd": 0.0,
         "saved_usd": 0.0,
         "duration_ms": max(0, end - state.since),
@@ -99,6 +217,7 @@ def artifacts_of(
     rows: list[tuple[int, Artifact]] = []
     start: RunStarted | None = None
     open_attempts: dict[str, AttemptStarted] = {}
+    standing: dict[str, int] = {}
     for recorded in events:
         event = recorded.event
         if isinstance(event, RunStarted):
@@ -109,15 +228,52 @@ def artifacts_of(
             event, AttemptAccepted | AttemptRejected | AttemptLost
         ):
             row = _row(start, open_attempts.pop(event.step), event, recorded.at)
+            if isinstance(event, AttemptAccepted):
+                _supersede(rows, standing, event.step)
             rows += [(recorded.seq, row)] if row else []
         elif start is not None and isinstance(event, StepsReused):
             for item in event.items:
                 if item.code == "unchanged_content" and (row := origin(recorded.seq, item)):
                     row = replace(row, config_ref=item.config_ref, run=start.run, attempt=0)
+                    _supersede(rows, standing, item.step)
                     rows.append((recorded.seq, row))
-        elif hasattr(event, "attempt"):
-            open_attempts.pop(getattr(event, "step", ""), None)
+        elif start is not None and isinstance(event, StepsTaken):
+            for taken in event.items:
+                _supersede(rows, standing, taken.step)
+                rows.append((recorded.seq, taken_row(start, taken)))
+        elif isinstance(event, AttemptFailed):
+            del open_attempts[event.step]
     return rows
+
+
+def _supersede(rows: list[tuple[int, Artifact]], standing: dict[str, int], step: StepId) -> None:
+    """A run that accepts a step again lets what it accepted before stand no more; the next row does."""
+    before = standing.get(step)
+    if before is not None:
+        seq, row = rows[before]
+        rows[before] = (seq, replace(row, status="superseded"))
+    standing[step] = len(rows)
+
+
+def taken_row(start: RunStarted, item: Taken) -> Artifact:
+    """The row of the artifact index for what a fork takes: it stands in the line of the fork as well."""
+    return Artifact(
+        project=start.project,
+        line=start.line,
+        step=item.step,
+        config_ref=item.config_ref,
+        input_ref=item.input_ref,
+        own_ref=item.own_ref,
+        digest=item.digest,
+        status="accepted",
+        source=item.source,
+        run=start.run,
+        attempt=0,
+        form=item.form,
+        verified=item.verified,
+        reusable=item.reusable,
+        at=item.made_at,
+    )
 
 
 def _row(

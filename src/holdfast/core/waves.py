@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from holdfast.errors import PlanError, Problem
+from holdfast.errors import CyclicDependencyError, Problem
 from holdfast.model.plan import Plan, Step, StepId
 
 
@@ -68,13 +68,51 @@ def graph_of(plan: Plan) -> Graph:
         level = sorted(following)
         number += 1
     if len(order) < len(plan.steps):
-        raise PlanError((_cycle(plan, {s for s in plan.steps if s not in wave}),))
+        stuck = {s for s in plan.steps if s not in wave}
+        raise CyclicDependencyError((_cycle(plan, stuck),))
     return Graph(
         steps=plan.steps,
         order=tuple(order),
         wave=wave,
         rank={step_id: place for place, step_id in enumerate(order)},
         dependents={step_id: tuple(sorted(below)) for step_id, below in dependents.items()},
+    )
+
+
+def extended(graph: Graph, plan: Plan, added: Iterable[StepId]) -> Graph:
+    """The order of a plan that has further steps: equal to `graph_of(plan)`, without walking all of it.
+
+    What was there needs nothing that is added, so it keeps its wave.
+    """
+    fresh = set(added)
+    wave = dict(graph.wave)
+    below: dict[StepId, list[StepId]] = {}
+    missing: dict[StepId, int] = {}
+    for step_id in sorted(fresh):
+        needs = plan.steps[step_id].needs
+        missing[step_id] = sum(need.step in fresh for need in needs)
+        for need in needs:
+            below.setdefault(need.step, []).append(step_id)
+    ready = [step_id for step_id, count in missing.items() if not count]
+    for step_id in ready:  # grows while it is walked
+        above = (wave[need.step] for need in plan.steps[step_id].needs)
+        wave[step_id] = max(above, default=-1) + 1
+        for dependent in below.get(step_id, ()):
+            missing[dependent] -= 1
+            if not missing[dependent]:
+                ready.append(dependent)
+    if len(ready) < len(fresh):
+        raise CyclicDependencyError((_cycle(plan, fresh.difference(ready)),))
+    order = sorted((*graph.order, *ready), key=lambda step_id: (wave[step_id], step_id))
+    dependents = dict(graph.dependents)
+    for step_id, more in below.items():
+        dependents[step_id] = tuple(sorted((*dependents.get(step_id, ()), *more)))
+    return Graph(
+        steps=plan.steps,
+        order=tuple(order),
+        wave=wave,
+        rank={step_id: place for place, step_id in enumerate(order)},
+        dependents=dependents,
     )
 
 

@@ -1,73 +1,62 @@
-"""One attempt from its start to a fact: its directories, what it is given, what its outcome means."""
+"""Attempts before and while they run: their directories, and what they are given."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
 from holdfast.core.values import filled, has_expressions
-from holdfast.engine.furnish import furnish, lay_out, write_file
-from holdfast.engine.kept import words_of_kept
-from holdfast.engine.outputs import SMALL, Kept, Outputs
-from holdfast.engine.putback import PutBack, put_back
-from holdfast.engine.recent import Recent
+from holdfast.engine.contents import Contents
+from holdfast.engine.copies import Copy
+from holdfast.engine.furnish import lay_out
+from holdfast.engine.laying import Layer
+from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.rooms import Rooms
-from holdfast.engine.survey import NoInputError, Survey
+from holdfast.engine.survey import Survey
+from holdfast.engine.taking import Taker
 from holdfast.engine.tee import Tee, tee_path
+from holdfast.engine.worktrees import drop_worktree, drop_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, IntegrityError, Where
-from holdfast.model.artifact import Artifact, Entry, Form, Status, tree_bytes, tree_entries
-from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.artifact import Form, tree_entries
+from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
-    AttemptFailed,
-    AttemptLost,
-    AttemptRejected,
     AttemptStarted,
 )
-from holdfast.model.plan import Step, StepId
+from holdfast.model.plan import COPIES, Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
 
-SHORTEST_SECRET = 4
-
-
-@dataclass(slots=True)
-class Result:
-    """An ended attempt: the fact, and everything that is stored together with it."""
-
-    ending: Ending
-    at: int
-    blobs: list[tuple[Digest, bytes]] = field(default_factory=list)
-    artifacts: list[Artifact] = field(default_factory=list)
-    applied: list[str] = field(
-        default_factory=list
-    )  # journals of placed files, to forget afterwards
-    words: list[str] = field(default_factory=list)  # to be said afterwards
-    wrote: list[str] = field(default_factory=list)  # what a shared step wrote, not yet safe
+MOST_LOG = 1 << 20
 
 
 class Bench:
-    """Prepares attempts and turns their outcomes into results, for one run."""
+    """Prepares attempts and clears up after them, for one run."""
 
     def __init__(self, world: World, state: State, survey: Survey, outputs: Outputs) -> None:
         self._world = world
         self._state = state
         self._survey = survey
         self._outputs = outputs
-        self._recent = Recent()
         self._tees: dict[StepId, Tee] = {}
         self._rooms = Rooms(os.path.join(world.scratch, state.run))
+        self.taker = Taker(world, state, outputs)
+        self.contents = Contents(world, self.taker)
+        self._layer = Layer(world, state, outputs, self.taker)
+        self._copies: dict[StepId, Copy] = {}
 
-    # --- before ---------------------------------------------------------------------------------
-
-    def in_scratch(self, step: Step) -> bool:
+    def in_copy(self, step: Step) -> bool:
         """Whether the step works in a directory of its own instead of the project directory."""
-        return step.workspace == "scratch" or (self._state.options.joined and not step.workspace)
+        return step.workspace in COPIES or (self._state.options.joined and not step.workspace)
+
+    def give(self, step_id: StepId, worktree: Copy) -> None:
+        """Let the next attempt at a step work in this worktree."""
+        self._copies[step_id] = worktree
 
     def keep_before(self, step: Step) -> Kept | None:
         """Store what lies at the output paths before an attempt may touch them."""
@@ -108,12 +97,8 @@ class Bench:
         world, step = self._world, self._state.plan.steps[started.step]
         room = self._rooms.take((step.id, started.attempt))
         folder = world.root
-        if self.in_scratch(step):
-            folder = os.path.join(room, "work")
-            os.makedirs(folder)
-            self._furnish(step, folder)
-            if started.reguard is not None:
-                lay_out(folder, step, self.candidate(started))
+        if self.in_copy(step):
+            folder = self._laid(started, step, room)
         names = (*step.env, *step.secrets)
         given = self._given(step)
         return Job(
@@ -127,7 +112,52 @@ class Bench:
             feedback=self._feedback(step.id),
             env={name: world.env[name] for name in names if name in world.env},
             on_output=self._listener(started),
+            take=self._taking(step) if step.changes_copy else None,
+            effect=self._state.steps[step.id].effect or "",
         )
+
+    def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:
+        """Fill the directory that an attempt has for itself; gives the place of the project in it."""
+        seen = self._survey.observe(step).parts
+        kept = self.candidate(started) if started.reguard is not None else None
+        worktree = self._copies.get(step.id)
+        if worktree is not None:
+            self._layer.worktree(step, worktree, seen)
+            if kept is not None:
+                self._layer.candidate(worktree, kept)
+            worktree.settle()
+            return worktree.folder
+        folder = os.path.join(room, "work")
+        os.makedirs(folder)
+        self._layer.scratch(step, folder, seen)
+        if kept is not None:
+            lay_out(folder, step, kept)
+        if step.changes_copy:
+            self._copies[step.id] = copy = Copy(folder)
+            copy.survey()
+        return folder
+
+    def _taking(self, step: Step) -> Callable[[Candidate], Candidate]:
+        """How the candidate of a step is made of what it changed in its copy."""
+        copy, world = self._copies[step.id], self._world
+
+        def take(made: Candidate) -> Candidate:
+            try:
+                found = copy.changed(world.root, step.produces, world.ignores)
+                self.taker.check_outputs(step, found.changes)
+            except EditError as error:
+                raise AttemptError(str(error), reason="guard_rejected", log=made.log) from error
+            files, log = made.files, made.log
+            if not step.produces:
+                log = made.content[-MOST_LOG:] + log
+            elif made.form != "tree":
+                files = (File(step.produces[0], made.content, made.form == "program"),)
+            whole = (*files, *found.files)
+            return replace(
+                made, form="tree", content=b"", files=whole, log=log, changes=found.changes
+            )
+
+        return take
 
     def _listener(self, started: AttemptStarted) -> Callable[[str, bytes], None] | None:
         """Lets people look on. Not if the attempt knows secrets: they are struck out of the whole log."""
@@ -143,16 +173,6 @@ class Bench:
                 world.on_output(step_id, stream, data)
 
         return listen
-
-    def _furnish(self, step: Step, folder: str) -> None:
-        """Declared inputs, files named by the command, and the files of needed steps at their paths."""
-        furnish(folder, self._world.root, self._survey.observe(step).parts)
-        for need in step.data_needs:
-            above, done = self._state.plan.steps[need], self._state.steps[need]
-            if above.produces and done.digest is not None:
-                for entry in self._outputs.wanted(above, done.digest, done.form):
-                    content = self._world.store.get(entry.digest)
-                    write_file(folder, entry.path, content, executable=entry.executable)
 
     def _given(self, step: Step) -> dict[StepId, Given]:
         given = {}
@@ -175,7 +195,7 @@ class Bench:
 
     def _read(self, step_id: StepId, digest: Digest) -> bytes:
         """Content of a step's artifact. Small ones are asked for by every step below: kept in memory."""
-        content = self._recent.get(digest)
+        content = self.contents.recent.get(digest)
         if content is not None:
             return content
         try:
@@ -186,7 +206,7 @@ class Bench:
                 hint=f"holdfast run --force-node {step_id}",
                 where=Where(step=step_id),
             ) from error
-        self._recent.read(digest, content)
+        self.contents.recent.read(digest, content)
         return content
 
     def _feedback(self, step_id: StepId) -> tuple[Feedback, ...]:
@@ -205,12 +225,7 @@ class Bench:
     def candidate(self, started: AttemptStarted) -> Candidate:
         """The kept content that an attempt only guards."""
         assert started.reguard is not None  # only called for such attempts
-        get = self._world.store.get
-        content = get(started.reguard)
-        if started.form != "tree":
-            return Candidate(started.form, content)
-        files = (File(e.path, get(e.digest), e.executable) for e in tree_entries(content))
-        return Candidate("tree", files=tuple(files))
+        return self.contents.kept(started.reguard, started.form)
 
     def clear(self, started: AttemptStarted, ending: Ending) -> None:
         """Remove what is in the attempt's directories."""
@@ -218,6 +233,9 @@ class Bench:
             tee.close()
         outside = started.step not in self._world.inline
         again = outside and isinstance(ending, AttemptAccepted) and ending.confined
+        copy = self._copies.pop(started.step, None)
+        if copy is not None and self._state.plan.steps[started.step].workspace == "worktree":
+            drop_worktree(self._world.root, self._world.home, copy.top)
         self._rooms.leave((started.step, started.attempt), again=again)
 
     def close(self) -> None:
@@ -227,260 +245,8 @@ class Bench:
     def leave(self) -> None:
         """The run rests: what a disk refused to remove before goes with the directory of the run."""
         shutil.rmtree(os.path.join(self._world.scratch, self._state.run), ignore_errors=True)
-
-    # --- after ----------------------------------------------------------------------------------
-
-    def finish(
-        self, started: AttemptStarted, outcome: Outcome, seen: Mapping[str, Json] | None, now: int
-    ) -> Result:
-        """Turn an outcome into a fact with its content. `seen` is what was observed before the attempt."""
-        step = self._state.plan.steps[started.step]
-        took = now - self._state.steps[started.step].started_at
-        try:
-            if outcome.ended == "accepted" and outcome.candidate is not None:
-                reusable = started.reusable and (seen is None or self._is_same(step, seen))
-                return self._accepted(started, step, outcome, reusable, took, now)
-            return self._refused(started, step, outcome, took, now)
-        except EditError as error:
-            return self._failed(started, "command_failed", str(error), outcome.log, took, now)
-
-    def _is_same(self, step: Step, seen: Mapping[str, Json]) -> bool:
-        try:
-            return self._survey.observe(step).parts == seen
-        except NoInputError:
-            return False
-
-    def _accepted(
-        self,
-        started: AttemptStarted,
-        step: Step,
-        outcome: Outcome,
-        reusable: bool,
-        took: int,
-        now: int,
-    ) -> Result:
-        candidate = outcome.candidate
-        assert candidate is not None  # an accepted outcome has one
-        digest, blobs, entries = self._content(step, candidate)
-        log = self._note(step, blobs, outcome.log) if outcome.log else None
-        event = AttemptAccepted(
-            step.id,
-            started.attempt,
-            digest,
-            candidate.form,
-            started.source,
-            outcome.verified,
-            reusable,
-            log,
-            took,
-            candidate.confined,
-        )
-        result = Result(
-            event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)]
-        )
-        if step.produces:
-            if started.reguard is None and not self.in_scratch(step):
-                result.wrote += [entry.path for entry in entries]
-            self._place(started, step, entries, candidate, result)
-        return result
-
-    def _place(
-        self,
-        started: AttemptStarted,
-        step: Step,
-        entries: Sequence[Entry],
-        candidate: Candidate,
-        result: Result,
-    ) -> None:
-        """Bring accepted files into the project; what lies there is stored first, with the same batch."""
-        if self._outputs.read(step) == tuple(entries):  # a shared step made it right there
-            return
-        kept = self._outputs.keep(step)
-        fresh = candidate.files or (File(step.produces[0], candidate.content),)
-        key = f"{self._state.run}.{step.id}.{started.attempt}"
-        paths = self._outputs.place(step, entries, key, fresh)
-        if not paths:
-            return
-        result.blobs += kept.blobs
-        result.applied.append(key)
-        files = [
-            e for e in self._written_meanwhile(started, step, kept, entries) if e.path in paths
-        ]
-        if files:
-            assert isinstance(result.ending, AttemptAccepted)  # only accepted content is placed
-            result.ending = replace(result.ending, kept=kept.digest)
-            result.words += words_of_kept(step, files, "it was changed while the step ran")
-
-    def _written_meanwhile(
-        self, started: AttemptStarted, step: Step, kept: Kept, made: Sequence[Entry]
-    ) -> list[Entry]:
-        """What lies at the output paths and is neither from before the attempt nor ours."""
-        state, store = self._state, self._world.store
-        drift = self._outputs.drift_of(
-            step,
-            kept.entries,
-            made,
-            lambda: self._outputs.known(state.project, state.line, step),
-        )
-        if drift.state != "edited":
-            return []
-        before = set(tree_entries(store.get(started.before)) if started.before else ())
-        return [e for e in kept.entries if e.path in drift.paths and e not in before]
-
-    def _content(
-        self, step: Step, candidate: Candidate
-    ) -> tuple[Digest, list[tuple[Digest, bytes]], tuple[Entry, ...]]:
-        """The digest of a candidate, what is still to be stored of it, and its files."""
-        blobs: list[tuple[Digest, bytes]] = []
-        if candidate.form != "tree":
-            content = candidate.content
-            digest = self._put(blobs, content)
-            if not step.produces:
-                self._recent.made(digest, content)
-                return digest, blobs, ()
-            is_program = candidate.form == "program"
-            return digest, blobs, (Entry(step.produces[0], digest, is_program, len(content)),)
-        entries = tuple(
-            Entry(f.path, self._put(blobs, f.content), f.executable, len(f.content))
-            for f in candidate.files
-        )
-        return self._put(blobs, tree_bytes(entries)), blobs, entries
-
-    def _put(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest:
-        if len(content) > SMALL:
-            return self._world.store.put(content)
-        digest = digest_bytes(content)
-        blobs.append((digest, content))
-        return digest
-
-    def _note(self, step: Step, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest | None:
-        """Store a log or a feedback, without the values of the step's secrets."""
-        if not content:
-            return None
-        env = self._world.env
-        values = [env[name] for name in step.secrets if name in env]
-        return self._put(blobs, _redacted(content, values))
-
-    def _refused(
-        self, started: AttemptStarted, step: Step, outcome: Outcome, took: int, now: int
-    ) -> Result:
-        if outcome.ended == "lost":
-            return self.lost(started, outcome.code, now, outcome.feedback, outcome.log)
-        if outcome.ended == "failed":
-            return self._failed(started, outcome.code, outcome.feedback, outcome.log, took, now)
-        verdict, candidate = outcome.verdict, outcome.candidate
-        digest: Digest | None = None
-        blobs: list[tuple[Digest, bytes]] = []
-        if candidate is not None:
-            digest, blobs, _ = self._content(step, candidate)
-        event = AttemptRejected(
-            step=step.id,
-            attempt=started.attempt,
-            guard=verdict.guard if verdict else "",
-            digest=digest,
-            form=candidate.form if candidate else "bytes",
-            feedback=self._note(step, blobs, outcome.feedback.encode("utf-8", "replace")),
-            fatal=outcome.ended == "fatal",
-            log=self._note(step, blobs, outcome.log),
-            duration_ms=took,
-        )
-        result = Result(event, now, blobs)
-        if digest is not None:
-            result.artifacts.append(self.row(started, digest, event.form, "rejected", now))
-        self._put_back(started, step, result)
-        return result
-
-    def _failed(
-        self, started: AttemptStarted, code: str, feedback: str, log: bytes, took: int, now: int
-    ) -> Result:
-        step = self._state.plan.steps[started.step]
-        blobs: list[tuple[Digest, bytes]] = []
-        words = self._note(step, blobs, feedback.encode("utf-8", "replace"))
-        log_digest = self._note(step, blobs, log)
-        result = Result(
-            AttemptFailed(step.id, started.attempt, code, words, log_digest, took), now, blobs
-        )
-        back = self._put_back(started, step, result)
-        kept = back.kept.digest if back else None
-        result.ending = AttemptFailed(step.id, started.attempt, code, words, log_digest, took, kept)
-        return result
-
-    def lost(
-        self,
-        started: AttemptStarted,
-        code: str,
-        now: int,
-        feedback: str = "",
-        log: bytes = b"",
-        *,
-        unwatched: bool = False,
-    ) -> Result:
-        """An attempt that gave no answer: what it left at its output paths is kept, then put back.
-
-        `unwatched` says that its engine died, so that anybody may have written there since.
-        """
-        step = self._state.plan.steps[started.step]
-        blobs: list[tuple[Digest, bytes]] = []
-        words = self._note(step, blobs, feedback.encode("utf-8", "replace"))
-        log_digest = self._note(step, blobs, log)
-        result = Result(AttemptLost(step.id, started.attempt, code, words, log_digest), now, blobs)
-        back = self._put_back(started, step, result, loud=True, unwatched=unwatched)
-        kept = back.kept.digest if back else None
-        result.ending = AttemptLost(step.id, started.attempt, code, words, log_digest, kept)
-        if kept is not None:
-            result.artifacts.append(self.row(started, kept, "tree", "interrupted", now))
-        return result
-
-    def _put_back(
-        self,
-        started: AttemptStarted,
-        step: Step,
-        result: Result,
-        *,
-        loud: bool = False,
-        unwatched: bool = False,
-    ) -> PutBack | None:
-        """Restore the output paths of a shared attempt; gives what was there instead."""
-        if started.before is None or started.reguard is not None or self.in_scratch(step):
-            return None
-        entries = tree_entries(self._world.store.get(started.before))
-        key = f"{self._state.run}.{step.id}.{started.attempt}.back"
-        done = put_back(self._world, self._outputs, step, entries, key)
-        if done is None:
-            return None
-        result.applied.append(key)
-        for line in (*done.words(step), *(done.doubt(step) if unwatched else ())):
-            (self._world.remind if loud else self._world.say)(line)
-        return done
-
-    def row(
-        self,
-        started: AttemptStarted,
-        digest: Digest,
-        form: Form,
-        status: Status,
-        now: int,
-        accepted: AttemptAccepted | None = None,
-    ) -> Artifact:
-        """The row of the artifact index for an ended attempt."""
-        state = self._state
-        return Artifact(
-            state.project,
-            state.line,
-            started.step,
-            started.config_ref,
-            started.input_ref,
-            started.own_ref,
-            digest,
-            status,
-            started.source,
-            state.run,
-            started.attempt,
-            form,
-            accepted.verified if accepted else False,
-            accepted.reusable if accepted else False,
-            now,
-        )
+        drop_worktrees(self._world.root, self._world.home, self._state.run)
+        self._outputs.leave()
 
 
 def _with_values(step: Step, given: Mapping[StepId, Given]) -> Step:
@@ -493,15 +259,8 @@ def _with_values(step: Step, given: Mapping[StepId, Given]) -> Step:
     return filled(step, read)
 
 
-def _redacted(content: bytes, secrets: Sequence[str]) -> bytes:
-    """Logs and feedback without the values of secrets; very short values would blacken everything."""
-    for value in secrets:
-        if len(value) >= SHORTEST_SECRET:
-            content = content.replace(value.encode("utf-8", "surrogateescape"), b"[secret]")
-    return content
-
-
 def leftovers(world: World, state: State) -> None:
     """End the processes of a dead engine's run and remove its private directories."""
     world.sweep(f"{state.run}/")
     shutil.rmtree(os.path.join(world.scratch, state.run), ignore_errors=True)
+    drop_worktrees(world.root, world.home, state.run)

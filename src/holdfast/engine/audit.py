@@ -14,18 +14,16 @@ from holdfast.core.views import artifacts_of, person_row
 from holdfast.engine.needed import absent_in, files_of, lacking
 from holdfast.engine.probe import read_state
 from holdfast.engine.referee import Reading, Stand, read
+from holdfast.engine.vouched import unvouched
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import (
+from holdfast.model.event import Recorded, Reused, RunEnded, RunStarted
+from holdfast.model.line import (
     ContentPurged,
-    Recorded,
-    Reused,
     RunCollected,
-    RunEnded,
     RunImported,
     RunOpened,
-    RunStarted,
     StepAccepted,
     StepAmended,
     StepUndone,
@@ -91,6 +89,7 @@ def _audit(store: Store, gone: Callable[[Owner], bool]) -> Audit:
         bits |= CORRUPT
     if not problems:
         problems += [*_unmatched(store), *_fences(store, rows, readings)]
+        problems += unvouched(store, rows, readings)
         index = [replace(row, number=0) for row in store.artifacts()]
         if not follows(store, index, rebuilt_index(store)):
             problems.append(
@@ -112,8 +111,11 @@ def _run_problems(store: Store, row: RunRow) -> tuple[list[str], Reading | None]
         return [found], None
     state = read_state(store, row.run)
     assert state is not None  # run_problem read it
-    plan = cast("Mapping[str, Json]", json.loads(store.get(state.plan_digest)))
-    reading = read(store.raw(f"run:{row.run}"), plan)
+
+    def plan(digest: str) -> Mapping[str, Json]:
+        return cast("Mapping[str, Json]", json.loads(store.get(Digest(digest))))
+
+    reading = read(store.raw(f"run:{row.run}"), plan(state.base), plan)
     differences = () if reading.problems else _differences(state, reading)
     return [f"run '{row.run}': {told}" for told in (*reading.problems, *differences)], reading
 

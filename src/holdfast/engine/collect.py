@@ -24,17 +24,21 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
-    ContentPurged,
     Event,
-    Pinned,
     Recorded,
-    RunCollected,
     RunEnded,
-    RunImported,
     RunRested,
     StepHeld,
+    StepsReleased,
     StepsReset,
     StepsReused,
+)
+from holdfast.model.line import (
+    ContentPurged,
+    Pinned,
+    RunCollected,
+    RunImported,
+    StepsAdded,
     Unpinned,
 )
 from holdfast.model.plan import RunId, StepId
@@ -182,7 +186,7 @@ def _take(told: Told, recorded: Recorded) -> None:
             told.reuses += [(i.step, i.config_ref, i.digest, i.code) for i in event.items]
         case StepHeld() if event.reason.code == "effect_unconfirmed":
             told.held.add(event.step)
-        case StepsReset():
+        case StepsReset() | StepsReleased():
             told.held.difference_update(event.steps)
         case _:
             pass
@@ -192,6 +196,8 @@ def digests_in(event: Event) -> Iterator[Digest]:
     """The contents that an event names."""
     if isinstance(event, Pinned | Unpinned | ContentPurged):
         yield from (event.because,) if event.because else ()
+    elif isinstance(event, StepsAdded):  # the artifact may go with its run
+        yield event.plan
     elif not isinstance(event, RunCollected | RunImported):
         yield from _digests(event)
 

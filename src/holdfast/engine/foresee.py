@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import cast
 
+from holdfast.core.approvals import Book, Use
 from holdfast.core.changes import Change, Probe, differences
+from holdfast.core.effects import is_cut_off
+from holdfast.core.growth import with_steps
 from holdfast.core.history import Timing, durations, timing
 from holdfast.core.overwritten import without_overwritten
 from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
-from holdfast.core.refs import Refs, Upstream, encode_own
+from holdfast.core.produced import lacking
+from holdfast.core.refs import Refs, Upstream, encode_own, w_ref
 from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
+from holdfast.engine.additions import Additions
+from holdfast.engine.grow import fitting
+from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import Prober
+from holdfast.engine.probe import Probed, Prober
+from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
-from holdfast.errors import EditError, IntegrityError
+from holdfast.errors import EditError, IntegrityError, PlanError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
-from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest, plan_from_json
-from holdfast.ports import Store
+from holdfast.model.plan import COPIES, Plan, RunId, Step, StepId, plan_digest, plan_from_json
+from holdfast.ports import Fragments, Store
 
 MOST_RUNS = 20
 MOST_EVENTS = 20_000
@@ -31,12 +40,17 @@ ENOUGH = 10  # attempts of a step that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """The outlook of every step, the run it was compared with, and the digest of all of it."""
+    """The outlook of every step, the run it was compared with, and the digest of all of it.
+
+    `plan` has the steps that reused artifacts bring, too; `added` says which artifact brings which.
+    """
 
     graph: Graph
     outlooks: Mapping[StepId, Outlook]
     previous: RunId | None
+    plan: Plan
     digest: Digest = Digest("")
+    added: Mapping[StepId, StepId] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +70,36 @@ def foresee(
     survey: Survey,
     options: Options,
     clock: Callable[[], int],
+    fragments: Fragments | None = None,
+    grown: Callable[[Plan], None] = lambda _: None,
+    drives: Callable[[RunId], bool] = lambda _: False,
 ) -> Foreseen:
-    """What a run of this plan would do now. The survey must know the versions of tools already."""
-    graph = graph_of(plan)
+    """What a run of this plan would do now. The survey must know the versions of tools already.
+
+    With `fragments`, the steps that reused artifacts bring are looked at too; `grown` is told of the plan
+    that has them, to ask further tools. `drives` says whether a live engine has a run.
+    """
+    given = plan
     rows = [row for row in store.runs(line) if row.project == plan.project]
     previous = rows[-1].run if rows else None
-    sight = _Sight(plan, line, root, store, survey, options, previous)
-    outlooks = without_overwritten(graph, preview(graph, options, sight, now=clock()))
+    additions = Additions(store, plan.project, line)
+    added: dict[StepId, StepId] = {}
+    now = clock()
+    while True:
+        graph = graph_of(plan)
+        sight = _Sight(plan, line, root, store, survey, options, previous, now)
+        sight.base, sight.drives = given, drives
+        if fragments is not None:
+            sight.ask_whether_fit(partial(_unfit, additions, plan, fragments))
+        seen = preview(graph, options, sight, now=now)
+        more = _brought(additions, plan, seen) if fragments is not None else {}
+        if not more:
+            break
+        added.update({name: origin for name, (origin, _) in more.items()})
+        plan = with_steps(plan, {name: step for name, (_, step) in more.items()})
+        survey.grow(plan)
+        grown(plan)
+    outlooks = without_overwritten(graph, seen)
     outlooks = {step_id: sight.named(outlook, step_id) for step_id, outlook in outlooks.items()}
     for step_id, paths in sight.put_back().items():
         outlooks[step_id] = replace(outlooks[step_id], put_back=paths)
@@ -71,7 +108,33 @@ def foresee(
         for step_id, outlook in outlooks.items()
         if outlook.edited
     }
-    return Foreseen(graph, outlooks, previous, preview_digest(plan, options, outlooks, edits))
+    digest = preview_digest(given, options, outlooks, edits)
+    return Foreseen(graph, outlooks, previous, plan, digest, added)
+
+
+def _brought(
+    additions: Additions, plan: Plan, outlooks: Mapping[StepId, Outlook]
+) -> dict[StepId, tuple[StepId, Step]]:
+    """The steps that come with what would be reused, and are not in the plan."""
+    found: dict[StepId, tuple[StepId, Step]] = {}
+    if not additions.are_any():
+        return found
+    for step_id, outlook in outlooks.items():
+        if outlook.decision == "reuse" and outlook.artifact is not None:
+            for name, step in additions.of(outlook.artifact).items():
+                if name not in plan.steps:
+                    found.setdefault(name, (step_id, step))
+    return found
+
+
+def _unfit(additions: Additions, plan: Plan, fragments: Fragments, artifact: Artifact) -> str:
+    more = additions.of(artifact)
+    try:
+        if more:
+            fitting(plan, artifact.step, more, fragments)
+    except PlanError as error:
+        return error.problems[0].message
+    return ""
 
 
 class _Sight:
@@ -86,6 +149,7 @@ class _Sight:
         survey: Survey,
         options: Options,
         previous: RunId | None,
+        now: int,
     ) -> None:
         self._plan = plan
         self._line = line
@@ -96,8 +160,17 @@ class _Sight:
         self._prober = Prober(store, survey, plan, plan.project, line)
         self._outputs = Outputs(root, "", store, plan.steps)
         self._newest = store.newest_of_all(plan.project, line)
+        self._now = now
+        self._book: Book | None = None
+        self._w_ref = Digest("")
+        self.base = plan  # what a run would begin with
+        self.drives: Callable[[RunId], bool] = lambda _: False
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
+
+    def ask_whether_fit(self, unfit: Callable[[Artifact], str]) -> None:
+        """Let nothing stand whose added steps do not fit."""
+        self._prober.unfit = unfit
 
     def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
         """Probe a step whose data needs are all known."""
@@ -168,7 +241,7 @@ class _Sight:
             step = self._plan.steps.get(step_id)
             if step is None or started.before is None or started.reguard is not None:
                 continue
-            if step.workspace != "scratch" and (paths := self._left(step, started.before)):
+            if step.workspace not in COPIES and (paths := self._left(step, started.before)):
                 found[step_id] = paths
         return found
 
@@ -201,8 +274,50 @@ class _Sight:
 
     def held(self, step: Step) -> bool:
         """Whether an unconfirmed effect of an earlier run is in the way, and nobody asked to repeat it."""
-        asked = step.id in self._options.force_steps
-        return not asked and self._prober.is_held(step, self._previous)
+        if not step.done_once or step.id in self._options.force_steps:
+            return False
+        return self._open_since(step) is not None
+
+    def given(self, step: Step) -> Artifact | None:
+        """What a person gave in the place of an unconfirmed effect, if nobody asked to repeat it."""
+        if step.effects != "external" or step.id in self._options.force_steps:
+            return None
+        since = self._open_since(step)
+        return None if since is None else self._prober.given(step.id, since)
+
+    def _open_since(self, step: Step) -> Mapping[RunId, int] | None:
+        """As the line's runs will tell it once the one that a dead engine left is ended."""
+        run = self._previous
+        past = None if run is None else self._prober.past(run)
+        if run is not None and past is not None and is_cut_off(past, step.id):
+            return None if self.drives(run) else {run: past.steps[step.id].effect_at}
+        return self._prober.open_since(step.id, run)
+
+    def asks(self, step: Step, probe: Probe | None, known: Mapping[StepId, Upstream]) -> str:
+        """What it waits for before an attempt; nothing if people said yes to this very situation."""
+        code = "awaiting_person" if step.uses == "human" else "awaiting_approval"
+        if probe is None or not probe.refs.input_ref:
+            return "" if step.approve == "over_budget" and not _asks_besides(step) else code
+        if self._book is None:
+            self._book, self._w_ref = Book(), w_ref(self.base)
+            for recorded in self._store.read(line_journal(self._plan.project, self._line)):
+                self._book.take(recorded)
+        probed = Probed(probe, b"", self._survey.observe(step).parts)
+        asked = before(step, self._w_ref, probed, lambda need: _content(known, need), 0)
+        use = Use(RunId(""), step.id, 1)
+        granted = all(self._book.granted(item.subject, use, self._now) for item in asked)
+        return "" if granted else code
+
+    def lacking(self, step: Step, known: Mapping[StepId, Upstream]) -> tuple[str, ...]:
+        """The named outputs that it reads and that what it needs does not have."""
+
+        def read(need: StepId) -> bytes | None:
+            try:
+                return self._store.get(known[need].digest)
+            except IntegrityError:
+                return None
+
+        return lacking(step, read)
 
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         """Whether any artifact of the line was accepted under this config ref."""
@@ -255,6 +370,15 @@ class _Sight:
             starts = (r.event for r in events if isinstance(r.event, AttemptStarted))
             self._tried = {event.step: event.own_ref for event in starts}
         return self._tried
+
+
+def _content(known: Mapping[StepId, Upstream], need: StepId) -> Digest | None:
+    return known[need].digest if need in known else None
+
+
+def _asks_besides(step: Step) -> bool:
+    """Whether people are asked before the first attempt already."""
+    return step.uses == "human" or any(need.asks for need in step.needs)
 
 
 def _first(changes: tuple[Change, ...]) -> Reason | None:

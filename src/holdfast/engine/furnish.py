@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
@@ -13,13 +13,18 @@ from holdfast.ports import Candidate
 
 def furnish(folder: str, root: str, seen: Mapping[str, Json]) -> None:
     """Copy the files of the project that a key names: inputs, and what commands and guards name."""
+    for path in named_in(seen):
+        copy_into(folder, root, path)
+
+
+def named_in(seen: Mapping[str, Json]) -> Iterator[str]:
+    """The files of the project that a key names."""
     guards = seen.get("guards")
     parts = [seen.get("inputs"), seen.get("files")]
     if isinstance(guards, list):
         parts += [item.get("files") for item in guards if isinstance(item, Mapping)]
     for paths in parts:
-        for path in paths if isinstance(paths, Mapping) else ():
-            copy_into(folder, root, path)
+        yield from paths if isinstance(paths, Mapping) else ()
 
 
 def copy_into(folder: str, root: str, path: str) -> None:

@@ -17,7 +17,7 @@ from holdfast.engine.hearts import Hearts
 from holdfast.engine.lines import line_journal
 from holdfast.engine.world import World
 from holdfast.errors import FencedError, HeldError
-from holdfast.model.event import StopRequested
+from holdfast.model.line import AdditionRequested, SkipRequested, StopRequested
 from holdfast.model.plan import RunId
 from holdfast.ports import Holder
 
@@ -39,6 +39,8 @@ class Hold:
         self.sharing = False
         self.others: tuple[Holder, ...] = ()
         self.stop_asked: bool | None = None
+        self.has_news = True  # something may have been said on the line
+        self.has_requests = True  # a person may have asked for something
         self._lock = world.lock(project, line) if world.lock is not None else None
 
     def take(self, *, join: bool) -> None:
@@ -88,6 +90,11 @@ class Hold:
             self.sharing = True
             self.announce(None)
             self._await_sharing()
+
+    @property
+    def entered_at(self) -> int:
+        """How far the line's journal had come when this engine entered, or last looked."""
+        return self._read
 
     def drives(self, run: RunId) -> None:
         """Say which run this engine drives; HeldError if another live one drives it.
@@ -164,8 +171,10 @@ class Hold:
             await writer.call(self._world.store.bury, other)
         journal = line_journal(self._project, self._line)
         for recorded in self._world.store.read(journal, self._read):
-            self._read = recorded.seq
+            self._read, self.has_news = recorded.seq, True
             event = recorded.event
+            if isinstance(event, AdditionRequested | SkipRequested) and event.run == self.run:
+                self.has_requests = True
             if isinstance(event, StopRequested) and event.run == self.run:
                 self.stop_asked = event.now
                 when = "now" if event.now else "after the running steps"

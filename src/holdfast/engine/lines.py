@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from holdfast.errors import ConflictError
 from holdfast.model.artifact import Artifact
-from holdfast.model.event import LineEvent, StepAccepted, StepAmended
+from holdfast.model.event import Recorded
+from holdfast.model.line import LineEvent, StepAccepted, StepAmended
 from holdfast.ports import Append, Batch, Store
 
 
@@ -34,3 +35,43 @@ def tell_line(
                 raise
             continue
         return event
+
+
+class Line:
+    """A line's journal as one reader and writer of it knows it."""
+
+    def __init__(
+        self, store: Store, project: str, line: str, clock: Callable[[], int], after: int = 0
+    ) -> None:
+        self._store = store
+        self._journal = line_journal(project, line)
+        self._clock = clock
+        self._read = after
+
+    def news(self) -> Iterator[Recorded]:
+        """What was said since the last time."""
+        for recorded in self._store.read(self._journal, self._read):
+            self._read = recorded.seq
+            yield recorded
+
+    def tell(self, say: Callable[[], LineEvent | None], refresh: Callable[[], object]) -> None:
+        """Append what `say` gives, if it gives something.
+
+        It is asked after everything was read that stands in the journal, and again whenever somebody else
+        was faster: what is said is true where it stands.
+        """
+        while True:
+            refresh()
+            event = say()
+            if event is None:
+                return
+            try:
+                self._store.commit(
+                    Batch([Append(self._journal, self._read, [(self._clock(), event)])])
+                )
+            except ConflictError:
+                if self._store.last(self._journal) == self._read:
+                    raise
+                continue
+            refresh()
+            return

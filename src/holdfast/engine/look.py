@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
+from holdfast.core.produced import lacking
 from holdfast.core.refs import Upstream
-from holdfast.core.state import State
+from holdfast.core.state import State, StepState
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
-from holdfast.engine.survey import Survey
+from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.world import World
 from holdfast.errors import BugError, EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
-from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptStarted, OutputsPlaced, Reason
-from holdfast.model.plan import Step, StepId
+from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
+from holdfast.model.digest import Digest, digest_json
+from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
+from holdfast.model.plan import RunId, Step, StepId
 
 Blobs = list[tuple[Digest, bytes]]
 
@@ -67,6 +70,16 @@ class Looker:
         """Take note of what people wrote to the line meanwhile."""
         self._prober.refresh()
 
+    def ask_whether_fit(self, unfit: Callable[[Artifact], str]) -> None:
+        """Reuse nothing whose added steps do not fit; `unfit` says why they do not."""
+        self._prober.unfit = unfit
+
+    def grow(self) -> None:
+        """The plan has further steps."""
+        self._foreseen = None
+        self._survey.grow(self._state.plan)
+        self._outputs.grow(self._state.plan.steps)
+
     def not_alone(self) -> None:
         """Another engine joined: what is stored may grow at any time."""
         self._prober.alone = False
@@ -74,6 +87,10 @@ class Looker:
     def look(self, step: Step) -> Look:
         """Decide about a step whose needs are complete; EditError if that cannot be done."""
         probed, choice = self._choose(step)
+        if step.changes_copy and choice.action == "reuse" and choice.artifact is not None:
+            stands = self._standing(step, Look(probed, choice), choice.artifact)
+            if stands is not None:
+                return stands
         if choice.action == "skip" or not step.produces:
             return Look(probed, choice)
         if choice.artifact is None:
@@ -104,6 +121,32 @@ class Looker:
             return Look(probed, choice)
         return self._restored(step, artifact, Look(probed, choice))
 
+    def _standing(self, step: Step, look: Look, artifact: Artifact) -> Look | None:
+        """Let changes that stand be in the project; None if a person changed one of the step's outputs.
+
+        Where a person went on from them, or took them back by hand in part, that stays.
+        """
+        changes = self._bench.taker.changes(artifact.digest)
+        above = self._bench.taker.outdated(step, changes)
+        if above is not None:
+            again = Choice("run", Reason("upstream_changed", (above,)))
+            left_out = Choice("skip", Reason("not_selected"))
+            return look._replace(choice=again if self._state.may_run(step.id) else left_out)
+        files = self._bench.taker.restored(step, artifact.digest)
+        if step.produces:
+            drift = self._drift(step, artifact)
+            if drift.state == "edited":
+                return None
+            if drift.state == "stale" and not self._is_overwritten(step, drift.paths):
+                wanted = self._outputs.wanted(step, artifact.digest, artifact.form)
+                files += self._outputs.changes(step.produces, wanted)
+        if not files:
+            return look
+        key = f"{self._state.run}.{step.id}.place"
+        paths = self._bench.taker.put_in_place(files, key)
+        placed = OutputsPlaced(step.id, artifact.digest, artifact.form, paths)
+        return look._replace(placed=placed, key=key)
+
     def _edited(self, step: Step, probed: Probed, there: Sequence[Entry]) -> tuple[str, ...]:
         """The outputs that a person wrote, among those that lie there and that an attempt would replace."""
         newest = probed.probe.newest
@@ -111,11 +154,68 @@ class Looker:
         drift = self._outputs.drift_of(step, there, wanted, lambda: self._known(step))
         return drift.paths if drift.state == "edited" else ()
 
-    def is_held(self, step: Step) -> bool:
-        """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect."""
-        state = self._state
-        asked = step.id in state.options.force_steps or state.steps[step.id].last is not None
-        return not asked and self._prober.is_held(step, state.previous)
+    def lacking(self, step: Step, content: Callable[[Digest], bytes]) -> tuple[str, ...]:
+        """The named outputs that the step reads and that the artifacts above it do not have."""
+        steps = self._state.steps
+
+        def read(need: StepId) -> bytes | None:
+            above = steps[need]
+            if above.digest is None or above.form == "tree":
+                return None
+            return content(above.digest)
+
+        return lacking(step, read)
+
+    def reopened(self, steps: Iterable[StepId]) -> None:
+        """These steps are pending again: forget what they brought, and what was stored before."""
+        for step_id in steps:
+            self._brought.pop(step_id, None)
+        self._foreseen = None
+        self._prober.forget()
+
+    def effect_key(self, step: Step, started: AttemptStarted) -> Digest:
+        """The key of an effect: the same if it is the same effect and was never confirmed, else a new one."""
+        run, before = self._state.run, self._state.steps[step.id]
+        if before.effect is None and not before.effect_at:
+            before = self._prober.unconfirmed(step.id, self._state.previous) or before
+        if before.effect and (before.config_ref == started.config_ref or not _failed(before)):
+            return before.effect
+        return digest_json({"run": run, "step": started.step, "attempt": started.attempt})
+
+    def is_held(self, step: Step, look: Look) -> bool:
+        """Whether a person must look first: nobody asked in this run to repeat an unconfirmed effect.
+
+        That somebody gave its result is no such wish: if that cannot stand, the step is held again.
+        """
+        if step.effects != "external":
+            return False
+        choice, state = look.choice, self._state
+        if self._given(step) is not None:
+            adopts = choice.reason.code == "output_modified" and state.options.on_drift == "adopt"
+            return choice.action == "run" and not adopts
+        here = state.steps[step.id]
+        if _is_answered(here):
+            return True
+        asked = step.id in state.options.force_steps or _is_asked_again(here)
+        if step.idempotent or here.effect_at or asked:
+            return False
+        return self._prober.open_since(step.id, state.previous) is not None
+
+    def _given(self, step: Step) -> Artifact | None:
+        """What a person gave in the place of an effect that nobody confirmed: it stands, whatever its key."""
+        state, here = self._state, self._state.steps[step.id]
+        if step.effects != "external" or here.remade or _is_asked_again(here):
+            return None
+        since: dict[RunId, int] | None = None
+        if here.effect is not None:
+            since = {state.run: here.effect_at}
+        elif _is_answered(here):
+            since = {state.run: here.held_at}
+        elif not here.effect_at and step.id not in state.options.force_steps:
+            since = self._prober.open_since(step.id, state.previous)
+        found = None if since is None else self._prober.given(step.id, {state.run: 0, **since})
+        refused = [fed.digest for fed in here.fed]
+        return None if found is None or found.digest in refused else found
 
     def _choose(self, step: Step) -> tuple[Probed, Choice]:
         state = self._state
@@ -123,19 +223,40 @@ class Looker:
         for need in step.needs:
             if need.type == "data":
                 upstream[need.step] = self._brought.get(need.step) or self._bring(need.step)
-        probed = self._prober.probe(
-            step, upstream, state.options, previous=state.previous, moved=self._moved
+        probe = partial(
+            self._prober.probe,
+            step,
+            upstream,
+            state.options,
+            previous=state.previous,
+            moved=self._moved,
         )
+        probed = probe()
         here = state.steps[step.id]
-        return probed, choose(
+        choice = choose(
             step,
             probed.probe,
-            state.options,
+            self._options(here),
             now=self._world.clock(),
             tried=here.last,
             refused=[fed.digest for fed in here.fed],
             selected=state.may_run(step.id),
+            anew=here.remade,
         )
+        given = self._given(step) if choice.action != "reuse" else None
+        if given is not None:
+            choice = Choice("reguard", Reason("answered"), given)
+        if choice.action == "run" and probed.as_begun:
+            with suppress(NoInputError):  # it removed them itself
+                probed = probe(runs=True)
+        return probed, choice
+
+    def _options(self, here: StepState) -> Options:
+        """What was asked of the run; what a person gave afterwards stands, though the step was forced."""
+        options = self._state.options
+        if here.last is None or here.last.code != "answered":
+            return options
+        return replace(options, force=False, force_steps=())
 
     def _bring(self, need: StepId) -> Upstream:
         """What a step that is complete brings to those that need it; it stays so for this run."""
@@ -181,6 +302,7 @@ class Looker:
                 self._survey,
                 state.options,
                 world.clock,
+                drives=lambda _: True,  # this engine does
             )
         return is_overwritten(state.graph, self._foreseen.outlooks, step.id, paths)
 
@@ -260,11 +382,38 @@ class Looker:
         """A person changed the output: that version is guarded and, if it passes, stands."""
         kept = self._outputs.keep(step)
         digest, form = kept.digest, _FORM_OF_SEVERAL
-        if len(step.produces) == 1 and [e.path for e in kept.entries] == [*step.produces]:
+        if step.changes_copy:
+            digest = self._with_changes(step, kept.entries)
+        elif len(step.produces) == 1 and [e.path for e in kept.entries] == [*step.produces]:
             entry = kept.entries[0]
             digest, form = entry.digest, "program" if entry.executable else "bytes"
         changed = replace(started, reguard=digest, form=form, source="human", before=None)
         return Start(changed, [*blobs, *kept.blobs])
+
+    def _with_changes(self, step: Step, entries: Sequence[Entry]) -> Digest:
+        """A person's version of the outputs, with what the step changed beside them."""
+        store = self._world.store
+        newest = store.newest(self._state.project, self._state.line, step.id)
+        if newest is None:
+            return store.put(changeset_bytes(entries, ()))
+        before = store.get(newest.digest)
+        return store.put(changeset_bytes(entries, changes_in(before), settled_in(before)))
+
+
+def _is_answered(here: StepState) -> bool:
+    """Whether a person gave its result when it was held, and that did not get through yet."""
+    return "answered" in {found.code for found in (here.last, here.reason) if found is not None}
+
+
+def _is_asked_again(here: StepState) -> bool:
+    """Whether somebody who saw it held wants it tried again; what was skipped above it is no such wish."""
+    return here.last is not None and here.last.code == "retried" and here.held_at > 0
+
+
+def _failed(before: StepState) -> bool:
+    """Whether its command ended by itself, without a result: no other effect has to fear its key."""
+    code = before.reason.code if before.reason is not None else ""
+    return before.phase == "failed" and code == "command_failed"
 
 
 _FORM_OF_SEVERAL: Form = "tree"

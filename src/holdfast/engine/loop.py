@@ -10,90 +10,96 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from holdfast.core.decide import fail, leave_out, settle
-from holdfast.core.fold import INTERRUPTED, apply, extend
-from holdfast.core.react import limit_reached, may_start, react
+from holdfast.core.decide import leave_out, settle
+from holdfast.core.moves import INTERRUPTED
+from holdfast.core.react import can_never_start, limit_reached, react
+from holdfast.core.reopen import reopenings
 from holdfast.core.state import State
-from holdfast.engine.attempt import Bench, Result
-from holdfast.engine.commit import Writer
+from holdfast.engine.attempt import Bench
+from holdfast.engine.claims import Claims
+from holdfast.engine.conflicts import Conflicts
+from holdfast.engine.desk import Desk
+from holdfast.engine.finish import Finisher
+from holdfast.engine.grow import NOTHING, Grower, Steps
+from holdfast.engine.growth import Growth
+from holdfast.engine.heed import FREE, People, under
 from holdfast.engine.hold import Hold
 from holdfast.engine.look import Look, Looker
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import Probed
+from holdfast.engine.pending import Pending
+from holdfast.engine.result import Result
+from holdfast.engine.scribe import Scribe
 from holdfast.engine.survey import Survey
-from holdfast.engine.tools import tool_versions
+from holdfast.engine.tools import tool_versions, versions_for
 from holdfast.engine.unchanged import leave_note, sources_of
+from holdfast.engine.worktrees import given_worktree
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, EditError, LockedError, StoreError
-from holdfast.model.artifact import Artifact
-from holdfast.model.digest import Digest, Json
+from holdfast.errors import AttemptError, EditError, StoreError
+from holdfast.model.digest import Json
 from holdfast.model.event import (
     AttemptAccepted,
+    AttemptParked,
     AttemptStarted,
-    Event,
+    EffectStarted,
+    OutputsPlaced,
     Reason,
-    Recorded,
     Reused,
     RunEvent,
     StepHeld,
-    StepsReused,
 )
-from holdfast.model.plan import PRIORITIES, Step, StepId
-from holdfast.ports import Append, Batch, ClaimKey, Outcome
+from holdfast.model.plan import Step, StepId
+from holdfast.ports import Outcome
 
 MOST_AT_ONCE = 256
-MOST_REUSED = 1000
-QUICK_MS = 2  # a commit that takes no longer is not worth handing over, also while attempts run
 BREATH = 0.005  # seconds
 
 
-@dataclass(slots=True)
-class Pending:
-    """What goes into the next commit, and what happens once it is stored."""
-
-    events: list[Recorded] = field(default_factory=list)
-    blobs: list[tuple[Digest, bytes]] = field(default_factory=list)
-    artifacts: list[Artifact] = field(default_factory=list)
-    held: list[tuple[ClaimKey, int]] = field(default_factory=list)
-    released: list[tuple[ClaimKey, int]] = field(default_factory=list)
-    launch: list[AttemptStarted] = field(default_factory=list)
-    applied: list[str] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
-    wrote: list[str] = field(default_factory=list)
-    reused: list[Reused] = field(default_factory=list)  # gathered for the last event
-
-
 class Engine:
-    """Drives one run to its end, or to where it has to rest."""
+    """Drives one run to its end, or to where it has to rest.
 
-    def __init__(self, world: World, state: State, fence: int, hold: Hold, survey: Survey) -> None:
+    `heard` is how far the line's journal says nothing about this run that it did not answer.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        state: State,
+        fence: int,
+        hold: Hold,
+        survey: Survey,
+        heard: int | None = None,
+    ) -> None:
         self.state = state
         self._world = world
-        self._fence = fence
         self._hold = hold
-        self._writer = world.writer() if world.writer is not None else Writer()
         self._survey = survey
         journal, steps = world.journal(state.run), state.plan.steps
-        self._outputs = Outputs(world.root, journal, world.store, steps)
-        self._bench = Bench(world, state, survey, self._outputs)
-        self._looker = Looker(world, state, survey, self._outputs, self._bench)
-        self._pending = Pending()
-        self._committed = state.seq
-        self._committing = False
-        self._took = 0
+        self._outputs = outputs = Outputs(world.root, journal, world.store, steps)
+        self._scribe = Scribe(world, state, fence, hold, outputs)
+        self._append = self._scribe.append
+        self._bench = Bench(world, state, survey, outputs)
+        self._looker = Looker(world, state, survey, outputs, self._bench)
+        self._conflicts = Conflicts(world, state, outputs, self._scribe.content)
+        self._finisher = Finisher(world, state, survey, outputs, self._bench, self._conflicts)
+        grower = Grower(world, state, state.heard if heard is None else heard)
+        self._growth = Growth(grower, self._scribe, self._grown)
+        self._looker.ask_whether_fit(self._growth.unfit)
+        self._people = People(
+            world, state, hold, self._scribe, self._finisher, self._growth, self.settle
+        )
+        self._claims = Claims(world, state, self._scribe, self._look_again)
+        self._desk = Desk(state, world.inline, world.resources)
+        self._has_agents = any(step.agent for step in steps.values())
         self._seen = 0
         self._to_look: deque[StepId] = deque()
         self._turns = 0
-        self._desks: dict[bool, list[tuple[int, int, StepId]]] = {True: [], False: []}
+        self._stuck: set[StepId] = set()
         self._looks: dict[StepId, tuple[Look, int]] = {}
         self._observed: dict[StepId, Mapping[str, Json]] = {}
-        self._claims: dict[StepId, tuple[ClaimKey, int]] = {}
-        self._contested: set[StepId] = set()
         self._tasks: dict[StepId, asyncio.Task[None]] = {}
         self._outside = 0
         self._stopping = False
@@ -117,13 +123,30 @@ class Engine:
                 task.cancel()
         self._wake.set()
 
-    def record(self, events: list[RunEvent], results: list[Result]) -> None:
-        """Queue facts that were settled before the loop began: what a dead engine left."""
-        for result in results:
-            self._take(result)
-        at = results[0].at if results else None
-        for event in events:
-            self._append(event, at)
+    def record(self, events: Iterable[RunEvent]) -> None:
+        """Queue facts that were found before the loop began."""
+        self._scribe.record(events)
+
+    def placed(self, event: OutputsPlaced, key: str) -> None:
+        """Queue the fact that files were written from the store before the loop began."""
+        self._append(event)
+        self._scribe.pending.applied.append(key)
+
+    def settle(
+        self, result: Result, more: Steps = NOTHING, started: AttemptStarted | None = None
+    ) -> None:
+        """Take in how an attempt ended, and what follows from that; `more` are the steps that it adds."""
+        self._scribe.take(result)
+        for event in settle(self.state, result.ending):
+            self._append(event, result.at)
+        if more and started is not None and isinstance(result.ending, AttemptAccepted):
+            self._growth.of_attempt(more, started, result.ending)
+        self._scribe.record(result.after)
+        while following := reopenings(self.state):
+            for reopened in following:
+                self._append(reopened)
+                self._looker.reopened(reopened.steps)
+            self._desk.again()
 
     async def drive(self) -> State:
         """Run until the run ends or rests."""
@@ -148,17 +171,17 @@ class Engine:
             fresh = self._survey.take_fresh()
             if fresh and self._error is None:
                 with contextlib.suppress(StoreError):  # only a cache
-                    await self._writer.call(self._world.store.remember_stats, fresh)
+                    await self._scribe.writer.call(self._world.store.remember_stats, fresh)
             pulse.cancel()  # not before: it wakes the loop if the writer's thread could not
             await asyncio.gather(pulse, return_exceptions=True)
-            self._writer.close()
+            self._scribe.writer.close()
             self._bench.close()
             await self._world.executor.close()
 
     async def _breathe(self) -> None:
         """Let attempts, signals and the heartbeat be heard; each 5 ms if only this loop works (15 µs)."""
         now = self._events.time()
-        if self._tasks or self._committing or now - self._heard > BREATH:
+        if self._tasks or self._scribe.committing or now - self._heard > BREATH:
             self._heard = now
             await asyncio.sleep(0)
 
@@ -177,23 +200,45 @@ class Engine:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
+    @property
+    def _is_running(self) -> bool:
+        return self.state.status == "running"
+
     # --- one turn ---------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
         while True:
             self._turns += 1
+            if self._hold.has_requests and self._is_running:
+                self._hold.has_requests = False
+                self._growth.hear()
+            waits = self.state.counts["waiting"] or self.state.conflicts
+            if self._hold.has_news and waits and self._is_running:
+                self._people.heed()
+            if self._has_agents and self._is_running:
+                self._scribe.tell(self._conflicts.in_waves())
+            if self._growth.unasked:
+                steps = self._growth.take_unasked()
+                self._survey.know(await versions_for(steps, self._world.root))
             following = react(
-                self.state, seen=self._seen, now=self._world.clock(), stopping=self._stopping
+                self.state,
+                seen=self._seen,
+                now=self._world.clock(),
+                stopping=self._stopping,
+                staying=self._world.stays,
+                stuck=self._stuck,
             )
             self._seen, self._alarm = following.seen, following.wake
             self._to_look.extend(following.probe)
-            if not self._to_look or self._stopping:
+            if not self._to_look or self._stopping or self.state.escalation is not None:
+                if following.end is not None and self._growth.hear():
+                    continue
                 break
             self._looker.refresh()
             for _ in range(min(MOST_AT_ONCE, len(self._to_look))):
                 self._look(self._to_look.popleft())
             self._fill()
-            if self._pending.launch:  # reuse alone can wait for more of its kind
+            if self._scribe.pending.launch:  # reuse alone can wait for more of its kind
                 self._flush()
             if self._error is not None:
                 return
@@ -202,38 +247,42 @@ class Engine:
             self._append(following.end)
         self._fill()
         self._flush()
-        if self.state.status != "running" and not self._committing and not self._pending.events:
-            self._over = True
+        if self._scribe.has_said_all:  # what ended before is told first
+            if not self._is_running:
+                self._over = True
+            elif self._world.stays and self.state.counts["waiting"]:
+                self._people.say_waiting()
 
     def _look(self, step_id: StepId) -> None:
         """Find out what is to be done with a ready step: reuse it now, or queue it for a slot."""
         if step_id not in self.state.ready:
             return
+        if self._has_agents and self._people.is_in_conflict(step_id):
+            self._claims.let_go(step_id)
+            return
         step = self.state.plan.steps[step_id]
         look = self._decided(step)
         if look is None:
-            self._let_go(step_id)
+            self._claims.let_go(step_id)
+        elif self.state.demands and can_never_start(self.state, step_id, self._world.resources):
+            self._stuck.add(step_id)
         else:
             self._looks[step_id] = (look, self._turns)
-            rank = self.state.graph.rank[step_id]
-            desk = self._desks[step_id in self._world.inline]
-            heapq.heappush(desk, (PRIORITIES[step.priority], rank, step_id))
+            self._desk.put(step_id)
 
     def _decided(self, step: Step) -> Look | None:
         """What to run; None if the step was settled on the spot."""
         try:
             look = self._looker.look(step)
         except EditError as error:
-            if (
-                self._pending.applied or self._committing
-            ):  # perhaps in the way of files being placed
-                self._contested.add(step.id)
+            if self._scribe.places_files:  # perhaps what is in the way
+                self._claims.contested.add(step.id)
             else:
-                self._fail(step.id, Reason("command_failed", (error.message,)))
+                self._scribe.fail(step.id, Reason("command_failed", (error.message,)))
             return None
         if look.placed is not None:
             self._append(look.placed)
-            self._pending.applied.append(look.key)
+            self._scribe.pending.applied.append(look.key)
         if look.choice.action == "reuse":
             self._reuse(look)
             return None
@@ -242,51 +291,52 @@ class Engine:
             return None
         drifted = look.choice.reason.code == "output_modified"
         if drifted and self.state.options.on_drift == "fail":
-            self._fail(step.id, look.choice.reason)
+            self._scribe.fail(step.id, look.choice.reason)
             return None
-        if self._looker.is_held(step):
+        if step.reads_keys and (lacking := self._looker.lacking(step, self._scribe.content)):
+            self._scribe.fail(step.id, Reason("key_missing", lacking))
+            return None
+        if self._looker.is_held(step, look):
             self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look
 
-    def _fail(self, step_id: StepId, reason: Reason) -> None:
-        for event in fail(self.state, step_id, reason):
-            self._append(event)
-
     def _reuse(self, look: Look) -> None:
+        """Let the artifact stand, with the steps that came with it."""
         artifact, probe = look.choice.artifact, look.probed.probe
         assert artifact is not None  # a reuse has one
         ref, code = probe.refs.config_ref, look.choice.reason.code
         if code == "unchanged_content":
             row = replace(artifact, config_ref=ref, run=self.state.run, attempt=0)
-            self._pending.artifacts.append(row)
-        self._gather(Reused(probe.step, ref, artifact.digest, artifact.form, code))
+            self._scribe.pending.artifacts.append(row)
+            self._scribe.pending.superseded += self._finisher.superseded(probe.step)
+        self._scribe.reuse(Reused(probe.step, ref, artifact.digest, artifact.form, code))
+        if more := self._growth.comes_with(artifact):
+            self._growth.again(more, artifact)
 
     # --- starting -----------------------------------------------------------------------------------
 
+    def _look_again(self, step_id: StepId) -> None:
+        self._to_look.append(step_id)
+        self._wake.set()
+
     def _fill(self) -> None:
         """Start what waits, best first, while there is room: functions of this process, then the rest."""
-        if self._stopping or self.state.status != "running":
+        if self._stopping or self.state.status != "running" or self.state.escalation is not None:
             return
         if limit_reached(self.state, self._world.clock()) is not None:
             return
-        for inline, desk in self._desks.items():
-            blocked = []
-            while desk and self._has_room(inline=inline):
-                entry = heapq.heappop(desk)
-                if entry[2] not in self.state.ready:
-                    self._looks.pop(entry[2], None)
-                elif may_start(self.state, entry[2]):
-                    self._start(entry[2])
-                else:
-                    blocked.append(entry)
-            for entry in blocked:
-                heapq.heappush(desk, entry)
+        while (step_id := self._desk.take(self._has_room, self._passed_over)) is not None:
+            self._start(step_id)
 
-    def _has_room(self, *, inline: bool) -> bool:
-        if inline:
-            return len(self._pending.launch) < MOST_AT_ONCE
-        return self._outside < self._world.parallel
+    def _has_room(self, outside: bool) -> bool:
+        if outside:
+            return self._outside < self._world.parallel
+        return len(self._scribe.pending.launch) < MOST_AT_ONCE
+
+    def _passed_over(self, step_id: StepId) -> None:
+        """A step left the queue: it is ready no more, or what it stands on is made again first."""
+        self._looks.pop(step_id, None)
 
     def _start(self, step_id: StepId) -> None:
         step = self.state.plan.steps[step_id]
@@ -299,121 +349,61 @@ class Engine:
             look = again
         fence = 0
         if self._hold.sharing:
-            taken = self._claim(step, look.probed)
+            taken = self._claims.take(step, look.probed)
             if taken is None:
                 return
             fence = taken
+        if step.secrets and not self._growth.may_know(step):
+            self._claims.let_go(step_id)
+            return
+        answer = self._people.may_begin(step, look) if step.asks_first else FREE
+        if not answer.granted:
+            self._claims.let_go(step_id)
+            return
         try:
             started, blobs, words = self._looker.start(step, look)
         except EditError as error:
-            self._fail(step_id, Reason("command_failed", (error.message,)))
+            self._claims.let_go(step_id)
+            self._scribe.fail(step_id, Reason("command_failed", (error.message,)))
             return
         if fence:
             started = replace(started, fence=fence)
+        if answer.approvals:
+            started = under(started, step, answer)
         self._observed[step_id] = look.probed.seen
+        if started.reguard is not None and step.uses != "human":
+            probe = look.probed.probe
+            self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
+        key = None
+        if step.effects == "external" and started.reguard is None:
+            key = self._looker.effect_key(step, started)
         self._append(started)
-        self._pending.blobs += blobs
-        self._pending.words += words
-        self._pending.launch.append(started)
+        if key is not None:
+            self._append(EffectStarted(step_id, started.attempt, key))
+        self._scribe.pending.blobs += blobs
+        self._scribe.pending.words += words
+        self._scribe.pending.launch.append(started)
         if step_id not in self._world.inline:
             self._outside += 1
 
-    def _claim(self, step: Step, probed: Probed) -> int | None:
-        """Take the step for this engine; None while another one has it, or has just finished it."""
-        state, refs = self.state, probed.probe.refs
-        key = ClaimKey(state.project, state.line, step.id, refs.config_ref)
-        if step.id in self._claims and self._claims[step.id][0] != key:
-            self._let_go(step.id)
-        fence = self._world.store.claim(key, self._world.owner.engine)
-        if fence is None:
-            self._contested.add(step.id)
-            return None
-        self._claims[step.id] = (key, fence)
-        forced = state.options.force or step.id in state.options.force_steps
-        found = self._world.store.find(state.project, state.line, step.id, refs.config_ref)
-        if found is not None and not forced and not probed.probe.unsure:
-            self._let_go(step.id)
-            self._to_look.append(step.id)
-            self._wake.set()
-            return None
-        return fence
-
-    def _let_go(self, step_id: StepId) -> None:
-        """Give the claim on a step up with the next commit, if there is one."""
-        if claim := self._claims.pop(step_id, None):
-            self._pending.released.append(claim)
+    def _grown(self) -> None:
+        """The plan has further steps."""
+        self._looker.grow()
+        steps = self.state.plan.steps
+        self._has_agents = self._has_agents or any(steps[s].agent for s in self.state.added)
 
     # --- committing ---------------------------------------------------------------------------------
 
-    def _append(self, event: RunEvent, at: int | None = None) -> None:
-        """Fold an event and queue it for the next commit."""
-        self._close_reused()
-        recorded = Recorded(self.state.seq + 1, self._world.clock() if at is None else at, event)
-        apply(self.state, recorded)
-        self._pending.events.append(recorded)
-
-    def _gather(self, item: Reused) -> None:
-        """Fold a reuse; reuse after reuse becomes one event."""
-        if 0 < len(self._pending.reused) < MOST_REUSED:
-            extend(self.state, item)
-        else:
-            self._append(StepsReused((item,)))
-        self._pending.reused.append(item)
-
-    def _close_reused(self) -> None:
-        """Let the last event have all that was gathered for it."""
-        pending = self._pending
-        if len(pending.reused) > 1:
-            whole = StepsReused(tuple(pending.reused))
-            pending.events[-1] = pending.events[-1]._replace(event=whole)
-        pending.reused.clear()
-
     def _flush(self) -> None:
-        if self._committing or self._error is not None:
-            return
-        self._close_reused()
-        pending = self._pending
-        if not pending.events and not pending.released:
-            return
-        self._pending = Pending()
-        self._committing = True
-        appends = []
-        if pending.events:
-            facts: list[tuple[int, Event]] = [(item.at, item.event) for item in pending.events]
-            appends.append(Append(f"run:{self.state.run}", self._committed, facts, self._fence))
-        batch = Batch(
-            appends, pending.artifacts, pending.blobs, held=pending.held, released=pending.released
-        )
-        beside = self._tasks and (self._hold.sharing or self._took > QUICK_MS)
-        if not beside and self._writer.is_idle:
-            error: BaseException | None = None
-            try:
-                self._store(batch, pending.wrote, wait=False)
-            except LockedError:  # attempts, signals and the heart are not kept waiting
-                beside = True
-            except BaseException as raised:  # noqa: BLE001 - an engine that cannot store is over
-                error = raised
-            if not beside:
-                self._stored(error, pending)
-                return
-        future = self._writer.call(self._store, batch, pending.wrote)
-        future.add_done_callback(lambda done: self._stored(_error_of(done), pending))
-
-    def _store(self, batch: Batch, wrote: list[str], *, wait: bool = True) -> None:
-        """Files of steps first, then the facts that name them."""
-        began = self._world.clock()
-        self._outputs.secure(wrote)
-        self._world.store.commit(batch, wait=wait)
-        self._took = self._world.clock() - began
+        if self._error is None:
+            self._scribe.flush(self._stored, busy=bool(self._tasks))
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
-        self._committing = False
         self._wake.set()
         if error is not None:
             self._error = error
             return
-        self._committed += len(pending.events)
         try:
             for key in pending.applied:
                 self._outputs.placed(key)
@@ -435,7 +425,7 @@ class Engine:
                 seen = self._observed.pop(started.step)
                 again = seen if self.state.plan.steps[started.step].inputs else None
                 self._ended(
-                    started, self._bench.finish(started, outcome, again, self._world.clock())
+                    started, self._finisher.finish(started, outcome, again, self._world.clock())
                 )
                 return
         task = asyncio.create_task(self._run(started))
@@ -450,12 +440,15 @@ class Engine:
         """Cancelled before its first line: nothing was started, so nothing has to be ended."""
         self._tasks.pop(started.step, None)
         if self._error is None and not self._over:
-            self._ended(started, self._bench.lost(started, INTERRUPTED, self._world.clock()))
+            self._ended(started, self._finisher.lost(started, INTERRUPTED, self._world.clock()))
             self._wake.set()
 
     async def _run(self, started: AttemptStarted) -> None:
         executor = self._world.executor
         try:
+            if self.state.plan.steps[started.step].workspace == "worktree":
+                worktree = await given_worktree(self._world, self.state.run)
+                self._bench.give(started.step, worktree)
             job = self._bench.job(started)
             if started.reguard is None:
                 outcome = await executor.run(job)
@@ -465,9 +458,7 @@ class Engine:
             if self._error is not None:  # perhaps taken over: its files are another engine's now
                 return
             outcome = Outcome("lost", INTERRUPTED)
-        except (
-            AttemptError
-        ) as error:  # what it should be given cannot be given: nothing was started
+        except AttemptError as error:  # it cannot be given what it should be: nothing was started
             outcome = Outcome("failed", error.reason, feedback=error.message)
         except BaseException as error:  # noqa: BLE001 - an engine that cannot run attempts is over
             self._error = error
@@ -476,39 +467,30 @@ class Engine:
         self._tasks.pop(started.step, None)
         try:
             seen = self._observed.pop(started.step)
-            result = self._bench.finish(started, outcome, seen, self._world.clock())
+            approvals: tuple[str, ...] = ()
+            outcome, more = self._growth.brought(started, outcome)
+            if outcome.ended == "asked":
+                outcome, approvals = self._people.asked(started, outcome)
+            result = self._finisher.finish(started, outcome, seen, self._world.clock(), approvals)
             self._bench.clear(started, result.ending)
-            self._ended(started, result)
+            self._ended(started, result, more)
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error
         self._wake.set()
 
-    def _ended(self, started: AttemptStarted, result: Result) -> None:
+    def _ended(self, started: AttemptStarted, result: Result, more: Steps = NOTHING) -> None:
         if started.step not in self._world.inline:
             self._outside -= 1
-        self._take(result)
+        if more and isinstance(result.ending, AttemptParked):
+            self._growth.keep(more, result)
         if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
-            self._warn_unconfined()
-        for event in settle(self.state, result.ending):
-            self._append(event, result.at)
+            if not self._warned:
+                self._world.say("steps run unconfined: bubblewrap is not there or not allowed")
+            self._warned = True
+        self.settle(result, more, started)
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
-        if claim := self._claims.get(started.step):
-            self._pending.held.append(claim)
-            if self.state.steps[started.step].phase != "pending":  # else it is tried again under it
-                self._let_go(started.step)
-
-    def _warn_unconfined(self) -> None:
-        if not self._warned:
-            self._warned = True
-            self._world.say("steps run unconfined: bubblewrap is not there or not allowed")
-
-    def _take(self, result: Result) -> None:
-        self._pending.blobs += result.blobs
-        self._pending.artifacts += result.artifacts
-        self._pending.applied += result.applied
-        self._pending.words += result.words
-        self._pending.wrote += result.wrote
+        self._claims.ended(started.step)
 
     # --- beside -------------------------------------------------------------------------------------
 
@@ -517,33 +499,18 @@ class Engine:
         try:
             while True:
                 await asyncio.sleep(self._world.poll_seconds)
-                await self._hold.pulse(self._writer)
+                await self._hold.pulse(self._scribe.writer)
                 if self._hold.others and not self._hold.sharing:
-                    await self._share()
+                    self._hold.sharing = True
+                    self._looker.not_alone()
+                    await self._claims.share()
+                    await self._hold.beat(self._scribe.writer)  # says that claims are written
                 if self._hold.stop_asked is not None:
                     self.stop(now=self._hold.stop_asked)
-                if self._contested:
-                    self._to_look.extend(sorted(self._contested))
-                    self._contested.clear()
+                self._to_look.extend(self._claims.take_contested())
                 self._wake.set()
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - without a heart the engine is over
             self._error = error
             self._wake.set()
-
-    async def _share(self) -> None:
-        """Another engine joined the line: claim what runs here, then say that claims are written."""
-        self._hold.sharing = True
-        self._looker.not_alone()
-        state = self.state
-        for step_id, started in list(state.running.items()):
-            key = ClaimKey(state.project, state.line, step_id, started.config_ref)
-            fence = await self._writer.call(self._world.store.claim, key, self._world.owner.engine)
-            if fence is not None and step_id in state.running:
-                self._claims[step_id] = (key, fence)
-        await self._hold.beat(self._writer)
-
-
-def _error_of(done: asyncio.Future[None]) -> BaseException | None:
-    return asyncio.CancelledError() if done.cancelled() else done.exception()

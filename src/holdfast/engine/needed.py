@@ -8,19 +8,16 @@ from collections.abc import Collection, Iterator
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import tree_entries
 from holdfast.model.digest import Digest
-from holdfast.model.event import (
-    ContentPurged,
-    Event,
-    Pinned,
-    RunCollected,
-    RunImported,
-    StepsReused,
-)
+from holdfast.model.event import Event, StepsReused, StepsTaken
+from holdfast.model.line import ContentPurged, Pinned, RunCollected, RunImported, StepsAdded
 from holdfast.ports import Facts
 
 _MANIFESTS = ("before", "kept")
-_FORMED = ("digest", "reguard")  # a manifest if the event says so
-_PLAIN = ("plan", "w_ref", "own_ref", "log", "feedback", "because")
+_FORMED = ("digest", "reguard", "content")  # a manifest if the event says so
+_PLAIN = (
+    *("plan", "w_ref", "own_ref", "log", "feedback", "because"),
+    *("subject", "rule", "record", "fragment"),
+)
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -29,7 +26,15 @@ def named_by(event: Event) -> Iterator[tuple[Digest, bool]]:
     if isinstance(event, StepsReused):
         yield from ((item.digest, item.form == "tree") for item in event.items)
         return
+    if isinstance(event, StepsTaken):
+        for item in event.items:
+            yield item.digest, item.form == "tree"
+            yield item.own_ref, False
+        return
     if isinstance(event, RunCollected | RunImported):
+        return
+    if isinstance(event, StepsAdded):  # the artifact may go with its run
+        yield event.plan, False
         return
     names = _PLAIN if isinstance(event, Pinned) else (*_PLAIN, *_FORMED, *_MANIFESTS)
     for name in names:

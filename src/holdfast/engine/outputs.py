@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from holdfast.edits.apply import Claims, FileChange, apply, forget, recover
 from holdfast.edits.journal import images_in, is_settled, keep_home, keys_in, place_of
 from holdfast.edits.tree import clear, read_tree, sync_files, take_special
+from holdfast.engine.family import forked_with
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact, Entry, Form, tree_bytes, tree_entries
 from holdfast.model.digest import Digest, digest_bytes
@@ -21,6 +23,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
+    AttemptParked,
     AttemptRejected,
     Event,
     OutputsPlaced,
@@ -72,6 +75,11 @@ class Outputs:
         self._has_home = False
         self._claims = Claims(journal)
         self._places: _Places | None = None
+        self._family: tuple[str, ...] | None = None
+
+    def grow(self, steps: Mapping[StepId, Step]) -> None:
+        """The plan has further steps."""
+        self._steps, self._places = steps, None
 
     def read(self, step: Step) -> tuple[Entry, ...]:
         """What lies at the step's output paths now."""
@@ -118,7 +126,10 @@ class Outputs:
     def wanted(self, step: Step, digest: Digest, form: Form) -> tuple[Entry, ...]:
         """The files that an artifact of this step means."""
         if form == "tree":
-            return tree_entries(self._store.get(digest))
+            entries = tree_entries(self._store.get(digest))
+            if not step.changes_copy:
+                return entries
+            return tuple(e for e in entries if any(_is_at(e.path, p) for p in step.produces))
         return (Entry(step.produces[0], digest, form == "program"),)
 
     def known(self, project: str, line: str, step: Step) -> Iterator[Artifact]:
@@ -126,9 +137,17 @@ class Outputs:
 
         Steps in a row may write the same path; what one of them made is a person's for none.
         """
-        yield from self._store.artifacts(project=project, line=line, step=step.id)
-        for other in self._neighbours(step):
-            yield from self._store.artifacts(project=project, line=line, step=other)
+        for name in self._relatives(project, line):
+            yield from self._store.artifacts(project=project, line=name, step=step.id)
+            for other in self._neighbours(step):
+                yield from self._store.artifacts(project=project, line=name, step=other)
+
+    def _relatives(self, project: str, line: str) -> Iterator[str]:
+        """The line, then those that were forked from it or that it was forked from: they share the files."""
+        yield line
+        if self._family is None:
+            self._family = forked_with(self._store, project, line)
+        yield from self._family
 
     def _neighbours(self, step: Step) -> list[StepId]:
         """The other steps that write at, above or beneath the step's output paths, as in the plan."""
@@ -309,6 +328,12 @@ class Outputs:
         for key in keys_in(self._journal):
             if not is_settled(place_of(self._journal, key)):
                 forget(self._journal, key)
+        self.leave()
+
+    def leave(self) -> None:
+        """The run is over: remove the directory for its journals if none is left in it."""
+        with suppress(OSError):
+            os.rmdir(self._journal)
 
     def recover(self, committed: Callable[[str], bool]) -> list[str]:
         """Finish or undo what a dead engine left half done; gives the paths a person changed meanwhile.
@@ -331,7 +356,7 @@ def edit_of(run: RunId, event: Event) -> str:
     match event:
         case AttemptAccepted():
             return f"{run}.{event.step}.{event.attempt}"
-        case AttemptRejected() | AttemptFailed() | AttemptLost():
+        case AttemptParked() | AttemptRejected() | AttemptFailed() | AttemptLost():
             return f"{run}.{event.step}.{event.attempt}.back"
         case OutputsPlaced():
             return f"{run}.{event.step}.place"

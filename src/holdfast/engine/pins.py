@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.model.digest import Digest
-from holdfast.model.event import PinKind, Pinned, Unpinned
+from holdfast.model.line import PinKind, Pinned, Unpinned
 from holdfast.model.plan import RunId
 from holdfast.ports import Facts
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
+from holdfast.core.effects import is_open, is_settled
 from holdfast.core.fold import fold
 from holdfast.core.history import results
 from holdfast.core.refs import (
@@ -19,37 +21,43 @@ from holdfast.core.refs import (
     refs_of,
     spell,
 )
-from holdfast.core.state import COMPLETE, State
+from holdfast.core.state import COMPLETE, State, StepState
+from holdfast.core.views import person_row
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
+from holdfast.engine.unwind import Unwinder
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.event import (
-    Options,
-    RunEnded,
-    RunStarted,
-    StepAccepted,
-    StepAmended,
-    StepUndone,
-)
+from holdfast.model.event import Options, PlanExtended, RunEnded, RunStarted
+from holdfast.model.line import StepAccepted, StepAmended, StepUndone
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
 from holdfast.ports import Facts, Store
 
+Word = StepAmended | StepAccepted
+
 
 class Probed(NamedTuple):
-    """The answer, with the encoding of the step's own parts and what was observed for them."""
+    """The answer, with the encoding of the step's own parts and what was observed for them.
+
+    `as_begun` says that what the plan itself changed is left out: true of what stands, not of an attempt.
+    """
 
     probe: Probe
     own: bytes
     seen: Mapping[str, Json]
+    as_begun: bool = False
 
 
 class _Said(NamedTuple):
-    """What people wrote to the line: refs they withdrew; after which run they put a version in place."""
+    """What people wrote to the line: refs they withdrew; after which run they put a version in place.
+
+    `given` are the versions that were not withdrawn since, each with its moment.
+    """
 
     undone: dict[StepId, set[Digest]]
     after: dict[tuple[StepId, Digest, Digest], RunId]
+    given: dict[StepId, list[tuple[int, Word]]]
 
 
 class Prober:
@@ -69,7 +77,11 @@ class Prober:
         self._said: _Said | None = None
         self._seen: Mapping[str, Json] = {}
         self._spelled = spell(self._seen)
+        self._unwinder = Unwinder(store, plan, self._newest_of)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
+        self.unfit: Callable[[Artifact], str] | None = (
+            None  # why what an artifact adds does not fit
+        )
 
     def probe(
         self,
@@ -79,8 +91,16 @@ class Prober:
         *,
         previous: RunId | None,
         moved: Callable[[Step], tuple[str, ...]] = lambda _: (),
+        runs: bool = False,
     ) -> Probed:
-        """Probe one step. `moved` names the needs that are known to have changed in this run."""
+        """Probe one step. `moved` names the needs that are known to have changed in this run.
+
+        If it is known that the step `runs`, what lies there now is what it will be made from.
+        """
+        if not runs and not self._unwinder.is_idle:
+            begun = self._as_begun(step, upstream)
+            if begun is not None:
+                return begun
         seen = self._survey.observe(step)
         own = self._encode(step, seen.parts)
         head, above = halves(step, own, upstream)
@@ -88,7 +108,9 @@ class Prober:
         found = self._find(step, ref)
         if found is not None and not seen.unsure:  # under one config ref the others are the same
             refs = Refs(ref, found.input_ref, found.own_ref)
-            return Probed(Probe(step.id, refs, found=found, newest=found), own, seen.parts)
+            unfit = self.unfit(found) if self.unfit is not None else ""
+            probe = Probe(step.id, refs, found=found, newest=found, unfit=unfit)
+            return Probed(probe, own, seen.parts)
         refs = refs_from(ref, head, own)
         same = None
         if options.cutoff or step.reuse == "content":
@@ -112,8 +134,23 @@ class Prober:
             previous=self.before(step.id, refs, previous),
             gone=base is not None and not base.reusable and not self._is_whole(base),
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
+            unfit=self.unfit(same) if same is not None and self.unfit is not None else "",
         )
         return Probed(probe, own, seen.parts)
+
+    def _as_begun(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probed | None:
+        """What stands if the changes that the plan itself made to what it reads do not count."""
+        seen = self._survey.observe(step, lenient=True)
+        parts = self._unwinder.taken_back(step, seen.parts)
+        if parts is None or seen.unsure:
+            return None
+        own = encode_own(step, parts)
+        ref = digest_bytes(b"".join(halves(step, own, upstream)))
+        found = self._find(step, ref)
+        if found is None:
+            return None
+        refs = Refs(ref, found.input_ref, found.own_ref)
+        return Probed(Probe(step.id, refs, found=found, newest=found), own, parts, True)
 
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
         """The step's own parts; what steps of one function have in common is encoded once."""
@@ -137,15 +174,17 @@ class Prober:
 
     def _said_by_people(self) -> _Said:
         if self._said is None:
-            self._said = _Said({}, {})
+            self._said = _Said({}, {}, {})
             for recorded in self._store.read(line_journal(self._project, self._line)):
                 event = recorded.event
                 if isinstance(event, StepUndone):
                     refs = self._said.undone.setdefault(event.step, set())
                     refs.update(row.config_ref for row in event.rows)
+                    self._said.given.pop(event.step, None)
                 elif isinstance(event, StepAmended | StepAccepted):
                     key = (event.step, event.config_ref, event.digest)
                     self._said.after[key] = event.after_run
+                    self._said.given.setdefault(event.step, []).append((recorded.at, event))
         return self._said
 
     def refresh(self) -> None:
@@ -153,6 +192,11 @@ class Prober:
         last = self._store.last(line_journal(self._project, self._line))
         if last != self._read_to:
             self._read_to, self._newest, self._said = last, None, None
+            self._unwinder.forget()
+
+    def forget(self) -> None:
+        """This run added artifacts that are looked for again."""
+        self._newest = self._said = None
 
     def _newest_of(self, step: StepId) -> Artifact | None:
         """The newest accepted artifact; of all steps in one query while nobody else adds any."""
@@ -293,24 +337,35 @@ class Prober:
             return ""
         if then.phase == "failed":
             return "failed"
+        if then.parked is not None:  # it was made, and waited for a person
+            return ""
         interrupted = then.running or (then.last and then.last.code == "previous_interrupted")
         return "interrupted" if interrupted else ""
 
-    def is_held(self, step: Step, previous: RunId | None) -> bool:
-        """Whether an effect of this step was begun in an earlier run and never confirmed since.
+    # --- effects that nobody confirmed --------------------------------------------------------------
 
-        That belongs to the line: a later run may not repeat it before a person has looked.
-        """
-        if step.effects != "external" or step.idempotent:
-            return False
+    def open_since(self, step: StepId, previous: RunId | None) -> dict[RunId, int] | None:
+        """From where on a person's word is about an effect that earlier runs left open; None if none is."""
+        return open_since(self.past, step, previous)
+
+    def given(self, step: StepId, since: Mapping[RunId, int]) -> Artifact | None:
+        """What a person put in the place of a step last, after one of these events of runs."""
+        for at, word in reversed(self._said_by_people().given.get(step, ())):
+            if word.after_run in since and word.after_seq >= since[word.after_run]:
+                row = person_row(word, self._project, self._line, at)
+                return row if self._is_whole(row) else None
+        return None
+
+    def unconfirmed(self, step: StepId, previous: RunId | None) -> StepState | None:
+        """How the last run that tried a step left it, if an effect was started there and not confirmed."""
         while previous is not None and (past := self.past(previous)) is not None:
-            then = past.steps.get(step.id)
-            if then is not None and then.phase == "waiting":
-                return then.reason is not None and then.reason.code == "effect_unconfirmed"
-            if then is not None and (then.attempts or then.phase not in {"pending", "skipped"}):
-                return False
+            then = past.steps.get(step)
+            if then is not None and then.effect is not None:
+                return then
+            if then is not None and (is_settled(past, step) or is_open(past, step) is False):
+                return None
             previous = past.previous
-        return False
+        return None
 
     def was_completed(self, run: RunId) -> bool:
         """Whether a run came to its end; nothing of it has to be read for that but its last event."""
@@ -325,6 +380,25 @@ class Prober:
         if run not in self._past:
             self._past[run] = read_state(self._store, run)
         return self._past[run]
+
+
+def open_since(
+    past: Callable[[RunId], State | None], step: StepId, run: RunId | None
+) -> dict[RunId, int] | None:
+    """The runs of a line since an effect of a step is open, each with the event that begins it.
+
+    An open effect belongs to the line: a later run may not repeat it before a person has looked. None if
+    there is none up to this run; `past` finds the runs.
+    """
+    since: dict[RunId, int] = {}
+    while run is not None and (found := past(run)) is not None:
+        left = is_open(found, step)
+        if left is not None:
+            then = found.steps[step]
+            return {**since, run: then.effect_at or then.held_at} if left else None
+        since[run] = 0
+        run = found.previous
+    return None
 
 
 def stood_in(store: Store, past: State, step: StepId) -> Artifact | None:
@@ -355,5 +429,15 @@ def read_state(store: Facts, run: RunId) -> State | None:
     first = events[0].event
     if not isinstance(first, RunStarted):
         raise IntegrityError(f"the journal of run '{run}' does not begin with its start")
-    data = cast("Mapping[str, Json]", json.loads(store.get(first.plan)))
-    return fold(plan_from_json(data), events)
+    later = [r.event.plan for r in events if isinstance(r.event, PlanExtended)]
+    if not later:
+        return fold(read_plan(store, first.plan), events, partial(read_plan, store))
+    whole = read_plan(store, later[-1])  # it has all steps of those before it
+    state = fold(read_plan(store, first.plan), events, lambda _: whole)
+    state.plans = partial(read_plan, store)
+    return state
+
+
+def read_plan(store: Facts, digest: Digest) -> Plan:
+    """A plan by its digest."""
+    return plan_from_json(cast("Mapping[str, Json]", json.loads(store.get(digest))))

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 from holdfast.model.digest import Json
 from holdfast.ports import Raw
 
+_NO_LATER: Final[Mapping[str, Mapping[str, Json]]] = {}
 _Body = Mapping[str, Any]  # the JSON of one event; what it has to hold follows from its kind
 
 
@@ -40,13 +41,23 @@ class Claimed(NamedTuple):
 class Reading:
     """What the rows of one run say, and everything in them that cannot be."""
 
-    needs: Mapping[str, Sequence[str]]
+    needs: dict[str, Sequence[str]]
+    plans: Callable[[str], Mapping[str, Json]]
     status: str = ""
+    gaps: set[str] = field(default_factory=set)  # steps that a person goes on without
     steps: dict[str, Stand] = field(default_factory=dict)
     begun: dict[str, _Body] = field(default_factory=dict)  # the attempts that go on
+    parked: dict[str, _Body] = field(
+        default_factory=dict
+    )  # those whose candidate people decide about
+    effects: dict[str, str] = field(default_factory=dict)  # started and not confirmed
     accepted: set[str] = field(default_factory=set)
+    conflicts: dict[str, Sequence[str]] = field(default_factory=dict)  # open ones, who takes part
     left_out: set[str] = field(default_factory=set)
     claimed: list[Claimed] = field(default_factory=list)
+    asking: dict[str, _Body] = field(default_factory=dict)  # steps that people may be asked about
+    begun_asking: list[_Body] = field(default_factory=list)  # their attempts
+    accepted_asking: list[_Body] = field(default_factory=list)
     engines: int = 0  # how many took the run, one after the other
     problems: list[str] = field(default_factory=list)
     seq: int = 0
@@ -65,6 +76,13 @@ class Reading:
         now = self.steps[step] = here._replace(phase=phase)
         return now
 
+    def learn(self, step: str, data: Mapping[str, Any]) -> None:
+        """Take note of a step of the plan."""
+        self.needs[step] = [need[0] for need in data.get("needs", ())]
+        self.steps[step] = Stand()
+        if _asks(data):
+            self.asking[step] = data
+
     def ask_needs(self, step: str) -> None:
         """Nothing is made or reused before everything it needs is there."""
         for need in self.needs.get(step, ()):
@@ -72,11 +90,19 @@ class Reading:
                 self.wrong(f"step '{step}' goes on before '{need}' is complete")
 
 
-def read(rows: Iterable[Raw], plan: Mapping[str, Json]) -> Reading:
-    """Go through the rows of a run's journal; `plan` is the one it began with, as JSON."""
+def read(
+    rows: Iterable[Raw],
+    plan: Mapping[str, Json],
+    plans: Callable[[str], Mapping[str, Json]] = _NO_LATER.__getitem__,
+) -> Reading:
+    """Go through the rows of a run's journal; `plan` is the one it began with, as JSON.
+
+    `plans` gives a later one by its digest.
+    """
     steps = cast("Mapping[str, Mapping[str, Any]]", plan["steps"])
-    needs = {step: [need[0] for need in data.get("needs", ())] for step, data in steps.items()}
-    reading = Reading(needs, steps=dict.fromkeys(steps, Stand()))
+    reading = Reading({}, plans)
+    for step, data in steps.items():
+        reading.learn(step, data)
     for row in rows:
         reading.seq += 1
         rule = _RULES.get(row.kind)
@@ -85,6 +111,18 @@ def read(rows: Iterable[Raw], plan: Mapping[str, Json]) -> Reading:
         elif _may_follow(reading, row.kind):
             rule(reading, json.loads(row.body))
     return reading
+
+
+def _asks(step: _Body) -> bool:
+    """Whether a step has anything to do with people."""
+    approvals = any(_asks_over(need) for need in step.get("needs", ()))
+    return approvals or "approve" in step or step.get("uses") == "human" or "guards" in step
+
+
+def _asks_over(need: Sequence[str]) -> bool:
+    """Whether an edge asks: one of that type, or one with the name of an approver behind its key."""
+    _, kind, _, *approver = need
+    return kind == "approval" or bool(approver)
 
 
 def _may_follow(reading: Reading, kind: str) -> bool:
@@ -116,6 +154,11 @@ def _steps_reused(reading: Reading, body: _Body) -> None:
         reading.steps[step] = here._replace(digest=digest, config_ref=ref)
 
 
+def _steps_taken(reading: Reading, body: _Body) -> None:
+    for step, ref, _input, _own, digest, *_ in body["items"]:
+        _steps_reused(reading, {"items": [[step, ref, digest]]})
+
+
 def _attempt_started(reading: Reading, body: _Body) -> None:
     step, number = body["step"], body["attempt"]
     reading.ask_needs(step)
@@ -124,6 +167,8 @@ def _attempt_started(reading: Reading, body: _Body) -> None:
         reading.wrong(f"attempt {number} of step '{step}' follows attempt {here.attempts}")
     reading.steps[step] = here._replace(attempts=number, config_ref=body["config_ref"])
     reading.begun[step] = body
+    if step in reading.asking:
+        reading.begun_asking.append(body)
     if fence := body.get("fence", 0):
         reading.claimed.append(Claimed(step, number, body["config_ref"], fence))
 
@@ -131,7 +176,7 @@ def _attempt_started(reading: Reading, body: _Body) -> None:
 def _end(reading: Reading, body: _Body) -> _Body:
     """The start of the attempt that this event ends."""
     step = body["step"]
-    begun = reading.begun.pop(step, None)
+    begun = reading.begun.pop(step, None) or reading.parked.pop(step, None)
     if begun is None or begun["attempt"] != body["attempt"]:
         reading.wrong(f"attempt {body['attempt']} of step '{step}' ends and was not going on")
     return begun or {}
@@ -140,25 +185,119 @@ def _end(reading: Reading, body: _Body) -> _Body:
 def _attempt_accepted(reading: Reading, body: _Body) -> None:
     step = body["step"]
     begun = _end(reading, body)
-    made = begun.get("reguard") is None
-    here = reading.put(step, "done" if made else "reused", "running")
+    made = begun.get("reguard") is None or bool(begun.get("approvals"))
+    here = reading.put(step, "done" if made else "reused", "running", "waiting")
     if step in reading.accepted:
         reading.wrong(f"step '{step}' is accepted for the second time")
     reading.accepted.add(step)
     reading.steps[step] = here._replace(digest=body["digest"])
+    if step in reading.asking:
+        reading.accepted_asking.append(body)
+
+
+def _attempt_parked(reading: Reading, body: _Body) -> None:
+    begun = reading.begun.get(body["step"])
+    if begun is None or begun["attempt"] != body["attempt"]:
+        reading.wrong(f"a candidate of step '{body['step']}' is kept that nothing made")
+    reading.parked[body["step"]] = reading.begun.pop(body["step"], {})
+    reading.put(body["step"], "waiting", "running")
 
 
 def _attempt_ended(reading: Reading, body: _Body) -> None:
     _end(reading, body)
-    reading.put(body["step"], "pending", "running")
+    reading.put(body["step"], "pending", "running", "waiting")
 
 
 def _step_failed(reading: Reading, body: _Body) -> None:
-    reading.put(body["step"], "failed", "pending")
+    reading.put(body["step"], "failed", "pending", "waiting")
 
 
 def _step_held(reading: Reading, body: _Body) -> None:
-    reading.put(body["step"], "waiting", "pending")
+    reading.put(body["step"], "waiting", "pending", "waiting")
+
+
+def _steps_released(reading: Reading, body: _Body) -> None:
+    for step in body["steps"]:
+        reading.put(step, "pending", "waiting")
+
+
+def _steps_reopened(reading: Reading, body: _Body) -> None:
+    _made_again(reading, body["steps"])
+    for step in body["steps"]:
+        if step in reading.begun:
+            reading.wrong(f"step '{step}' is sent back while it goes on")
+        here = reading.put(
+            step, "pending", "pending", "done", "reused", "waiting", "failed", "skipped"
+        )
+        reading.steps[step] = here._replace(digest="")
+        reading.accepted.discard(step)
+        reading.gaps.discard(step)
+        reading.parked.pop(step, None)
+        reading.left_out.discard(step)
+    if not {body["step"], body["by"]} <= {*body["steps"]}:
+        reading.wrong(f"step '{body['by']}' sends '{body['step']}' back, and one of them stays")
+
+
+def _plan_extended(reading: Reading, body: _Body) -> None:
+    """Exactly the named steps are new, and nothing that was there is another now."""
+    later = cast("Mapping[str, Mapping[str, Any]]", reading.plans(body["plan"])["steps"])
+    if later.keys() - reading.steps.keys() != set(body["added"]):
+        reading.wrong("the plan that the run goes on with has not just the added steps")
+    for step, known in reading.needs.items():
+        if [need[0] for need in later.get(step, {}).get("needs", ())] != known:
+            reading.wrong(f"step '{step}' is another one in the plan that the run goes on with")
+    for step in body["added"]:
+        if step in reading.steps:
+            reading.wrong(f"step '{step}' is added and was there already")
+        elif step in later:
+            reading.learn(step, later[step])
+
+
+def _request_refused(_reading: Reading, _body: _Body) -> None:
+    """It changes nothing."""
+
+
+def _step_waived(reading: Reading, body: _Body) -> None:
+    here = reading.put(body["step"], "reused", "pending")
+    reading.steps[body["step"]] = here._replace(
+        digest=body["digest"], config_ref=body["config_ref"]
+    )
+    reading.gaps.add(body["step"])
+
+
+def _gap_closed(reading: Reading, body: _Body) -> None:
+    if body["step"] not in reading.gaps:
+        reading.wrong(f"a gap at step '{body['step']}' is closed that was not there")
+    _steps_reopened(reading, {**body, "by": body["step"]})
+
+
+def _effect_started(reading: Reading, body: _Body) -> None:
+    if body["step"] not in reading.begun:
+        reading.wrong(f"an effect of step '{body['step']}' starts outside an attempt")
+    reading.effects[body["step"]] = body["key"]
+
+
+def _effect_confirmed(reading: Reading, body: _Body) -> None:
+    if reading.effects.pop(body["step"], None) != body["key"]:
+        reading.wrong(f"an effect of step '{body['step']}' is confirmed that was not started")
+
+
+def _conflict_found(reading: Reading, body: _Body) -> None:
+    name = body["conflict"]
+    if name in reading.conflicts or not set(body["steps"]) <= reading.steps.keys():
+        reading.wrong(f"conflict '{name}' is found, which cannot be")
+    reading.conflicts[name] = body["steps"]
+
+
+def _conflict_resolved(reading: Reading, body: _Body) -> None:
+    if reading.conflicts.pop(body["conflict"], None) is None:
+        reading.wrong(f"conflict '{body['conflict']}' is resolved and was not open")
+
+
+def _made_again(reading: Reading, steps: Iterable[str]) -> None:
+    for name, parts in list(reading.conflicts.items()):
+        if not set(steps).isdisjoint(parts):
+            del reading.conflicts[name]
 
 
 def _steps_skipped(reading: Reading, body: _Body) -> None:
@@ -169,8 +308,10 @@ def _steps_skipped(reading: Reading, body: _Body) -> None:
 
 
 def _steps_reset(reading: Reading, body: _Body) -> None:
+    _made_again(reading, body["steps"])
     for step in body["steps"]:
         reading.put(step, "pending", "failed", "skipped", "waiting")
+        reading.parked.pop(step, None)
         reading.left_out.discard(step)
 
 
@@ -189,6 +330,8 @@ def _rest(reading: Reading, body: _Body) -> None:
 def _run_ended(reading: Reading, body: _Body) -> None:
     _rest(reading, body)
     if reading.status == "completed":
+        for name in reading.conflicts:
+            reading.wrong(f"the run is completed, and conflict '{name}' is open")
         for step, here in reading.steps.items():
             if here.phase not in {"done", "reused"} and step not in reading.left_out:
                 reading.wrong(f"the run is completed, and step '{step}' is {here.phase}")
@@ -198,8 +341,12 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "run_started": _run_started,
     "run_resumed": _run_resumed,
     "steps_reused": _steps_reused,
+    "steps_taken": _steps_taken,
     "attempt_started": _attempt_started,
     "attempt_accepted": _attempt_accepted,
+    "attempt_parked": _attempt_parked,
+    "effect_started": _effect_started,
+    "effect_confirmed": _effect_confirmed,
     "attempt_rejected": _attempt_ended,
     "attempt_failed": _attempt_ended,
     "attempt_lost": _attempt_ended,
@@ -208,6 +355,14 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "step_held": _step_held,
     "steps_skipped": _steps_skipped,
     "steps_reset": _steps_reset,
+    "steps_released": _steps_released,
+    "steps_reopened": _steps_reopened,
+    "plan_extended": _plan_extended,
+    "request_refused": _request_refused,
+    "step_waived": _step_waived,
+    "gap_closed": _gap_closed,
+    "conflict_found": _conflict_found,
+    "conflict_resolved": _conflict_resolved,
     "run_rested": _rest,
     "run_ended": _run_ended,
 }

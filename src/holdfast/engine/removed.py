@@ -17,9 +17,10 @@ from holdfast.edits.tree import read_tree
 from holdfast.engine.lines import line_journal
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import PlanVersioned
 from holdfast.model.glob import components, glob_regex, is_plain, parents
+from holdfast.model.line import PlanVersioned, StepsAdded
 from holdfast.model.plan import Plan, StepId
 from holdfast.ports import Store
 
@@ -37,7 +38,8 @@ def left_behind(plan: Plan, line: str, store: Store, root: str) -> list[Left]:
     if not _ever_changed(plan, line, store):
         return []
     found = []
-    for step_id in sorted(store.newest_of_all(plan.project, line).keys() - plan.steps.keys()):
+    there = plan.steps.keys() | _added(plan, line, store)
+    for step_id in sorted(store.newest_of_all(plan.project, line).keys() - there):
         known: dict[str, set[Digest]] = {}
         for artifact in store.artifacts(project=plan.project, line=line, step=step_id):
             for path, digest in _files(store, artifact):
@@ -56,12 +58,27 @@ def _ever_changed(plan: Plan, line: str, store: Store) -> bool:
     return len({event.plan for event in events if isinstance(event, PlanVersioned)}) > 1
 
 
+def _added(plan: Plan, line: str, store: Store) -> set[StepId]:
+    """Steps that were added by steps of the plan: they come again when those are reused or run."""
+    found: set[StepId] = set()
+    for recorded in store.read(line_journal(plan.project, line)):
+        event = recorded.event
+        if isinstance(event, StepsAdded) and (event.step in plan.steps or event.step in found):
+            found.update(event.added)
+    return found
+
+
 def _files(store: Store, artifact: Artifact) -> Iterator[tuple[str, Digest]]:
     """The files that an artifact means; where they belong is part of the key it was made under."""
     try:
         if artifact.form == "tree":
-            for entry in tree_entries(store.get(artifact.digest)):
-                yield entry.path, entry.digest
+            manifest = store.get(artifact.digest)
+            changed = {
+                change.path for change in changes_in(manifest)
+            }  # those are the project's own
+            for entry in tree_entries(manifest):
+                if entry.path not in changed:
+                    yield entry.path, entry.digest
             return
         own = cast("Mapping[str, Mapping[str, Json]]", json.loads(store.get(artifact.own_ref)))
     except IntegrityError:  # it was removed from the store: nothing can be compared with it

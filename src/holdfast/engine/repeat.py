@@ -25,15 +25,8 @@ from holdfast.engine.unchanged import (
 from holdfast.engine.undo import settle_undone
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError
-from holdfast.model.event import (
-    Event,
-    Options,
-    Recorded,
-    RunEnded,
-    RunOpened,
-    RunStarted,
-    StepsReused,
-)
+from holdfast.model.event import Event, Options, Recorded, RunEnded, RunStarted, StepsReused
+from holdfast.model.line import RunOpened
 from holdfast.model.plan import Plan, RunId
 from holdfast.ports import Append, Batch
 

@@ -14,7 +14,7 @@ import stat
 import time
 from collections.abc import Collection, Hashable
 
-_LASTING = ("home", "tmp", "inputs", "with")  # what every attempt has
+_LASTING = ("home", "tmp", "inputs", "with", "add")  # what every attempt has
 _PRIVATE = stat.S_IFDIR | 0o700
 # A directory younger than this could have changed once more without its stamp telling.
 _SETTLED_NS = 100_000_000

@@ -6,38 +6,47 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 
-from holdfast.core.decide import reset, settle
-from holdfast.core.fold import INTERRUPTED, apply
+from holdfast.core.decide import close_gaps, reset, settle
+from holdfast.core.fold import apply
+from holdfast.core.moves import INTERRUPTED
 from holdfast.core.refs import structure, w_ref
 from holdfast.core.state import State, empty_state
 from holdfast.core.waves import graph_of
-from holdfast.engine.attempt import Bench, Result, leftovers
+from holdfast.engine.attempt import Bench, leftovers
+from holdfast.engine.conflicts import Conflicts
+from holdfast.engine.finish import Finisher
+from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
+from holdfast.engine.opened import is_left_rejected
 from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.probe import read_state
+from holdfast.engine.requests import check_secrets
+from holdfast.engine.result import Result
 from holdfast.engine.survey import Survey
+from holdfast.engine.tee import said_so_far
 from holdfast.engine.undo import settle_undone
+from holdfast.engine.worktrees import check_worktrees, drop_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
+    AttemptLost,
     Event,
     Options,
-    PlanVersioned,
     Recorded,
-    RunCollected,
     RunEnded,
     RunEvent,
-    RunOpened,
     RunResumed,
     RunStarted,
 )
+from holdfast.model.line import PlanVersioned, RunCollected, RunOpened
 from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
-from holdfast.ports import Append, Batch, RunRow
+from holdfast.ports import Append, Batch, RunRow, Store
 
 
 def start_run(
@@ -49,11 +58,12 @@ def start_run(
     """
     graph = graph_of(plan)
     _check_join(plan, options)
+    check_worktrees(plan, world.root)
     hold = Hold(world, plan.project, line)
     hold.take(join=options.joined)
     try:
         settle_undone(world, hold, plan.project, line)
-        known = _run_of_key(world, plan.project, line, key) if key else None
+        known = run_of_key(world.store, plan.project, line, key) if key else None
         if known is not None:
             return hold, _continue(world, hold, known)
         previous = supersede(world, plan.project, line)
@@ -64,7 +74,7 @@ def start_run(
         fresh = empty_state(plan, graph)
         apply(fresh, first)
         world.on_events([first])
-        return hold, Engine(world, fresh, fence, hold, survey)
+        return hold, Engine(world, fresh, fence, hold, survey, hold.entered_at)
     except BaseException:
         hold.release()
         raise
@@ -120,16 +130,18 @@ def _open(
 
 
 def _latest_plan(world: World, journal: str) -> Digest | None:
+    """The latest plan that a run of the line began with; runs may have gone on with others."""
     latest = None
     for recorded in world.store.read(journal):
-        if isinstance(recorded.event, PlanVersioned):
+        if isinstance(recorded.event, PlanVersioned) and not recorded.event.reason:
             latest = recorded.event.plan
     return latest
 
 
-def _run_of_key(world: World, project: str, line: str, key: str) -> RunId | None:
+def run_of_key(store: Store, project: str, line: str, key: str) -> RunId | None:
+    """The run of a line that was begun under a key."""
     found = None
-    for recorded in world.store.read(line_journal(project, line)):
+    for recorded in store.read(line_journal(project, line)):
         event = recorded.event
         if isinstance(event, RunOpened) and event.key == key:
             found = found or event.run
@@ -152,16 +164,24 @@ def _continue(
     if state.ended:
         _tidy(world, run)
         return Engine(world, state, fence, hold, survey)
+    check_secrets(world.store, state, world.secrets)
     results = _lost(world, state, survey)
     engine = Engine(world, state, fence, hold, survey)
-    engine.record([RunResumed(world.owner.engine)], [])
+    engine.record([RunResumed(world.owner.engine)])
     for result in results:
-        engine.record(settle(state, result.ending), [result])
-    again = (
-        [s for s in state.graph.order if state.steps[s].phase == "failed"] if only is None else only
-    )
-    engine.record(list(reset(state, again, code)), [])
+        engine.settle(result)
+    again = _failed(world, state) if only is None else only
+    engine.record(close_gaps(state, again if only is not None else ()))
+    engine.record(reset(state, again, code))
+    if state.forked is not None:
+        put_in_place(world, engine)
     return engine
+
+
+def _failed(world: World, state: State) -> list[StepId]:
+    """The steps to try again; what a person rejected because it may have happened is left as it is."""
+    failed = [s for s in state.graph.order if state.steps[s].phase == "failed"]
+    return [s for s in failed if not is_left_rejected(world.store, state, s)]
 
 
 def _take_over(world: World, run: RunId, *, unless_driven: bool = False) -> tuple[int, State]:
@@ -183,6 +203,9 @@ def _take_over(world: World, run: RunId, *, unless_driven: bool = False) -> tupl
 
 def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     """What a dead engine left: end its processes, finish or undo its writes, keep and put back outputs."""
+    logs = {
+        s: said_so_far(world.scratch, state.run, s, a.attempt) for s, a in state.running.items()
+    }
     leftovers(world, state)
     outputs = Outputs(world.root, world.journal(state.run), world.store)
 
@@ -190,13 +213,47 @@ def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     def recorded() -> frozenset[str]:  # read only if there is a change of files to ask about
         return frozenset(edit_of(state.run, event) for event in _events(world, state.run))
 
-    for path in outputs.recover(lambda key: key in recorded()):
-        world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
+    taken_back: set[str] = set()
+
+    def committed(key: str) -> bool:
+        if key not in recorded():
+            taken_back.add(key)
+        return key in recorded()
+
+    by_hand = outputs.recover(committed)
+    theirs = _kept(world, outputs, by_hand) if taken_back else None
+    if theirs is None:
+        for path in by_hand:
+            world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
     bench = Bench(world, state, survey, outputs)
-    return [
-        bench.lost(started, INTERRUPTED, world.clock(), unwatched=True)
-        for started in state.running.values()
-    ]
+    conflicts = Conflicts(world, state, outputs, world.store.get)
+    finisher = Finisher(world, state, survey, outputs, bench, conflicts)
+    results = []
+    for step_id, started in state.running.items():
+        lost = finisher.lost(started, INTERRUPTED, world.clock(), log=logs[step_id], unwatched=True)
+        if (
+            isinstance(lost.ending, AttemptLost)
+            and f"{state.run}.{step_id}.{started.attempt}" in taken_back
+        ):
+            lost.ending = replace(lost.ending, kept=lost.ending.kept or theirs)
+        results.append(lost)
+    return results
+
+
+def _kept(world: World, outputs: Outputs, by_hand: Sequence[str]) -> Digest | None:
+    """Store what a person wrote where changes were taken back: whoever makes them again begins with it."""
+    if not by_hand:
+        return None
+    kept = outputs.keep_paths(by_hand)
+    for _, content in kept.blobs:
+        world.store.put(content)
+    there = {entry.path: entry.digest for entry in kept.entries}
+    for path in by_hand:
+        version = f" and is kept: holdfast show {there[path][:12]}" if path in there else ""
+        world.say(
+            f"'{path}' was changed by hand meanwhile{version}; what is made again begins with it"
+        )
+    return kept.digest
 
 
 def _events(world: World, run: RunId) -> Iterable[Event]:
@@ -222,6 +279,7 @@ def _tidy(world: World, run: RunId) -> None:
     """Remove what an ended run may have left: the names of what was removed last can come back."""
     Outputs(world.root, world.journal(run), world.store).all_placed()
     shutil.rmtree(os.path.join(world.scratch, run), ignore_errors=True)
+    drop_worktrees(world.root, world.home, run)
 
 
 def _runs(world: World, project: str, line: str) -> list[RunRow]:
@@ -271,7 +329,7 @@ def _check_join(plan: Plan, options: Options) -> None:
     if not options.joined:
         return
     for step in plan.steps.values():
-        if step.workspace == "shared":
+        if step.workspace == "shared" or step.runs_alone:
             raise UsageError(
                 f"'{step.id}' works in the project directory and cannot run beside another engine",
                 hint="say 'workspace: scratch' for it, or run without --join",

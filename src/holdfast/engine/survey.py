@@ -57,6 +57,11 @@ class Survey:
         self.tools: dict[tuple[str, ...], str | None] = {}
         self._said: dict[str, bytes] = {}
 
+    def grow(self, plan: Plan) -> None:
+        """The plan has further steps."""
+        self._plan = plan
+        self._makers = {path: step.id for step in plan.steps.values() for path in step.produces}
+
     def know(self, tools: Mapping[tuple[str, ...], bytes | None]) -> None:
         """Take note of what tools said about their versions; None is one that could not be asked."""
         for argv, words in tools.items():
@@ -68,15 +73,18 @@ class Survey:
         """What a tool said of its version, under the digest that stands in keys."""
         return self._said.get(digest)
 
-    def observe(self, step: Step) -> Seen:
-        """The observed parts of a step's key as they are now. NoInputError if a glob matches nothing."""
+    def observe(self, step: Step, *, lenient: bool = False) -> Seen:
+        """The observed parts of a step's key as they are now.
+
+        NoInputError if a glob matches nothing, unless `lenient`.
+        """
         made = self._executor.identity(step, self._root)
         if not (step.inputs or step.env or step.tool_versions or made.keys() & _LOOKED_INTO):
             return Seen(made, ())
         parts: dict[str, Json] = dict(made)
         unsure = [str(name) for name in _listed(parts.get("unresolved"))]
         if step.inputs:
-            parts["inputs"] = self.inputs(step)
+            parts["inputs"] = self.inputs(step, lenient=lenient)
         if files := cast("Mapping[str, Json]", parts.get("files", {})):
             parts["files"] = self._named_only(step, files, parts.get("inputs"))
         if step.env:
@@ -113,12 +121,12 @@ class Survey:
             pending += fresh
         return False
 
-    def inputs(self, step: Step) -> dict[str, Json]:
+    def inputs(self, step: Step, *, lenient: bool = False) -> dict[str, Json]:
         """Digest, executable bit and link target of every file the step's globs match."""
         found: dict[str, Json] = {}
         for item in step.inputs:
             paths = matching(self._root, item.glob, self._ignores)
-            if not paths and not item.optional:
+            if not paths and not item.optional and not lenient:
                 raise NoInputError(
                     f"no file matches the input '{item.glob}' of '{step.id}'",
                     hint="correct the glob, or say {glob: …, optional: true}",

@@ -1,6 +1,7 @@
 """What a running attempt writes, in a file beside its private directory, for whoever looks on.
 
 The file is no history: it is removed with the attempt's directory, and the log is stored with the fact.
+If the engine dies first, the next one takes what is in the file for the log.
 A full disk or a vanished directory only means that there is less to look at.
 """
 
@@ -12,11 +13,23 @@ from contextlib import suppress
 from holdfast.model.plan import RunId, StepId
 
 MOST_BYTES = 64 * 2**20
+MOST_KEPT = 16 * 2**20  # of an attempt that was broken off
 
 
 def tee_path(scratch: str, run: RunId, step: StepId, attempt: int) -> str:
     """Where the output of a running attempt is."""
     return os.path.join(scratch, run, f"{step}.{attempt}.out")
+
+
+def said_so_far(scratch: str, run: RunId, step: StepId, attempt: int) -> bytes:
+    """What an attempt had written whose engine died; nothing if it wrote nothing, or knew secrets."""
+    try:
+        place = os.open(tee_path(scratch, run, step, attempt), os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return b""
+    with os.fdopen(place, "rb") as file, suppress(OSError):
+        return file.read(MOST_KEPT)
+    return b""
 
 
 class Tee:

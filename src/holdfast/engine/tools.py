@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
-from holdfast.model.plan import Plan
+from holdfast.model.plan import Plan, Step
 from holdfast.process.run import Command, run
 
 
 async def tool_versions(plan: Plan, root: str) -> dict[tuple[str, ...], bytes | None]:
     """What each tool says, asked once; None if it could not say."""
+    return await versions_for(plan.steps.values(), root)
+
+
+async def versions_for(steps: Iterable[Step], root: str) -> dict[tuple[str, ...], bytes | None]:
+    """The same for some steps."""
     found: dict[tuple[str, ...], bytes | None] = {}
-    for step in plan.steps.values():
+    for step in steps:
         for argv in step.tool_versions.values():
             if argv not in found:
                 found[argv] = await _version(argv, root)

@@ -39,8 +39,10 @@ from holdfast.engine.survey import SETTLED_NS, env_digest
 from holdfast.engine.walk import read_by
 from holdfast.engine.world import World
 from holdfast.errors import EditError, StoreError
+from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_json
-from holdfast.model.event import Options, RunOpened
+from holdfast.model.event import Options
+from holdfast.model.line import RunOpened
 from holdfast.model.plan import Need, Plan, RunId, Step, plan_digest
 from holdfast.model.version import VERSION
 from holdfast.process.room import shell_words
@@ -101,13 +103,21 @@ def leave_note(world: World, state: State, tools: Tools, sources: Digest | None)
         opened = _opened_at(world, state)
         if opened is None or sources is None or sources_of(world, state.plan) != sources:
             return
-        paths = tuple(sorted(set(_looked_at(world, state.plan))))
+        paths = tuple(sorted({*_looked_at(world, state.plan), *_changed(world, state)}))
         stamps = _stamps(world.root, paths, state.since * 1_000_000 - SETTLED_NS)
         if stamps is not None:
             question = Question(state.plan, state.line, state.options, tools)
             asked, until = question.digest(world), _until(world, state)
             note = Note(state.run, opened, asked, until, paths, stamps)
             _write(world, state.project, state.line, note)
+
+
+def _changed(world: World, state: State) -> Iterator[str]:
+    """The files that steps changed in copies, and that a run would put in place again."""
+    for step_id, step in state.plan.steps.items():
+        digest = state.steps[step_id].digest
+        if step.changes_copy and digest is not None:
+            yield from (change.path for change in changes_in(world.store.get(digest)))
 
 
 def _is_still(state: State) -> bool:
@@ -117,6 +127,8 @@ def _is_still(state: State) -> bool:
         state.status == "completed"
         and state.counts["reused"] == len(state.steps)
         and not options.joined
+        and not state.added  # which steps there are was decided on the way
+        and not state.forked
         and not any(step.share for step in state.plan.steps.values())  # other lines may add to it
         and all(step.attempts == 0 for step in state.steps.values())
         and all(step.reason and step.reason.code in _STANDS for step in state.steps.values())

@@ -19,8 +19,10 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, tree_entries
+from holdfast.model.changeset import Change, changes_in
 from holdfast.model.digest import Digest
-from holdfast.model.event import AttemptAccepted, AttemptStarted, Event, StepUndone
+from holdfast.model.event import AttemptAccepted, AttemptStarted, Event
+from holdfast.model.line import StepUndone
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Append, Batch, Store
 
@@ -42,6 +44,7 @@ class Undoing:
     files: tuple[Entry, ...] | None
     left: tuple[str, ...]
     notes: tuple[str, ...]
+    beside: tuple[str, ...] = ()  # files of the project that it changed in a copy
 
 
 def place_of_undoing(world: World, project: str, line: str) -> Outputs:
@@ -113,13 +116,45 @@ class Undo:
         )
         gone = (act, *copies)
         rest = [row for row in rows if row not in gone]
-        notes = [BESIDE] if step.effects == "workspace" else []
+        notes = [BESIDE] if step.runs_alone else []
         notes += [OUTSIDE] if step.effects == "external" else []
+        beside, left = self._take_back(step, act) if step.changes_copy else ((), ())
+        back = tuple(self._files[path] for path in beside if path in self._files)
         if not step.produces:
-            return Undoing(step, gone, None, (), (*notes, NO_FILES))
+            notes += [] if beside else [NO_FILES]
+            return Undoing(step, gone, back if beside else None, left, tuple(notes), beside)
         files = self._before(step, act, rest)
-        left = () if files is None else self._put(step, act, files)
-        return Undoing(step, gone, files, left, tuple(notes))
+        if files is not None:
+            files = tuple(entry for entry in files if entry.path not in beside)
+            left += self._put(step, act, files)
+        elif not beside:
+            return Undoing(step, gone, None, left, tuple(notes))
+        return Undoing(step, gone, (*(files or ()), *back), left, tuple(notes), beside)
+
+    def _take_back(self, step: Step, act: Artifact) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Let the files that a step changed be as they were; gives their paths, and those that stay.
+
+        One that a person changed since stays, and so does one whose earlier content is nowhere any more.
+        """
+        _, ended = self._attempt(act)
+        before = tree_entries(self._store.get(ended.kept)) if ended and ended.kept else ()
+        replaced = {entry.path: entry for entry in before}
+        changes = changes_in(self._store.get(act.digest))
+        self._read([change.path for change in changes])
+        left = []
+        for change in changes:
+            was = replaced.get(change.path) or _base(change)
+            now = self._files.get(change.path)
+            if _is_entry(now, was):
+                continue
+            lost = was is not None and not self._store.has(was.digest)
+            if lost or not _is_entry(now, change.entry):
+                left.append(change.path)
+            elif was is None:
+                del self._files[change.path]
+            else:
+                self._files[change.path] = was
+        return tuple(change.path for change in changes), tuple(left)
 
     def _put(self, step: Step, act: Artifact, files: Sequence[Entry]) -> tuple[str, ...]:
         """Let these files lie at the outputs; gives the paths that a person changed, and that stay."""
@@ -175,9 +210,23 @@ class Undo:
         return started, ended
 
 
+def _base(change: Change) -> Entry | None:
+    """The file as it was where the step began."""
+    if change.base is None:
+        return None
+    return Entry(change.path, change.base, change.base_executable)
+
+
+def _is_entry(now: Entry | None, then: Entry | None) -> bool:
+    if now is None or then is None:
+        return now is then
+    return (now.digest, now.executable) == (then.digest, then.executable)
+
+
 def changed_by(item: Undoing, changed: Iterable[str]) -> tuple[str, ...]:
     """The changed paths that are outputs of one of the steps."""
-    return tuple(path for path in changed if _is_beneath(path, item.step.produces))
+    mine = (*item.step.produces, *item.beside)
+    return tuple(path for path in changed if _is_beneath(path, mine))
 
 
 def _is_beneath(path: str, places: Iterable[str]) -> bool:
@@ -222,7 +271,7 @@ def _store_now(store: Store, outputs: Outputs, item: Undoing) -> Digest | None:
     """Store what lies at the output paths before anything is written over it."""
     if item.files is None:
         return None
-    kept = outputs.keep(item.step)
+    kept = outputs.keep_paths((*item.step.produces, *item.beside))
     for digest, content in kept.blobs:
         if store.put(content) != digest:
             raise IntegrityError(f"a file of '{item.step.id}' does not have its own digest")

@@ -81,6 +81,19 @@ def walk(
                 yield path
 
 
+def is_ignored(root: str, path: str, ignores: Ignores) -> bool:
+    """Whether the `.gitignore` files of a project leave out a path, or a directory it lies in."""
+    rules: _Rules = []
+    place = ""
+    parts = path.split("/")
+    for depth, part in enumerate(parts, start=1):
+        rules += _rules_in(root, place, ignores)
+        place = f"{place}/{part}" if place else part
+        if _ignored(rules, place if depth == len(parts) else f"{place}/"):
+            return True
+    return False
+
+
 _Rules = list[tuple[str, IgnoreRules]]
 
 

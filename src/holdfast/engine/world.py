@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from holdfast.model.agent import Registry
 from holdfast.model.event import Recorded
+from holdfast.model.fixed import fixed
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Executor, IgnoreRules, Lock, Owner, Store
+from holdfast.ports import Executor, Fragments, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.commit import Writer
+    from holdfast.engine.decisions import Policy
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class World:
     """Everything outside.
 
@@ -37,6 +40,8 @@ class World:
     gone: Callable[[Owner], bool]
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
+    fragments: Fragments | None = None  # without it no steps can be added
+    secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None
     writer: Callable[[], Writer] | None = None
     monotonic: Callable[[], float] = time.monotonic
@@ -44,9 +49,13 @@ class World:
     inline: Collection[StepId] = frozenset()
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     parallel: int = 1
+    resources: Mapping[str, int] = field(default_factory=dict)  # how much there is of some here
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0
     lease_seconds: float = 30.0
+    registry: Callable[[], Registry] = Registry  # the agents of this project
+    stays: bool = False  # keep going while only a person is waited for
+    policy: Policy | None = None  # decides in a person's place what its rules fit
     on_events: Callable[[list[Recorded]], None] = lambda _: None
     on_output: Callable[[StepId, str, bytes], None] | None = None
     say: Callable[[str], None] = lambda _: None

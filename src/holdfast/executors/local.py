@@ -80,6 +80,8 @@ class LocalExecutor:
     async def _run(self, job: Job) -> Outcome:
         try:
             candidate = await self._generator(job.step).generate(job)
+            if job.take is not None:
+                candidate = job.take(candidate)
         except AttemptError as error:
             return _without_candidate(error)
         except (IntegrityError, StoreError):  # not the step's doing: the engine must stop
@@ -93,6 +95,7 @@ class LocalExecutor:
 
     async def _judge(self, job: Job, candidate: Candidate) -> Outcome:
         verdicts = []
+        asks: list[str] = []
         for guard in (*implied(job.step), *job.step.guards):
             try:
                 verdict = await self._kind(guard).judge(guard, candidate, job)
@@ -104,9 +107,13 @@ class LocalExecutor:
                 raise
             except Exception as error:  # noqa: BLE001 - the boundary
                 return _crashed(error, candidate)
-            if not verdict.passed:
+            if verdict.call == "ask":  # the others first: nobody is asked about what they refuse
+                asks += verdict.asks
+            elif not verdict.passed:
                 return _refused(candidate, verdict)
             verdicts.append(verdict)
+        if asks:
+            return Outcome("asked", candidate=candidate, log=candidate.log, asks=tuple(asks))
         if not verdicts:
             return Outcome("accepted", candidate=candidate, log=candidate.log)
         whole = Verdict("accept", items=tuple(verdicts))

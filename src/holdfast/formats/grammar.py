@@ -6,8 +6,9 @@ key without a shape is reserved: it belongs to the grammar, and this version ref
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
+from holdfast.formats.agentfile import contract_schema
 from holdfast.formats.expressions import TEMPLATE, VALUES
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node
@@ -29,6 +30,7 @@ from holdfast.formats.shapes import (
     Shape,
     as_is,
     each,
+    plain,
     text,
     twice,
     whole,
@@ -40,8 +42,8 @@ from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Input, Limits, Need, Ne
 
 T = TypeVar("T")
 
-USES = ("shell", "python")
-USES_LATER = ("llm", "agent", "human", "cli-agent", "plan")
+USES = ("shell", "python", "human")
+USES_LATER = ("llm", "agent", "cli-agent", "plan")
 
 
 class At(NamedTuple):
@@ -67,11 +69,11 @@ class InputAt(NamedTuple):
 _NEED: dict[str, Key] = {
     "step": Key(TEXT, words="The step that comes first."),
     "type": Key(
-        word("data", "sequence", reserved=("approval",)),
-        words="data is delivered and decides the result; sequence only orders.",
+        word("data", "sequence", "approval"),
+        words="data is delivered and decides the result; sequence only orders; approval also asks.",
     ),
     "key": Key(LINE, words="A key that the artifact of the step must have."),
-    "from": RESERVED,
+    "from": Key(LINE, words="The name that the approver must hold; data with it asks, too."),
 }
 
 
@@ -95,13 +97,19 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
         return None
     if "step" not in given:
         return None
-    kind: NeedType = "sequence" if given.get("type") == "sequence" else "data"
-    key = str(given.get("key", ""))
-    if key and kind == "sequence":
-        message = "a need of type 'sequence' hands nothing over and can have no 'key'"
+    kind = cast("NeedType", given.get("type", "data"))
+    key, approver = str(given.get("key", "")), str(given.get("from", ""))
+    if key and kind != "data":
+        message = f"a need of type '{kind}' hands nothing over and can have no 'key'"
         reading.problems.add("P035", node.pairs["key"][0], message)
+    if approver and kind == "sequence":
+        message = f"a need of type '{kind}' asks nobody and can have no 'from'"
+        reading.problems.add("P035", node.pairs["from"][0], message, "say type: approval")
+    if approver and kind != "sequence":
+        reading.approvers.append((approver, node.pairs["from"][1]))
     key_node = node.pairs["key"][1] if key else None
-    return NeedAt(Need(StepId(str(given["step"])), kind, key), step_node[1], key_node)
+    need = Need(StepId(str(given["step"])), kind, key, approver)
+    return NeedAt(need, step_node[1], key_node)
 
 
 _INPUT: dict[str, Key] = {
@@ -175,6 +183,50 @@ def _tool_versions(reading: Reading, key: str, node: Node) -> dict[str, tuple[st
     return found
 
 
+BUDGET: dict[str, Key] = {
+    "attempts": Key(whole(1), words="How many attempts."),
+    "usd": RESERVED,
+    "tokens": RESERVED,
+}
+
+
+def _budget(reading: Reading, key: str, node: Node) -> dict[str, object] | None:
+    return record(reading, key, node, BUDGET)
+
+
+def _amounts(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
+    if not isinstance(node, Mapping):
+        reading.wrong_type(key, node, "a mapping of names to numbers")
+        return None
+    found = {}
+    for name, (place, value) in node.pairs.items():
+        amount = whole(1).read(reading, key, value)
+        if LINE.read(reading, key, place) is not None and amount is not None:
+            found[name] = amount
+    return found
+
+
+_AMOUNTS: Shape[dict[str, int]] = Shape(
+    _amounts, {"type": "object", "additionalProperties": whole(1).schema}
+)
+
+
+def _escalate(reading: Reading, key: str, node: Node) -> list[At] | None:
+    found: dict[str, Node] = {}
+    for item in each(node):
+        value = text(reading, key, item)
+        if value is not None:
+            twice(reading, key, value, item, found)
+    return [At(value, item) for value, item in found.items()]
+
+
+def _origin(reading: Reading, key: str, node: Node) -> Json:
+    if not isinstance(node, Mapping):
+        reading.wrong_type(key, node, "a mapping")
+        return None
+    return plain(reading, key, node)
+
+
 def _schema_name(reading: Reading, key: str, node: Node) -> str | None:
     value = text(reading, key, node)
     if value is not None and value != PLAN_SCHEMA:
@@ -202,8 +254,8 @@ def _one_or_many(item: Json) -> Json:
 
 _RETRIES = Key(whole(0), words="How often to try again after the first time.")
 _WORKSPACE = Key(
-    word("shared", "scratch", reserved=("worktree",)),
-    words="Where the step runs: in the project, or in a fresh directory.",
+    word("shared", "scratch", "worktree"),
+    words="Where the step runs: in the project, in a fresh directory, or in a git worktree of it.",
 )
 _REUSE = Key(
     word("merkle", "content", "strict"),
@@ -214,6 +266,10 @@ LIMITS: dict[str, Key] = {
     "time": Key(DURATION, words="How long a run may take, like 2h."),
     "attempts": Key(whole(1), words="How many attempts a run may make."),
     "parallel": Key(whole(1), words="How many steps run at once."),
+    "resources": Key(
+        _AMOUNTS, words="How much there is of each named resource; of one not named, 1."
+    ),
+    "agents": Key(_AMOUNTS, words="How many steps of each agent run at once."),
     "usd": RESERVED,
     "tokens": RESERVED,
 }
@@ -283,6 +339,31 @@ STEP: dict[str, Key] = {
     "idempotent": Key(
         FLAG, words="Whether an effect may be repeated when nobody knows if it happened."
     ),
+    "approve": Key(
+        word("never", "always", "on_change", "over_budget"),
+        words="When a person must say yes first: each time, for new content, or beyond the budget.",
+    ),
+    "budget": Key(
+        Shape(_budget, {"$ref": "#/$defs/budget"}),
+        words="What the step may use before 'approve: over_budget' asks.",
+    ),
+    "patience": Key(
+        whole(1), words="How many attempts may end with the same feedback before it is given up."
+    ),
+    "escalate": Key(
+        Shape(_escalate, _one_or_many(TEXT.schema)),
+        words="Steps above that are made again, in turn, when this one cannot get through.",
+    ),
+    "rounds": Key(
+        whole(1), words="How often to go through 'escalate' before a person is asked; else once."
+    ),
+    "on_fatal": Key(
+        word("fail", "escalate"),
+        words="When a guard refuses it for good: the step fails, or the whole run stops for a person.",
+    ),
+    "resources": Key(
+        _AMOUNTS, words="Named resources that it takes while it runs, and how much of each."
+    ),
     "workspace": _WORKSPACE,
     "reuse": _REUSE,
     "share": Key(FLAG, words="Whether other lines may reuse the artifact."),
@@ -299,13 +380,9 @@ STEP: dict[str, Key] = {
     **dict.fromkeys(
         (
             "tools",
-            "resources",
             "runs_on",
             "when",
-            "patience",
             "context",
-            "approve",
-            "budget",
             "for_each",
             "key",
             "handoff",
@@ -345,7 +422,15 @@ PLAN: dict[str, Key] = {
         ),
         words="The steps by their ids.",
     ),
-    **dict.fromkeys(("agents", "requirements", "hypotheses", "unknowns"), RESERVED),
+    "agents": Key(
+        Shape(as_is, {"anyOf": [TEXT.schema, {"$ref": "#/$defs/agents"}]}),
+        words="The contracts that steps are held to: 'default', a file, or contracts by name.",
+    ),
+    "origin": Key(
+        Shape(_origin, {"type": "object"}),
+        words="Where an imported plan comes from; kept for export, changes nothing.",
+    ),
+    **dict.fromkeys(("requirements", "hypotheses", "unknowns"), RESERVED),
 }
 
 
@@ -360,10 +445,12 @@ def plan_schema() -> Json:
             "need": record_schema(_NEED, ("step",)),
             "input": record_schema(_INPUT, ("glob",)),
             "prompt": record_schema(_PROMPT, ("task",)),
+            "budget": record_schema(BUDGET),
             "guard": guard_schema(),
             "param": param_schema(),
             "defaults": record_schema(DEFAULTS),
             "limits": record_schema(LIMITS),
+            "agents": {"type": "object", "additionalProperties": contract_schema()},
         },
         **record_schema(PLAN, ("steps",)),
     }

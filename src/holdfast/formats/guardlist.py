@@ -74,6 +74,18 @@ def _file(reading: Reading, key: str, node: Node) -> Json:
     return {name: value for name, value in given.items() if isinstance(value, str | int)}
 
 
+_HUMAN = {"from": Key(LINE, words="The name that the approver must hold.")}
+
+
+def _human(reading: Reading, key: str, node: Node) -> Json:
+    given = record(reading, key, node, _HUMAN)
+    if given is None or not isinstance(node, Mapping):
+        return None
+    if "from" in given:
+        reading.approvers.append((str(given["from"]), node.pairs["from"][1]))
+    return {name: str(value) for name, value in given.items()}
+
+
 def _argv(reading: Reading, key: str, node: Node) -> Json:
     argv = COMMAND.read(reading, key, node)
     return None if argv is None else list(argv)
@@ -109,7 +121,7 @@ GUARD_KINDS: dict[str, Key] = {
     ),
     "syntax": Key(word("python", "json", "yaml"), words="The artifact can be parsed."),
     "file": Key(Shape(_file, record_schema(_FILE)), words="A file is there and has a size."),
-    "human": RESERVED,
+    "human": Key(Shape(_human, record_schema(_HUMAN)), words="A person accepts the artifact."),
     "judge": RESERVED,
     "cites": RESERVED,
     "has": RESERVED,
@@ -164,6 +176,9 @@ def _guard(reading: Reading, node: Node) -> Guard | None:
     if "fatal_on" in given and kind != "command":
         message = f"'fatal_on' names exit codes, and a '{kind}' guard has none"
         reading.problems.add("P035", node.pairs["fatal_on"][0], message)
+    if "timeout" in given and kind == "human":
+        message = "a 'human' guard has no 'timeout': a person takes the time it takes"
+        reading.problems.add("P035", node.pairs["timeout"][0], message)
     return _made(kind, given)
 
 
@@ -183,6 +198,8 @@ def _word(reading: Reading, node: Scalar) -> Guard | None:
     value = text(reading, "guards", node)
     if value is None:
         return None
+    if value == "human":
+        return Guard("human")
     if value in GUARD_KINDS:
         if GUARD_KINDS[value].shape is None:
             message = f"the guard '{value}' is not available in this version"
@@ -209,7 +226,20 @@ def _composed(reading: Reading, node: Mapping, kind: str) -> Guard | None:
         return None
     if not items and isinstance(inner, Listing) and not inner.items:
         reading.problems.add("P047", place, f"'{kind}' holds no guards")
+    _check_people(reading, kind, items, place)
     return _made(kind, {"name": given.get("name", "")}, items)
+
+
+def _check_people(reading: Reading, kind: str, items: tuple[Guard, ...], place: Scalar) -> None:
+    """People are asked about what the other guards leave open, all of them at once: each must agree."""
+    asking = [item.name for item in items if item.asks]
+    if kind == "majority" and asking:
+        message = "'majority' holds a 'human' guard, and people are not counted against guards"
+        reading.problems.add("P047", place, message, "put the human guard beside it, or use 'any'")
+    elif kind == "any" and len(asking) > 1:
+        message = f"'any' holds {len(asking)} guards that ask a person: {', '.join(asking)}"
+        hint = "keep one of them: a 'human' guard without 'from' may be answered by anybody"
+        reading.problems.add("P047", place, message, hint)
 
 
 def _named(reading: Reading, key: str, made: list[tuple[Guard, Node]]) -> tuple[Guard, ...]:
@@ -260,7 +290,7 @@ def guard_schema() -> Json:
         }
         for name, words in COMPOSED.items()
     )
-    return {"anyOf": forms}
+    return {"anyOf": [{"const": "human"}, *forms]}
 
 
 GUARDS = Shape(guards, {"type": "array", "items": {"$ref": "#/$defs/guard"}})

@@ -14,6 +14,7 @@ from holdfast.formats.problems import Problems
 from holdfast.model.expression import OPEN
 
 _LONGEST = 255
+_NAMES = frozenset({"name", "graph_id"})  # of a plan, of an execution graph
 _CHECK_EVERY = 2047
 
 
@@ -23,7 +24,7 @@ def plan_name(path: str) -> str | None:
         with Path(path).open("rb") as stream:
             text = decode(stream.read(BOUNDS.size + 1), Problems(path), BOUNDS)
         events = FASTEST((as_yaml(text) if path.endswith(".json") else text).encode())
-        found = _under("name", events.get_event)
+        found = _under(_NAMES, events.get_event)
     except (OSError, PlanError, yaml.YAMLError, ValueError, RecursionError, MemoryError):
         return None
     if found is None:
@@ -33,8 +34,8 @@ def plan_name(path: str) -> str | None:
     return name if usable else None
 
 
-def _under(key: str, following: Callable[[], ParserEvent]) -> str | None:
-    """The text under a key of the top mapping, read as far as needed; empty if the key is not there."""
+def _under(keys: frozenset[str], following: Callable[[], ParserEvent]) -> str | None:
+    """The text under the first of some keys of the top mapping; empty if none of them is there."""
     started = time.thread_time()
     depth = count = 0
     is_key = False
@@ -54,7 +55,7 @@ def _under(key: str, following: Callable[[], ParserEvent]) -> str | None:
             depth += 1
         elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
             depth -= 1
-        elif depth == 1 and is_key and kind is yaml.ScalarEvent and event.value == key:
+        elif depth == 1 and is_key and kind is yaml.ScalarEvent and event.value in keys:
             return _text(following())
         if depth == 1:
             is_key = not is_key

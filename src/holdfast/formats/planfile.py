@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Table
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import Problem, outside_fault
+from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
+from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
@@ -22,7 +24,7 @@ from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
-from holdfast.model.plan import STEP_ID, Input, Limits, Need, Plan, Step, StepId
+from holdfast.model.plan import COPIES, STEP_ID, Input, Limits, Need, Plan, Step, StepId
 
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
@@ -31,23 +33,31 @@ _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 class Asked:
     """What a load is asked for: another name of the line, values of params.
 
-    `find` finds files, `check` says why a guard can never judge; without them nobody looks.
+    `find` finds files, `check` says why a guard can never judge, `held` whether anybody holds a name
+    that approvers need; without them nobody looks. `own` gives the agents that
+    the person knows.
     """
 
     name: str | None = None
     params: Table[str, Json] = field(default_factory=dict)
     find: Find | None = None
     check: Check | None = None
+    held: Callable[[str], bool] | None = None
+    own: Own | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A plan and where it came from; `root` is the directory of the file: the project."""
+    """A plan and where it came from; `root` is the directory of the file: the project.
+
+    `foreign` names the format of a file that was not written for this program.
+    """
 
     plan: Plan
     file: str
     root: str
     warnings: tuple[Problem, ...] = ()
+    foreign: str = ""
 
 
 def load_plan(
@@ -57,15 +67,18 @@ def load_plan(
     params: Table[str, Json] | None = None,
     find: Find | None = None,
     check: Check | None = None,
+    held: Callable[[str], bool] | None = None,
+    own: Own | None = None,
 ) -> Loaded:
     """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it.
 
     `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
     of a project (its directory, a glob) for params that are files; `check` says of a kind of guard
-    and its value why it can never judge.
+    and its value why it can never judge; `held` says whether anybody holds the name of an approver,
+    `own` gives the agents that the person knows.
     """
     content, root = read_file(path)
-    return load_text(content, path, root, Asked(name, params or {}, find, check))
+    return load_text(content, path, root, Asked(name, params or {}, find, check, held, own))
 
 
 def read_file(path: str) -> tuple[bytes, str]:
@@ -95,11 +108,11 @@ def load_text(content: bytes, file: str, root: str, asked: Asked | None = None) 
     problems = Problems(file)
     with _collector_paused():
         try:
-            plan = _plan(content, file, Path(root), asked or Asked(), problems)
+            plan, foreign = _plan(content, file, Path(root), asked or Asked(), problems)
         except (RecursionError, MemoryError) as error:
             message = "the plan needs more memory than there is"
             raise problems.fatal("P011", NOWHERE, message) from error
-    return Loaded(plan, file, root, in_order(problems.warnings))
+    return Loaded(plan, file, root, in_order(problems.warnings), foreign)
 
 
 @contextmanager
@@ -114,18 +127,29 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problems) -> Plan:
+def _plan(
+    content: bytes, file: str, root: Path, asked: Asked, problems: Problems
+) -> tuple[Plan, str]:
     tree = read(content, problems, strict_json=file.endswith(".json"))
     if not isinstance(tree, Mapping):
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
     reading = Reading(problems, root, source=content, check=asked.check)
+    if is_graph(tree):
+        contracts = Contracts(reading, own=asked.own, foreign=True)
+        return graph_plan(reading, tree, contracts, asked.name), GRAPH
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
     reading.params = read_params(reading, declared, asked.params, asked.find)
-    steps = _steps(reading, tree, given)
+    contracts = Contracts(reading, cast("Node | None", given.get("agents")), asked.own)
+    steps = _steps(reading, tree, given, contracts)
+    _check_approvers(reading, asked)
+    if steps and ("agents" in given or any(step.agent for step in steps.values())):
+        limits = cast("Limits", given.get("limits", Limits()))
+        held = contracts.hold(steps, _place_in(given), limits, reading.params)
+        steps, given["limits"] = held
     problems.stop()
-    return Plan(
+    plan = Plan(
         name=_line_name(asked.name or str(given.get("name", "")) or Path(file).stem, problems),
         steps=steps,
         goal=cast("str", given.get("goal", "")),
@@ -133,7 +157,25 @@ def _plan(content: bytes, file: str, root: Path, asked: Asked, problems: Problem
         project=cast("str", given.get("project", "")),
         limits=cast("Limits", given.get("limits", Limits())),
         params={param.name: param.given for param in reading.params.values()},
+        origin=cast("Table[str, Json]", given.get("origin", {})),
+        voices=contracts.voices,
     )
+    return plan, ""
+
+
+def _place_in(given: dict[str, object]) -> Callable[[StepId], Mapping]:
+    """Where a step of the plan stands."""
+    steps = cast("Mapping", given["steps"])
+    return lambda step_id: cast("Mapping", steps.pairs[step_id][1])
+
+
+def _check_approvers(reading: Reading, asked: Asked) -> None:
+    """Say once of each name that nobody holds it."""
+    for name, place in dict(reversed(reading.approvers)).items():
+        if asked.held is not None and not asked.held(name):
+            message = f"nobody holds the name {quoted(name)}: any person may answer"
+            hint = f"say who does in your own config.toml: [people] {name} = ['USER']"
+            reading.problems.warn("P905", place, message, hint)
 
 
 def _line_name(name: str, problems: Problems) -> str:
@@ -143,7 +185,9 @@ def _line_name(name: str, problems: Problems) -> str:
     return name
 
 
-def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[StepId, Step]:
+def _steps(
+    reading: Reading, tree: Mapping, given: dict[str, object], contracts: Contracts
+) -> dict[StepId, Step]:
     if "steps" not in given:
         hint = "add 'steps:' with one entry for each step"
         reading.problems.add("P001", tree, "the plan has no steps", hint)
@@ -165,11 +209,12 @@ def _steps(reading: Reading, tree: Mapping, given: dict[str, object]) -> dict[St
         _check_id(name, key, spellings, reading.problems)
         reading.step = name
         wired[name] = Wired(name, key)
-        step = _step(reading, wired[name], value, defaults)
+        step = step_of(reading, wired[name], value, defaults, contracts)
         if step is not None:
             steps[step.id] = step
     reading.step = ""
-    check_wiring(wired, reading.problems)
+    limits = cast("Limits", given.get("limits", Limits()))
+    check_wiring(wired, reading.problems, limits.resources)
     return steps
 
 
@@ -184,7 +229,10 @@ def _check_id(name: str, key: Scalar, spellings: dict[str, Scalar], problems: Pr
         problems.add("P050", key, message, "give one of them another id")
 
 
-def _step(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object]) -> Step | None:
+def step_of(
+    reading: Reading, wired: Wired, node: Node, defaults: dict[str, object], contracts: Contracts
+) -> Step | None:
+    """Read one step; what reaches beyond it is kept in `wired` with its place."""
     if not isinstance(node, Mapping):
         message = f"step {quoted(wired.id)} must be a mapping, not {kind_of(node)}"
         reading.problems.add("P032", node, message)
@@ -193,16 +241,39 @@ def _step(reading: Reading, wired: Wired, node: Node, defaults: dict[str, object
     wired.needs = cast("list[NeedAt]", given.get("needs", []))
     wired.inputs = cast("list[InputAt]", given.get("inputs", []))
     wired.produces = cast("list[At]", given.get("produces", []))
+    wired.escalate = cast("list[At]", given.get("escalate", []))
+    wired.takes = _takes(node, given)
     wired.promise = _promise(node, given)
     _take_uses(reading, wired)
-    _take_command(reading, node, given)
+    _take_command(reading, node, given, contracts)
+    once = given.get("effects") == "external" and not given.get("idempotent")
     for key, value in defaults.items():
-        given.setdefault(key, value)
+        if key != "retries" or not once:  # nothing outside is done again unless the step says so
+            given.setdefault(key, value)
+    if once:
+        wired.once = node.pairs["effects"][0]
+        if given.get("retries"):
+            message = f"{quoted(wired.id)} may be done again outside: its effect is not idempotent"
+            hint = "leave out 'retries', or say idempotent: true if a repetition does no harm"
+            reading.problems.warn("P906", node.pairs["retries"][0], message, hint)
     _check_together(reading, node, given)
+    if given.get("approve") == "never":
+        del given["approve"]
     given["needs"] = tuple(item.need for item in wired.needs)
     given["inputs"] = tuple(item.input for item in wired.inputs)
     given["produces"] = tuple(item.value for item in wired.produces)
+    given["escalate"] = tuple(item.value for item in wired.escalate)
     return Step(StepId(wired.id), **given)  # type: ignore[arg-type]  # fields as the table reads them
+
+
+def _takes(node: Mapping, given: dict[str, object]) -> list[tuple[str, int, Placed]]:
+    """What a step takes of named resources, each with its place."""
+    amounts = cast("Table[str, int]", given.get("resources", {}))
+    if not amounts:
+        return []
+    listed = node.pairs["resources"][1]
+    places = listed.pairs if isinstance(listed, Mapping) else {}
+    return [(name, count, places[name][1]) for name, count in amounts.items()]
 
 
 def _promise(node: Mapping, given: dict[str, object]) -> Promise:
@@ -229,13 +300,16 @@ def _take_uses(reading: Reading, wired: Wired) -> None:
         elif name not in needs:
             needs[StepId(name)] = "data"
             wired.needs.append(NeedAt(Need(StepId(name)), use.place(0)))
-        elif needs[StepId(name)] == "sequence":
-            message = f"{quoted(wired.id)} reads {quoted(name)} and needs it only in sequence"
+        elif (kind := needs[StepId(name)]) != "data":
+            how = "only in sequence" if kind == "sequence" else f"as '{kind}'"
+            message = f"{quoted(wired.id)} reads {quoted(name)} and needs it {how}"
             hint = f"need it as data: needs: [{name}]"
             reading.problems.add("P035", use.place(0), message, hint)
 
 
-def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+def _take_command(
+    reading: Reading, node: Mapping, given: dict[str, object], contracts: Contracts
+) -> None:
     """Decide what the step uses, and read `run` accordingly."""
     problems = reading.problems
     run = cast("Node | None", given.pop("run", None))
@@ -246,7 +320,12 @@ def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> 
     if "uses" in node.pairs and "uses" not in given:
         return  # reported
     uses = given.setdefault("uses", "shell")
-    if uses == "python":
+    if uses == "human":
+        for key in ("run", "shell"):
+            if key in node.pairs:
+                message = f"step {quoted(reading.step)} is done by a person and cannot have '{key}'"
+                problems.add("P035", node.pairs[key][0], message, "say what to do in 'prompt'")
+    elif uses == "python":
         _take_function(reading, node, given, run)
     elif run is not None:
         argv = command(reading, "run", run)
@@ -260,6 +339,8 @@ def _take_command(reading: Reading, node: Mapping, given: dict[str, object]) -> 
             "'uses: llm', which a step with only a prompt means, is not available in this version"
         )
         problems.add("P031", node.pairs["prompt"][0], message, "give it 'run' or 'shell'")
+    elif (action := contracts.action(given.get("agent"), given.get("action"))) is not None:
+        given |= {"uses": action.uses, "run": action.run, "shell": action.shell}
     else:
         message = f"step {quoted(reading.step)} has nothing to run"
         problems.add("P042", _first(node), message, "give it 'run' or 'shell'")
@@ -294,9 +375,37 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
         if name in secrets:
             message = f"{quoted(name)} stands in 'env' and in 'secrets' of {quoted(reading.step)}"
             problems.add("P035", node.pairs["secrets"][0], message, "keep it in 'secrets'")
+    _check_budget(reading, node, given)
+    copied = given.get("workspace") in COPIES
+    if given.get("uses") == "human" and copied and given.get("effects") == "workspace":
+        message = f"step {quoted(reading.step)} is done by a person, who has no copy of the project"
+        problems.add("P035", node.pairs["effects"][0], message, "leave out 'effects'")
+    elif given.get("workspace") == "worktree" and not (
+        given.get("produces") or given.get("effects", "none") != "none"
+    ):
+        message = f"what {quoted(reading.step)} changes in its worktree is thrown away"
+        place = node.pairs["workspace"][0] if "workspace" in node.pairs else _first(node)
+        problems.warn("P909", place, message, "say effects: workspace to have it taken over")
     if given.get("idempotent") and given.get("effects", "none") == "none":
         message = f"'idempotent' of {quoted(reading.step)} says nothing: the step has no effects"
         problems.warn("P903", node.pairs["idempotent"][0], message)
+    if "rounds" in given and not given.get("escalate"):
+        message = f"'rounds' of {quoted(reading.step)} says nothing: it has no 'escalate'"
+        problems.warn("P903", node.pairs["rounds"][0], message, "name steps above it")
+
+
+def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+    """A budget and the asking that it is for go together."""
+    place = node.pairs.get("budget")
+    bounded = place is not None and isinstance(place[1], Mapping) and "attempts" in place[1].pairs
+    asks = given.get("approve") == "over_budget"
+    if asks and not bounded:
+        message = f"'approve: over_budget' of {quoted(reading.step)} has no budget to be over"
+        hint = "say budget: {attempts: 2}"
+        reading.problems.add("P033", node.pairs["approve"][0], message, hint)
+    elif "budget" in node.pairs and not asks:
+        message = f"'budget' of {quoted(reading.step)} says nothing: nobody is asked beyond it"
+        reading.problems.warn("P903", node.pairs["budget"][0], message, "say approve: over_budget")
 
 
 def _first(node: Mapping) -> Placed:

@@ -65,11 +65,33 @@ CODES = {
     "P053": "two steps that may run in parallel produce the same path",
     "P054": "a step reads what another one produces without needing it",
     "P055": "too many globs and paths to compare",
+    "P056": "'escalate' names what is not above the step",
+    "P057": "a step takes more of a resource than there is",
+    "P058": "a step that is to be added has the id of one that is there",
+    "P059": "a step cannot be added to this run",
+    # Contracts of agents.
+    "P070": "a step names an agent that no registry knows",
+    "P071": "a step asks an agent for an action that is not in its contract",
+    "P072": "a step does not give its agent what the contract requires",
+    "P073": "a step does not promise an output that the contract requires",
+    "P074": "a step may take longer than the contract of its agent allows",
+    "P075": "a step wants another version of a contract than there is",
+    # Graph documents.
+    "P080": "an edge leads to or from a node that is not there",
+    "P081": "dependencies and edges of a graph disagree",
+    "P082": "two edges between the same nodes cannot both be kept",
+    "P083": "the batches of a graph are not those that its dependencies give",
     # Warnings.
     "P901": "a command has words that only a shell would understand",
     "P902": "a step reads what it produces itself",
     "P903": "a key has no effect here",
     "P904": "a guard could not be checked",
+    "P905": "nobody holds the name of an approver",
+    "P906": "an effect outside may be done again: it is not idempotent",
+    "P909": "what a step changes in its worktree is not taken over",
+    "P910": "a step breaks the contract of its agent",
+    "P911": "a key of a foreign file means nothing here and is only kept",
+    "P912": "a step of a foreign file has nothing to run",
 }
 
 MOST_PROBLEMS = 1000

@@ -29,7 +29,7 @@ def prompt_text(reading: Reading, key: str, node: Node) -> str | None:
     known = reading.contents.get(f"prompt {value}")
     if isinstance(known, str):
         return file_template(reading, key, node, value, known)
-    content = _content(reading, key, node, value)
+    content = file_content(reading, key, node, value)
     if content is None:
         return None
     try:
@@ -60,7 +60,7 @@ def json_schema(reading: Reading, key: str, node: Node) -> Json:
     known = reading.contents.get(f"schema {value}")
     if known is not None:
         return known
-    content = _content(reading, key, node, value)
+    content = file_content(reading, key, node, value)
     if content is None:
         return None
     found = _parsed(reading, node, value, content)
@@ -88,7 +88,8 @@ def _parsed(reading: Reading, node: Node, name: str, content: bytes) -> Json:
         return None
 
 
-def _content(reading: Reading, key: str, node: Node, value: str) -> bytes | None:
+def file_content(reading: Reading, key: str, node: Node, value: str) -> bytes | None:
+    """The bytes of a file of the project; nothing after it reported why not."""
     parts = inside(reading, key, node, value)
     if parts is None:
         return None

@@ -117,6 +117,13 @@ def word(*words: str, reserved: Iterable[str] = (), any_case: bool = False) -> S
     return Shape(read, {"enum": list(words)})
 
 
+def seconds_of(value: str) -> float | None:
+    """90s, 5m, 2h, 7d as seconds; None if it is no duration."""
+    found = _DURATION.match(value)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    return seconds if seconds > 0 else None
+
+
 def duration(reading: Reading, key: str, node: Node) -> float | None:
     """90s, 5m, 2h, 7d as seconds."""
     number = node.value if isinstance(node, Scalar) else None
@@ -127,9 +134,8 @@ def duration(reading: Reading, key: str, node: Node) -> float | None:
     value = text(reading, key, node)
     if value is None:
         return None
-    found = _DURATION.match(value)
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
-    if seconds <= 0:
+    seconds = seconds_of(value)
+    if seconds is None:
         message = f"{reading.label(key)} is {quoted(value)}, which is not a duration"
         reading.problems.add("P036", node, message, "write it like 90s, 5m, 2h or 7d")
         return None

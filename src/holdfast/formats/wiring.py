@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from holdfast.edits.tree import fold
 from holdfast.formats.fields import Promise, check_fields
 from holdfast.formats.grammar import At, InputAt, NeedAt
 from holdfast.formats.nodes import Scalar
 from holdfast.formats.problems import Placed, Problems, quoted
 from holdfast.formats.reading import Use
 from holdfast.model.glob import COMPILED, Paths, parents
+from holdfast.model.plan import Need
 
 MOST_CIRCLES = 20
 MOST_NAMES = 8  # of one circle
@@ -29,13 +31,25 @@ class Wired:
     needs: list[NeedAt] = field(default_factory=list)
     inputs: list[InputAt] = field(default_factory=list)
     produces: list[At] = field(default_factory=list)
+    escalate: list[At] = field(default_factory=list)
+    takes: list[tuple[str, int, Placed]] = field(default_factory=list)  # resource, how much
     promise: Promise = field(default_factory=Promise)
     uses: list[Use] = field(default_factory=list)
+    once: Placed | None = (
+        None  # where it says that it touches the outside, if that may not be repeated
+    )
 
 
-def check_wiring(steps: Mapping[str, Wired], problems: Problems) -> None:
-    """Report everything wrong between steps."""
-    graph = _Graph(steps, problems)
+def check_wiring(
+    steps: Mapping[str, Wired], problems: Problems, resources: Mapping[str, int], known: int = 0
+) -> None:
+    """Report everything wrong between steps; `resources` is how much there is of those that are named.
+
+    The first `known` are there already and need none of the others.
+    """
+    graph = _Graph(steps, problems, known)
+    for step in steps.values():
+        _check_takes(step, resources, problems)
     promises = {name: step.promise for name, step in steps.items()}
     for step in steps.values():
         if step.uses:
@@ -43,25 +57,65 @@ def check_wiring(steps: Mapping[str, Wired], problems: Problems) -> None:
     if graph.order is None:
         graph.report_circles()
         return
-    questions = [*_overlaps(graph), *_reads(graph, problems)]
+    questions = [*_overlaps(graph), *_reads(graph, problems), *_sent_back(graph)]
     _report(graph, questions, problems)
+    _warn_of_effects(graph, graph.order, problems)
+
+
+def _warn_of_effects(graph: _Graph, order: Sequence[int], problems: Problems) -> None:
+    """What is sent back by a step below is made again, with all that stands on it."""
+    sent: dict[int, tuple[str, str]] = {}  # step -> the one that is sent back, and by whom
+    for step in graph.steps:
+        for name, _ in step.escalate:
+            if name in graph.number:
+                sent.setdefault(graph.number[name], (name, step.id))
+    if not sent:
+        return
+    for number in order:
+        above = next((sent[need] for need in graph.needs[number] if need in sent), None)
+        found = sent.setdefault(number, above) if above is not None else sent.get(number)
+        step = graph.steps[number]
+        if found is None or step.once is None or number < graph.known:
+            continue
+        name, by = found
+        what = "it" if name == step.id else quoted(name)
+        message = f"{quoted(step.id)} may be done again outside: {quoted(by)} can send {what} back"
+        hint = f"let '{by}' escalate to steps that {quoted(step.id)} does not stand on, "
+        problems.warn("P906", step.once, message, hint + "or say idempotent: true")
+
+
+def _check_takes(step: Wired, resources: Mapping[str, int], problems: Problems) -> None:
+    """A step that takes more than there is could never start."""
+    for name, count, place in step.takes:
+        there = resources.get(name, 1)
+        if count > there:
+            message = f"{quoted(step.id)} takes {count:,} of {quoted(name)}, and there is {there:,}"
+            hint = f"say how much there is: limits: {{resources: {{{name}: {count}}}}}"
+            problems.add("P057", place, message, hint)
 
 
 class _Graph:
     """Steps as numbers; `needs` holds what each one waits for."""
 
-    def __init__(self, steps: Mapping[str, Wired], problems: Problems) -> None:
+    def __init__(self, steps: Mapping[str, Wired], problems: Problems, known: int) -> None:
         self.problems = problems
+        self.known = known
         self.steps = list(steps.values())
         self.number = {name: index for index, name in enumerate(steps)}
-        self.needs: list[list[int]] = [self._checked(step) for step in self.steps]
+        self.needs: list[list[int]] = [
+            self._checked(step) if place >= known else self._numbers(step)
+            for place, step in enumerate(self.steps)
+        ]
         self.order = self._sorted()
         self.rank = [0] * len(self.steps)
         for rank, step in enumerate(self.order or ()):
             self.rank[step] = rank
 
+    def _numbers(self, step: Wired) -> list[int]:
+        return [self.number[need.step] for need, _, _ in step.needs]
+
     def _checked(self, step: Wired) -> list[int]:
-        seen: dict[str, Placed] = {}
+        seen: dict[str, NeedAt] = {}
         numbers = []
         for need, node, key_node in step.needs:
             name = need.step
@@ -73,14 +127,25 @@ class _Graph:
                 message = f"{quoted(step.id)} needs {quoted(name)}, which is no step"
                 self.problems.add("P003", node, message, hint)
             elif name in seen:
-                first = f"first in line {seen[name].line}"
-                message = f"{quoted(step.id)} needs {quoted(name)} twice, {first}"
-                self.problems.add("P004", node, message)
+                self._report_twice(step, need, node, seen[name])
             else:
                 self._check_key(step, need.key, self.steps[number], key_node or node)
                 numbers.append(number)
-            seen.setdefault(name, node)
+            seen.setdefault(name, NeedAt(need, node))
         return numbers
+
+    def _report_twice(self, step: Wired, need: Need, node: Placed, first: NeedAt) -> None:
+        """One step needed twice: the same again, or in two ways that do not agree."""
+        both = f"{quoted(step.id)} needs {quoted(need.step)}"
+        line = first.node.line
+        if first.need.type == need.type:
+            self.problems.add("P004", node, f"{both} twice, first in line {line}")
+            return
+        message = f"{both} as '{first.need.type}' in line {line} and as '{need.type}' here"
+        hint = (
+            f"keep one of them; data that a person lets through: {{step: {need.step}, from: NAME}}"
+        )
+        self.problems.add("P004", node, message, hint)
 
     def _check_key(self, step: Wired, key: str, upstream: Wired, node: Placed) -> None:
         outputs = upstream.promise.outputs
@@ -98,15 +163,16 @@ class _Graph:
         for step, needs in enumerate(self.needs):
             for need in needs:
                 users[need].append(step)
-        ready = deque(step for step, count in enumerate(waiting) if not count)
+        ready = deque(step for step, count in enumerate(waiting[: self.known]) if not count)
+        later = deque(s for s, count in enumerate(waiting) if not count and s >= self.known)
         order = []
-        while ready:
-            step = ready.popleft()
+        while ready or later:  # what is added comes after all that is there
+            step = ready.popleft() if ready else later.popleft()
             order.append(step)
             for user in users[step]:
                 waiting[user] -= 1
                 if not waiting[user]:
-                    ready.append(user)
+                    (later if user >= self.known else ready).append(user)
         return order if len(order) == len(self.steps) else None
 
     def report_circles(self) -> None:
@@ -212,7 +278,7 @@ class _Question:
 
 
 def _overlaps(graph: _Graph) -> Iterator[_Question]:
-    """Writers of one path, and of a path inside it, must be ordered.
+    """Writers of one path, and of a path inside it, must be ordered; by any spelling that may be one file.
 
     In the order of the graph it is enough to ask neighbours: if each comes after the one before,
     they all do.
@@ -220,7 +286,7 @@ def _overlaps(graph: _Graph) -> Iterator[_Question]:
     writers: dict[str, list[tuple[int, Placed]]] = {}
     for number in graph.order or ():
         for path, node in graph.steps[number].produces:
-            writers.setdefault(path, []).append((number, node))
+            writers.setdefault(_folded(path), []).append((number, node))
     for path, found in writers.items():
         for (first, _), (second, place) in pairwise(found):
             yield _Question("P053", second, (first,), place, path)
@@ -228,6 +294,13 @@ def _overlaps(graph: _Graph) -> Iterator[_Question]:
             around = writers.get(outer)
             if around is not None:
                 yield from _between(graph, path, found, around)
+
+
+def _folded(path: str) -> str:
+    """The form under which two paths may be one on some file system; most paths are their own."""
+    if path.isascii() and path.islower():
+        return path
+    return "/".join(fold(part) for part in path.split("/"))
 
 
 def _between(
@@ -238,6 +311,19 @@ def _between(
     for (first, _), (second, place) in pairwise(merged):
         if first != second and (first in inside) != (second in inside):
             yield _Question("P053", second, (first,), place, path)
+
+
+def _sent_back(graph: _Graph) -> Iterator[_Question]:
+    """Only what a step stands on can be made again for it."""
+    for number, step in enumerate(graph.steps):
+        for name, node in step.escalate:
+            other = graph.number.get(name)
+            if other is None:
+                hint = graph.problems.did_you_mean(name, graph.number)
+                message = f"'escalate' of {quoted(step.id)} names {quoted(name)}, which is no step"
+                graph.problems.add("P056", node, message, hint)
+            else:
+                yield _Question("P056", number, (other,), node, name)
 
 
 def _reads(graph: _Graph, problems: Problems) -> Iterator[_Question]:
@@ -269,12 +355,21 @@ def _report(graph: _Graph, questions: Iterable[_Question], problems: Problems) -
     asked = list(questions)
     for index, other in graph.missing([(item.step, item.others) for item in asked]):
         question = asked[index]
+        if max(question.step, other) < graph.known:
+            continue
         step, upstream = graph.steps[question.step].id, graph.steps[other].id
         path = quoted(question.path)
         if question.code == "P053":
             both = f"{quoted(upstream)} and {quoted(step)}"
             message = f"{both} may run in parallel and both produce {path}"
             problems.add("P053", question.place, message, f"let '{step}' need '{upstream}'")
+        elif question.code == "P056":
+            message = f"'escalate' of {quoted(step)} names {path}, which is not above it"
+            problems.add("P056", question.place, message, "name a step that it stands on")
+        elif question.step < graph.known:
+            message = f"{quoted(upstream)} produces what {quoted(step)} reads ({path})"
+            place = graph.steps[other].key
+            problems.add("P054", place, f"{message} without needing it", "produce another path")
         elif other == question.step:
             message = f"{quoted(step)} reads what it produces itself: {path}"
             problems.warn("P902", question.place, message, "narrow the glob")

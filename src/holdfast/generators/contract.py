@@ -20,12 +20,16 @@ from holdfast.process.room import (
     put_tree,
 )
 
+ADD = "add"
+MOST_ADDED = 16 * 1024 * 1024  # bytes, as for a plan file
+
 
 def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
     """Write the files of an attempt into its room and return the environment that names them.
 
-    HOLDFAST_FEEDBACK is absent on the first attempt, HOLDFAST_PROMPT without a prompt, and the file
-    that HOLDFAST_HANDOFF names does not exist yet.
+    HOLDFAST_ADD is a directory for steps to be added. HOLDFAST_FEEDBACK is absent on the first attempt,
+    HOLDFAST_PROMPT without a prompt, HOLDFAST_EFFECT_KEY without external effects, and the file that
+    HOLDFAST_HANDOFF names does not exist yet.
     """
     room = job.room
     environment = clean_environment(room, engine, job.env)
@@ -39,6 +43,9 @@ def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
     for name, value in job.step.values.items():
         put_file(f"{values}/{file_name(name)}", value_bytes(value))
     environment["HOLDFAST_HANDOFF"] = f"{room}/handoff.json"
+    environment["HOLDFAST_ADD"] = private_folder(room, ADD)
+    if job.effect:
+        environment["HOLDFAST_EFFECT_KEY"] = job.effect
     if job.feedback:
         history = json.dumps([_feedback_json(item) for item in job.feedback], ensure_ascii=False)
         environment["HOLDFAST_FEEDBACK"] = put_file(
@@ -104,6 +111,24 @@ def collect(folder: str, produces: Sequence[str], limit: int = MAX_ARTIFACT_BYTE
         form: Form = "program" if files[0].executable else "bytes"
         return Candidate(form=form, content=files[0].content)
     return Candidate(form="tree", files=files)
+
+
+def fragments(room: str) -> tuple[File, ...]:
+    """The files that an attempt left in the directory HOLDFAST_ADD, by name; nearly always none.
+
+    Whether they are fragments of a plan is for the engine to see. Anything but a file is a rejection.
+    """
+    folder = f"{room}/{ADD}"
+    try:
+        names = os.listdir(folder)
+        if not names:
+            return ()
+        found = tree.read_contents(folder, names, MOST_ADDED)
+    except FileNotFoundError:
+        return ()
+    except EditError as error:
+        raise AttemptError(f"in HOLDFAST_ADD: {error}", reason="guard_rejected") from error
+    return tuple(File(*item) for item in found)
 
 
 def _feedback_json(item: Feedback) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from typing import Literal, cast
 
 from holdfast.errors import AttemptError, GuardBroken, ProcessError
 from holdfast.generators import child
-from holdfast.generators.contract import collect, lay_out
+from holdfast.generators.contract import collect, fragments, lay_out
 from holdfast.generators.identity import python_identity, target_of
 from holdfast.generators.imports import Imports
 from holdfast.model.artifact import Form
@@ -185,13 +185,15 @@ def _candidate(job: Job, answer: Answer) -> Candidate:
         reason = "command_failed" if answer.state == "failed" else answer.state
         raise AttemptError(answer.message, reason=reason, log=answer.log)
     confined = probe().pid_namespace
-    if not job.step.produces:
-        return Candidate("bytes", answer.result, log=answer.log, confined=confined)
     try:
-        candidate = collect(job.folder, job.step.produces)
+        added = fragments(job.room)
+        if job.step.produces:
+            candidate = collect(job.folder, job.step.produces)
+        else:
+            candidate = Candidate("bytes", answer.result)
     except AttemptError as error:
         raise AttemptError(error.message, reason=error.reason, log=answer.log) from error
-    return replace(candidate, log=answer.log, confined=confined)
+    return replace(candidate, log=answer.log, confined=confined, fragments=added)
 
 
 def _start(call: Call) -> Child:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from holdfast.errors import AttemptError, ProcessError
-from holdfast.generators.contract import collect, lay_out
+from holdfast.generators.contract import collect, fragments, lay_out
 from holdfast.generators.identity import shell_identity
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
-from holdfast.ports import Candidate, Job
+from holdfast.ports import Candidate, File, Job
 from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
 from holdfast.process.run import Command, Completed, Slots, run
 
@@ -54,7 +54,8 @@ class ShellGenerator:
             candidate = Candidate("bytes", completed.stdout, log=story)
         else:
             candidate = _collected(job, story)
-        return replace(candidate, confined=completed.confined)
+        added = _added(job, story)
+        return replace(candidate, confined=completed.confined, fragments=added)
 
     async def close(self) -> None:
         """End what is kept between attempts."""
@@ -83,6 +84,13 @@ class _Log:
 def _collected(job: Job, log: bytes) -> Candidate:
     try:
         return replace(collect(job.folder, job.step.produces), log=log)
+    except AttemptError as error:
+        raise AttemptError(error.message, reason=error.reason, log=log) from error
+
+
+def _added(job: Job, log: bytes) -> tuple[File, ...]:
+    try:
+        return fragments(job.room)
     except AttemptError as error:
         raise AttemptError(error.message, reason=error.reason, log=log) from error
 

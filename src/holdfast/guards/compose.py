@@ -6,6 +6,7 @@
 | `any`      | one accepts            | at the first that does | of all, joined        |
 | `majority` | more than half accept  | when enough accept     | of all that refused   |
 
+A guard that asks a person leaves the composite to that person, unless the others decide it without.
 A fatal verdict ends `all` as fatal; `any` and `majority` are fatal only if every guard was. A
 broken guard breaks the composite, unless the others decide it whatever the broken one would have
 said.
@@ -49,11 +50,16 @@ class CompositeGuard:
                 verdicts.append(await self._kind(item).judge(item, candidate, job))
             except GuardBroken as error:
                 broken = broken or error
-            if _is_settled(guard.kind, verdicts, len(guard.items)):
+            known = [verdict for verdict in verdicts if verdict.call != "ask"]
+            if _is_settled(guard.kind, known, len(guard.items)):
                 break
-        if broken is not None and not _is_decided(guard.kind, verdicts, len(guard.items)):
-            raise broken
-        return _verdict(guard, verdicts)
+        known = [verdict for verdict in verdicts if verdict.call != "ask"]
+        if not _is_decided(guard.kind, known, len(guard.items)):
+            if broken is not None:
+                raise broken
+            if len(known) < len(verdicts):
+                return Verdict("ask", name_of(guard), items=tuple(verdicts))
+        return _verdict(guard, known)
 
     def _kind(self, guard: Guard) -> GuardKind:
         found = self._kinds.get(guard.kind)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from holdfast.errors import IntegrityError
@@ -14,15 +13,18 @@ from holdfast.model.plan import RunId, StepId
 
 Status = Literal["accepted", "rejected", "superseded", "interrupted", "withdrawn"]
 Source = Literal["generated", "human", "imported", "accepted"]
-Call = Literal["accept", "reject", "fatal"]
+Call = Literal["accept", "reject", "fatal", "ask"]
 Form = Literal["bytes", "program", "tree"]
 
 TREE_SCHEMA = "holdfast.tree/1"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Verdict:
-    """A guard's answer; `items` are the answers of the guards inside a composite one."""
+    """A guard's answer; `items` are the answers of the guards inside a composite one.
+
+    `ask` leaves it to a person: nothing else speaks against the candidate.
+    """
 
     call: Call
     guard: str = ""
@@ -33,6 +35,14 @@ class Verdict:
     def passed(self) -> bool:
         """Whether the candidate may be accepted."""
         return self.call == "accept"
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The guards that leave it to a person, each by its path: `all/human`."""
+        if self.call != "ask":
+            return ()
+        inner = tuple(f"{self.guard}/{name}" for item in self.items for name in item.asks)
+        return inner or (self.guard,)
 
 
 @fixed
@@ -68,7 +78,7 @@ class Artifact:
         return self.source == "human" and self.status == "rejected"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Entry:
     """One file of an artifact: path, content, and whether it may be executed."""
 

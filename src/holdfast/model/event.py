@@ -7,12 +7,13 @@ number and the time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from holdfast.model.artifact import Form, Source
+from holdfast.model.conflict import ConflictKind
 from holdfast.model.digest import Digest
 from holdfast.model.fixed import fixed
+from holdfast.model.line import LineEvent
 from holdfast.model.plan import RunId, StepId
 
 RestStatus = Literal["failed", "waiting", "paused", "limit", "escalated", "blocked"]
@@ -37,6 +38,21 @@ class Reused(NamedTuple):
     code: str = "unchanged"
 
 
+class Taken(NamedTuple):
+    """One step whose artifact a fork takes from another run, with everything that the index knows of it."""
+
+    step: StepId
+    config_ref: Digest
+    input_ref: Digest
+    own_ref: Digest
+    digest: Digest
+    form: Form
+    source: Source
+    verified: bool
+    reusable: bool
+    made_at: int
+
+
 class Skipped(NamedTuple):
     """One step that cannot run, and the step it waited for."""
 
@@ -45,7 +61,7 @@ class Skipped(NamedTuple):
     because: StepId
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Options:
     """What the person asked of a run."""
 
@@ -55,12 +71,16 @@ class Options:
     on_drift: Drift = "adopt"
     joined: bool = False
     fail_fast: bool = False
+    barrier: bool = False  # a wave starts after the one before is settled
     select: tuple[StepId, ...] = ()  # only these may run; none named means all
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RunStarted:
-    """A run began: which plan, under which line, asked for how."""
+    """A run began: which plan, under which line, asked for how.
+
+    One that was forked from another run takes what stands above and beside `forked_at` from there.
+    """
 
     run: RunId
     line: str
@@ -70,20 +90,29 @@ class RunStarted:
     options: Options
     engine: str
     previous: RunId | None = None
+    forked: RunId | None = None  # the run whose results it began with
+    forked_at: StepId = StepId("")  # the first step that it makes again
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RunResumed:
     """Another engine, or the same one later, continues the run."""
 
     engine: str
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepsReused:
     """Accepted artifacts stand for these steps. Two such events in a row equal one with both lists."""
 
     items: tuple[Reused, ...]
+
+
+@fixed
+class StepsTaken:
+    """A fork begins with what these steps had in the run that it was forked from."""
+
+    items: tuple[Taken, ...]
 
 
 @fixed
@@ -94,7 +123,7 @@ class AttemptStarted:
     so that they can be put back. `reguard` names content that is only guarded, not made: an accepted
     artifact under changed guards, or what a person wrote in its place (`source` says which). `reusable`
     is false when a part of the key could not be computed. `edited` names the files of `before` that a
-    person wrote.
+    person wrote. `approvals` are the ids of those it runs under.
     """
 
     step: StepId
@@ -110,6 +139,7 @@ class AttemptStarted:
     source: Source = "generated"
     reusable: bool = True
     edited: tuple[str, ...] = ()
+    approvals: tuple[str, ...] = ()
 
 
 @fixed
@@ -132,9 +162,50 @@ class AttemptAccepted:
     kept: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
+class AttemptParked:
+    """Every other guard passed; the candidate is kept until people have decided about it.
+
+    `guards` are those that leave it to a person, `approvals` the ids of what is asked for them.
+    """
+
+    step: StepId
+    attempt: int
+    digest: Digest
+    guards: tuple[str, ...]
+    approvals: tuple[str, ...]
+    form: Form = "bytes"
+    log: Digest | None = None
+    duration_ms: int = 0
+    confined: bool = True
+    reusable: bool = True
+    fragment: Digest | None = None  # the steps that it adds once it is accepted
+
+
+@fixed
+class EffectStarted:
+    """The outside world is about to be changed under this key; stored before anything is done."""
+
+    step: StepId
+    attempt: int
+    key: Digest
+
+
+@fixed
+class EffectConfirmed:
+    """What was started under this key is known to have ended."""
+
+    step: StepId
+    attempt: int
+    key: Digest
+
+
+@fixed
 class AttemptRejected:
-    """A guard refused the candidate; the feedback goes to the next attempt. Fatal ends the step."""
+    """A guard refused the candidate; the feedback goes to the next attempt. Fatal ends the step.
+
+    `alike` is equal for feedback that says the same; only kept for steps whose patience ends.
+    """
 
     step: StepId
     attempt: int
@@ -145,9 +216,10 @@ class AttemptRejected:
     fatal: bool = False
     log: Digest | None = None
     duration_ms: int = 0
+    alike: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class AttemptFailed:
     """The generator gave no candidate (exit code, exception); counts like a rejection."""
 
@@ -158,9 +230,10 @@ class AttemptFailed:
     log: Digest | None = None
     duration_ms: int = 0
     kept: Digest | None = None
+    alike: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class AttemptLost:
     """The attempt ended without an answer: its process died, timed out, or a guard broke.
 
@@ -175,7 +248,7 @@ class AttemptLost:
     kept: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class OutputsPlaced:
     """Accepted content was written to the step's output paths: a missing file, or an older version."""
 
@@ -186,15 +259,16 @@ class OutputsPlaced:
     kept: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepFailed:
-    """The step's budgets are spent, or it may not be tried again."""
+    """The step's budgets are spent, or it may not be tried again; `because` are a person's words."""
 
     step: StepId
     reason: Reason
+    because: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepHeld:
     """The step waits for a person."""
 
@@ -202,14 +276,14 @@ class StepHeld:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepsSkipped:
     """These steps cannot run because a step they need failed or was skipped."""
 
     items: tuple[Skipped, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class StepsReset:
     """Failed, held or skipped steps are pending again, with fresh budgets."""
 
@@ -217,7 +291,105 @@ class StepsReset:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
+class StepsReleased:
+    """What these steps waited for has come; they are pending again, and their budgets stand."""
+
+    steps: tuple[StepId, ...]
+    code: str
+
+
+@fixed
+class StepsReopened:
+    """A step that cannot get through sends `step`, which it stands on, back to be made again.
+
+    `steps` are all that are pending again: `step`, and what stands on it. `guard`, `digest` and `feedback`
+    tell what went wrong below.
+    """
+
+    step: StepId
+    by: StepId
+    steps: tuple[StepId, ...]
+    guard: str = ""
+    digest: Digest | None = None
+    feedback: Digest | None = None
+
+
+@fixed
+class PlanExtended:
+    """The run goes on with a plan that has further steps; those that it had are as they were.
+
+    `step` is the one whose accepted attempt, or reused artifact, brought them; else `request` is the
+    number of what a person asked for in the line's journal.
+    """
+
+    plan: Digest
+    w_ref: Digest
+    parent: Digest
+    added: tuple[StepId, ...]
+    step: StepId = StepId("")
+    request: int = 0
+
+
+@fixed
+class RequestRefused:
+    """What a person asked of this run in the line's journal cannot be done; nothing has changed."""
+
+    request: int
+    because: Digest
+
+
+@fixed
+class StepWaived:
+    """A person goes on without this step: an empty artifact stands in its place, and that is a gap.
+
+    Its ref is like that of no attempt, so whatever is made below is never taken for the real thing.
+    """
+
+    step: StepId
+    config_ref: Digest
+    digest: Digest
+    form: Form
+    by: str
+    because: Digest
+    request: int
+
+
+@fixed
+class GapClosed:
+    """A person wants the step made after all; `steps` are pending again: it, and what was made without it."""
+
+    step: StepId
+    steps: tuple[StepId, ...]
+
+
+@fixed
+class ConflictFound:
+    """Positions that cannot all stand. `record` is the whole of it; `steps` take part in it.
+
+    `paths` are the files it is about; of a set of changes that waits because of it, nothing is written.
+    """
+
+    conflict: str
+    kind: ConflictKind
+    record: Digest
+    steps: tuple[StepId, ...]
+    paths: tuple[str, ...] = ()
+
+
+@fixed
+class ConflictResolved:
+    """It is settled: by rules, or by a person. `record` has the winner and who disagreed.
+
+    `winner` is the step whose position stands; empty if it is what lies in the project.
+    """
+
+    conflict: str
+    record: Digest
+    winner: StepId
+
+
+@fixed
 class RunRested:
     """Nothing more can be done now; the run can be continued."""
 
@@ -225,7 +397,7 @@ class RunRested:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RunEnded:
     """The run never changes again."""
 
@@ -236,209 +408,33 @@ RunEvent = (
     RunStarted
     | RunResumed
     | StepsReused
+    | StepsTaken
     | AttemptStarted
     | AttemptAccepted
+    | AttemptParked
     | AttemptRejected
     | AttemptFailed
     | AttemptLost
+    | EffectStarted
+    | EffectConfirmed
     | OutputsPlaced
     | StepFailed
     | StepHeld
     | StepsSkipped
     | StepsReset
+    | StepsReleased
+    | StepsReopened
+    | PlanExtended
+    | RequestRefused
+    | StepWaived
+    | GapClosed
+    | ConflictFound
+    | ConflictResolved
     | RunRested
     | RunEnded
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlanVersioned:
-    """A version of the line's plan was seen for the first time, or again after another one."""
-
-    plan: Digest
-    w_ref: Digest
-    parent: Digest | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunOpened:
-    """A run of this line exists; its own journal begins with the same transaction."""
-
-    run: RunId
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StepAmended:
-    """A person put other content in the place of a step's accepted artifact.
-
-    `after_run` and `after_seq` say how far the line's latest run had come: the order of acceptance does
-    not depend on clocks.
-    """
-
-    step: StepId
-    config_ref: Digest
-    input_ref: Digest
-    own_ref: Digest
-    digest: Digest
-    form: Form
-    verified: bool
-    by: str
-    because: Digest | None
-    replaces: Digest | None
-    after_run: RunId
-    after_seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepAccepted:
-    """A person let the artifact that a step had in an earlier run stand under the present refs.
-
-    No guard looked at it. `after_run` and `after_seq` as in an amendment.
-    """
-
-    step: StepId
-    config_ref: Digest
-    input_ref: Digest
-    own_ref: Digest
-    digest: Digest
-    form: Form
-    origin: RunId
-    by: str
-    because: Digest | None
-    replaces: Digest | None
-    after_run: RunId
-    after_seq: int
-
-
-class Withdrawn(NamedTuple):
-    """One row of the artifact index that no longer counts: enough to find exactly this one."""
-
-    config_ref: Digest
-    digest: Digest
-    run: RunId
-    attempt: int
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepUndone:
-    """A person undid a step: its artifact is withdrawn, its files are as they were before it.
-
-    `kept` is the manifest of what lay at the output paths until then; `paths` are the files that were
-    written or removed, `left` those a person had changed and that stay. `edit` is the key of the change of
-    files; several steps that are undone together share it.
-    """
-
-    step: StepId
-    rows: tuple[Withdrawn, ...]
-    by: str
-    because: Digest | None = None
-    run: RunId = RunId("")
-    kept: Digest | None = None
-    paths: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    edit: str = ""
-    after_run: RunId = RunId("")
-    after_seq: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StopRequested:
-    """A person asked the run to stop, after the running steps or at once."""
-
-    run: RunId
-    now: bool
-    by: str
-
-
-PinKind = Literal["run", "step", "content"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pinned:
-    """A person wants this kept whatever its age: a run, a step's present artifact, or a content.
-
-    `name` is what was pinned (a run id, a step id, a digest); for a step `digest` and `run` say which
-    artifact it had then.
-    """
-
-    kind: PinKind
-    name: str
-    by: str
-    because: Digest | None = None
-    digest: Digest | None = None
-    run: RunId | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unpinned:
-    """It may be removed again when it is old."""
-
-    kind: PinKind
-    name: str
-    by: str
-    because: Digest | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunCollected:
-    """An ended run was removed as a whole; what is left of it is how its journal ended.
-
-    `number` is its place in the order of runs, so that what came after it keeps its place.
-    """
-
-    run: RunId
-    number: int
-    last: int
-    hash: Digest
-    by: str
-
-
-class UpTo(NamedTuple):
-    """A journal up to one of its events."""
-
-    journal: str
-    seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class ContentPurged:
-    """A person had these contents removed for good.
-
-    No artifact that an event up to `upto` made of them may be reused; the same content made later may.
-    """
-
-    digests: tuple[Digest, ...]
-    by: str
-    because: Digest | None = None
-    upto: tuple[UpTo, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RunImported:
-    """A run that another store made was added as history; `absent` are contents that it came without."""
-
-    run: RunId
-    last: int
-    hash: Digest
-    by: str
-    absent: tuple[Digest, ...] = ()
-
-
-LineEvent = (
-    PlanVersioned
-    | RunOpened
-    | StepAmended
-    | StepAccepted
-    | StepUndone
-    | StopRequested
-    | Pinned
-    | Unpinned
-    | RunCollected
-    | ContentPurged
-    | RunImported
-)
 Event = RunEvent | LineEvent
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from itertools import compress
 from operator import attrgetter, is_not
 from typing import Literal, NewType, cast
@@ -19,24 +19,38 @@ RunId = NewType("RunId", str)
 
 STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
 PLAN_SCHEMA = "holdfast.plan/1"
+FRAGMENT_SCHEMA = "holdfast.fragment/1"
+AGENT = "agent"  # what a step uses of which nobody said how it is done
 
-NeedType = Literal["data", "sequence"]
+NeedType = Literal["data", "sequence", "approval"]
 Effects = Literal["none", "workspace", "external"]
-Workspace = Literal["", "shared", "scratch"]
+Workspace = Literal["", "shared", "scratch", "worktree"]
 Reuse = Literal["merkle", "content", "strict"]
+COPIES: frozenset[Workspace] = frozenset({"scratch", "worktree"})
+Approve = Literal["", "always", "on_change", "over_budget"]
+OnFatal = Literal["fail", "escalate"]
 PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
 
 @fixed
 class Need:
-    """An edge: this step starts after `step` is complete. Data edges enter the ref, sequence edges do not."""
+    """An edge: this step starts after `step` is complete, over an approval edge also after a person said yes.
+
+    Data edges enter the ref, the others do not. `approver` is the name that the person must hold.
+    """
 
     step: StepId
     type: NeedType = "data"
     key: str = ""
+    approver: str = ""
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person must say yes: over an approval edge, or where data goes by way of somebody."""
+        return self.type == "approval" or bool(self.approver)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Input:
     """Files of the project that a step reads, by glob; no match is an error unless optional."""
 
@@ -44,7 +58,7 @@ class Input:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Guard:
     """A check of the candidate. `all`, `any` and `majority` hold further guards in `items`."""
 
@@ -54,6 +68,11 @@ class Guard:
     timeout: float | None = None
     fatal_on: tuple[int, ...] = ()
     items: tuple[Guard, ...] = ()
+
+    @property
+    def asks(self) -> bool:
+        """Whether it, or a guard inside it, asks a person."""
+        return self.kind == "human" or any(item.asks for item in self.items)
 
 
 @fixed
@@ -80,6 +99,13 @@ class Step:
     priority: str = "normal"
     effects: Effects = "none"
     idempotent: bool = False
+    approve: Approve = ""
+    budget: Mapping[str, Json] = field(default_factory=dict)
+    patience: int | None = None
+    escalate: tuple[str, ...] = ()
+    rounds: int = 1
+    on_fatal: OnFatal = "fail"
+    resources: Mapping[str, int] = field(default_factory=dict)
     workspace: Workspace = ""
     reuse: Reuse = "merkle"
     fresh_for: float | None = None
@@ -95,25 +121,75 @@ class Step:
     action: str = ""
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nobody said how it is done, so that it has nothing to run."""
+        return self.uses == AGENT
+
+    @property
+    def asks_first(self) -> bool:
+        """Whether a person may have to say something before an attempt begins."""
+        if self.approve or self.uses == "human":
+            return True
+        for need in self.needs:  # noqa: SIM110 - asked of every step: half the time of any()
+            if need.type == "approval" or need.approver:
+                return True
+        return False
+
+    @property
+    def done_once(self) -> bool:
+        """Whether nobody may repeat it unasked once it may have happened."""
+        return self.effects == "external" and not self.idempotent
+
+    @property
+    def asks_after(self) -> bool:
+        """Whether a person may have to accept what an attempt made."""
+        return any(guard.asks for guard in self.guards)
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether it reads named outputs, which have to be there before it starts."""
+        for need in self.needs:  # noqa: SIM110 - as above
+            if need.key:
+                return True
+        return False
+
+    @property
     def data_needs(self) -> tuple[StepId, ...]:
         """The steps whose artifacts this one reads."""
         return tuple([need.step for need in self.needs if need.type == "data"])
 
+    @property
+    def changes_copy(self) -> bool:
+        """Whether it changes project files in a copy of its own, from which the engine takes them over."""
+        return self.effects == "workspace" and self.workspace in COPIES
 
-@dataclass(frozen=True, slots=True)
+    @property
+    def runs_alone(self) -> bool:
+        """Whether nothing may run beside it: it changes project files where they are."""
+        return self.effects == "workspace" and self.workspace not in COPIES
+
+
+@fixed
 class Limits:
-    """Bounds of a run: wall seconds, attempts, steps at once."""
+    """Bounds of a run: wall seconds, attempts, steps at once; and of those, at one resource or one agent.
+
+    A resource that is not named here is there once.
+    """
 
     time: float | None = None
     attempts: int | None = None
     parallel: int | None = None
+    resources: Mapping[str, int] = field(default_factory=dict)
+    agents: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Plan:
     """Steps by id, under the name of a line. Checked on construction: ids are legal, needs exist.
 
-    `params` are the values it was loaded with; they are filled in already and kept to be shown.
+    `params` are the values it was loaded with; they are filled in already and kept to be shown. `origin` is
+    what a file of another format said beside that, kept for whoever wants that format back. `voices` is
+    what the words of its own agents count when they disagree.
     """
 
     name: str
@@ -123,6 +199,8 @@ class Plan:
     project: str = ""
     limits: Limits = Limits()
     params: Mapping[str, Json] = field(default_factory=dict)
+    origin: Mapping[str, Json] = field(default_factory=dict)
+    voices: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
@@ -170,6 +248,10 @@ def plan_bytes(plan: Plan) -> bytes:
     }
     if plan.params:
         head["params"] = plan.params
+    if plan.origin:
+        head["origin"] = plan.origin
+    if plan.voices:
+        head["voices"] = plan.voices
     return encoded(f'{spelled(head)[:-1]},"steps":{{{steps}}}}}')
 
 
@@ -184,6 +266,18 @@ def plan_json(plan: Plan) -> dict[str, Json]:
     steps = cast("Mapping[str, Json]", data["steps"])
     data["steps"] = {step_id: steps[step_id] for step_id in plan.steps}
     return data
+
+
+def fragment_bytes(steps: Mapping[StepId, Step]) -> bytes:
+    """Steps that are to be added to a plan, normalised; `fragment_steps` reads them back."""
+    inner = ",".join([f"{spelled(name)}:{_step(steps[name])}" for name in sorted(steps)])
+    return encoded(f'{{"schema":"{FRAGMENT_SCHEMA}","steps":{{{inner}}}}}')
+
+
+def fragment_steps(content: bytes) -> dict[StepId, Step]:
+    """The steps of a fragment that `fragment_bytes` wrote."""
+    data = cast("Mapping[str, Mapping[str, Mapping[str, Json]]]", json.loads(content))
+    return {StepId(key): _step_from(StepId(key), value) for key, value in data["steps"].items()}
 
 
 def limits_json(limits: Limits) -> dict[str, Json]:
@@ -205,6 +299,8 @@ def plan_from_json(data: Mapping[str, Json]) -> Plan:
         limits=Limits(**_numbers(limits)),  # type: ignore[arg-type]  # keys come from _LIMITS
         steps={StepId(key): _step_from(StepId(key), value) for key, value in steps.items()},
         params=_numbers(cast("Mapping[str, Json]", data.get("params", {}))),
+        origin=_numbers(cast("Mapping[str, Json]", data.get("origin", {}))),
+        voices=_numbers(cast("Mapping[str, Json]", data.get("voices", {}))),
     )
 
 
@@ -223,7 +319,7 @@ _STEP = tuple(
 )
 _STEP_KEYS = frozenset(name for name, _ in _STEP)
 _LIMITS = _defaults(Limits)
-_TUPLES = {"run", "produces", "outputs", "env", "secrets"}
+_TUPLES = {"run", "produces", "outputs", "env", "secrets", "escalate"}
 
 
 _all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _STEP))
@@ -247,14 +343,19 @@ def _step(step: Step) -> str:
     found = _sparse(_STEP, _all_of(step), _STEP_DEFAULTS)
     parts = [f'"{name}":{spelled(got)}' for name, got in found]
     if step.needs:
-        needs = [f'["{need.step}","{need.type}",{spelled(need.key)}]' for need in step.needs]
-        parts.append(f'"needs":[{",".join(needs)}]')
+        parts.append(f'"needs":[{",".join([need_spelled(need) for need in step.needs])}]')
     if step.inputs:
         parts.append(f'"inputs":{spelled([[item.glob, item.optional] for item in step.inputs])}')
     if step.guards:
         parts.append(f'"guards":{spelled([guard_json(guard) for guard in step.guards])}')
     parts.sort()  # by name: the quotation mark after it comes before all that names have
     return f"{{{','.join(parts)}}}"
+
+
+def need_spelled(need: Need) -> str:
+    """The encoding of a need; ids need no escaping."""
+    head = f'["{need.step}","{need.type}",{spelled(need.key)}'
+    return f"{head},{spelled(need.approver)}]" if need.approver else f"{head}]"
 
 
 def guard_json(guard: Guard, *, limits: bool = True) -> dict[str, Json]:
@@ -280,14 +381,16 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
     if "tool_versions" in given:
         tools = cast("Mapping[str, list[str]]", given["tool_versions"])
         given["tool_versions"] = {name: tuple(argv) for name, argv in tools.items()}
-    needs = cast("list[tuple[str, NeedType, str]]", given.pop("needs", []))
+    needs = cast("list[list[str]]", given.pop("needs", []))
     inputs = cast("list[tuple[str, bool]]", given.pop("inputs", []))
     guards = cast("list[Mapping[str, Json]]", given.pop("guards", []))
     if unknown := given.keys() - _STEP_KEYS:
         raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
     return Step(
         id=step_id,
-        needs=tuple(Need(StepId(step), kind, key) for step, kind, key in needs),
+        needs=tuple(
+            Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs
+        ),
         inputs=tuple(Input(glob, optional) for glob, optional in inputs),
         guards=tuple(_guard_from(item) for item in guards),
         **given,  # type: ignore[arg-type]  # names were checked against the fields above

@@ -14,7 +14,7 @@ import apsw
 
 from holdfast.errors import IntegrityError, PurgedError
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import ContentPurged
+from holdfast.model.line import ContentPurged
 from holdfast.ports import Stored
 from holdfast.store.blobs import FRESH, SMALL, BlobFiles
 from holdfast.store.codec import decode

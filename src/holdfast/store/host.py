@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import platform
+import pwd
 import time
 import uuid
 import weakref
@@ -50,6 +51,22 @@ def gone(owner: Owner, look: Callable[[int], str] | None = None) -> bool:
     if boot != here:
         return True
     return space == our_space and (look or started)(owner.pid) not in {owner.started, _UNKNOWN}
+
+
+def is_hidden(owner: Owner, space: str) -> str:
+    """The pid namespace of an engine on this machine, if it is another one than this; else nothing."""
+    boot, _, theirs = owner.boot.partition("/")
+    if boot != _boot().partition("/")[0]:  # the name of a host can be set by anybody
+        return ""
+    return theirs if theirs != space else ""
+
+
+def user_name() -> str:
+    """The user that this process belongs to, by the system's own table: variables can be set by anybody."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"user-{os.getuid()}"
 
 
 def started(pid: int) -> str:

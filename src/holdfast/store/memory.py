@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from holdfast.errors import PurgedError
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import ContentPurged, Recorded, RunImported
+from holdfast.model.event import Recorded
+from holdfast.model.line import ContentPurged, RunImported
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store.codec import encode, first_hash, next_hash
@@ -79,10 +80,13 @@ class MemoryStore:
             for digest, content in batch.blobs:
                 self._blobs[digest] = content
                 self._ages[digest] = _now()
+            for gone in batch.superseded:
+                self._leave(gone, "superseded")
+                self._accepted.discard((gone.run, gone.step))
             for row in batch.artifacts:
                 self._index(row)
             for gone in batch.withdrawn:
-                self._withdraw(gone)
+                self._leave(gone, "withdrawn")
             for key, fence in batch.released:
                 if self._claims.get(key, ("", 0))[1] == fence:
                     del self._claims[key]
@@ -101,10 +105,11 @@ class MemoryStore:
             if self._claims.get(key, ("", 0))[1] != fence:
                 raise claim_lost(key)
         new: set[_Once] = set()
+        gone = {(row.run, row.step) for row in batch.superseded}
         for row in batch.artifacts:
             if _is_once(row):
                 once = (row.run, row.step)
-                if once in self._accepted or once in new:
+                if (once in self._accepted and once not in gone) or once in new:
                     raise accepted_twice(f"step '{row.step}'")
                 new.add(once)
 
@@ -292,12 +297,13 @@ class MemoryStore:
         if _is_once(row):
             self._accepted.add((row.run, row.step))
 
-    def _withdraw(self, gone: Artifact) -> None:
+    def _leave(self, gone: Artifact, status: Status) -> None:
         for number, row in enumerate(self._artifacts):
             if replace(row, number=gone.number) == gone:
-                now = self._artifacts[number] = replace(row, status="withdrawn")
+                now = self._artifacts[number] = replace(row, status=status)
                 kept = self._steps[row.project, row.line, row.step]
                 kept[kept.index(row)] = now
+                self._accepted.discard((row.run, row.step))
 
     # blobs
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from holdfast.errors import ConflictError, FencedError, IntegrityError, PurgedError, UsageError
-from holdfast.model.event import ContentPurged
+from holdfast.model.line import ContentPurged
 from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch, ClaimKey
 

@@ -27,8 +27,8 @@ FIND = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.config_ref = ?{_NEWEST}"
 FIND_CONTENT = f"{_SELECT}{_STEP} AND a.reusable = 1 AND a.input_ref = ?{_NEWEST}"
 FIND_ANY = f"{_SELECT}{_STEP}{_NEWEST}"
 NEWEST_OF_ALL = f"{_SELECT} WHERE a.line = ?{_STANDS} ORDER BY a.number"
-WITHDRAW = (
-    "UPDATE artifact SET status = 'withdrawn' WHERE line = ? AND step = ? AND status = 'accepted'"
+LEAVE = (
+    "UPDATE artifact SET status = ? WHERE line = ? AND step = ? AND status = 'accepted'"
     " AND config_ref = ? AND digest = ? AND maker = ? AND attempt = ? AND at = ?"
 )
 PLACE = 1 << 40  # event.place = journal * PLACE + seq
@@ -72,10 +72,10 @@ def artifact_values(row: Artifact, line: int, maker: int) -> Row:
     )
 
 
-def withdrawn_values(row: Artifact, line: int, maker: int) -> Row:
-    """What `WITHDRAW` binds for a row."""
+def leaving_values(row: Artifact, line: int, maker: int, status: Status) -> Row:
+    """What `LEAVE` binds for a row that gets this status."""
     refs = (raw(row.config_ref), raw(row.digest))
-    return (line, row.step, *refs, maker, row.attempt, row.at)
+    return (status, line, row.step, *refs, maker, row.attempt, row.at)
 
 
 def artifact_from(row: Row) -> Artifact:

@@ -212,14 +212,19 @@ class SqliteStore:
             self._holds.check(cursor, key, fence)
         if small:
             cursor.executemany(INSERT, small)
+        self._leave(cursor, "superseded", batch.superseded)
         if batch.artifacts:
             self._insert_artifacts(cursor, batch.artifacts)
-        for gone in batch.withdrawn:
-            line = self._names.line(cursor, gone.project, gone.line)
-            maker = self._names.maker(cursor, gone.run)
-            cursor.execute(rows.WITHDRAW, rows.withdrawn_values(gone, line, maker))
+        self._leave(cursor, "withdrawn", batch.withdrawn)
         for key, fence in batch.released:
             self._holds.release(cursor, key, fence)
+
+    def _leave(self, cursor: apsw.Cursor, status: Status, artifacts: Iterable[Artifact]) -> None:
+        """Mark rows that no longer stand."""
+        for gone in artifacts:
+            line = self._names.line(cursor, gone.project, gone.line)
+            maker = self._names.maker(cursor, gone.run)
+            cursor.execute(rows.LEAVE, rows.leaving_values(gone, line, maker, status))
 
     def _append(self, cursor: apsw.Cursor, append: Append, texts: _Texts) -> None:
         name = append.journal

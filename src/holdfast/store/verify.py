@@ -7,7 +7,7 @@ from typing import cast
 
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import ContentPurged, RunImported
+from holdfast.model.line import ContentPurged, RunImported
 from holdfast.store.blobs import BlobFiles
 from holdfast.store.codec import decode, encode, first_hash, hash_of_row
 from holdfast.store.database import Database, Row, Value

@@ -1,0 +1,88 @@
+"""Drives a run to an end or a rest, and tells a person or a program of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from holdfast import wire
+from holdfast.cli.follow import Follower, following
+from holdfast.cli.place import Place
+from holdfast.cli.reminders import Reminders
+from holdfast.cli.say import short
+from holdfast.core.fold import apply, fold
+from holdfast.core.state import State
+from holdfast.engine.hold import Hold
+from holdfast.engine.loop import Engine
+from holdfast.engine.repeat import Repeated
+from holdfast.engine.world import World
+from holdfast.model.plan import Plan
+from holdfast.ports import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """What stays the same while a run goes on in one command, asking in between."""
+
+    where: Place
+    plan: Plan
+    store: Store
+    wishes: wire.Wishes
+    quiet: bool
+    checkpoints: str | None = None  # where to write them
+
+
+def once(
+    drive: Drive,
+    begin: Callable[[World], tuple[Hold, Engine]],
+    repeat: Callable[[World], Repeated | None] | None = None,
+) -> State:
+    """Drive to an end or a rest, and tell of it."""
+    with following(drive.store, quiet=drive.quiet) as follower:
+        tell = _noting(drive, follower)
+        reminders = Reminders(tell.say)
+        wishes = replace(
+            drive.wishes,
+            on_events=tell.events,
+            on_output=tell.output,
+            say=tell.say,
+            remind=reminders,
+        )
+        root, location = drive.where.root, drive.where.location
+        world = wire.world_for(drive.plan, root, location, drive.store, wishes)
+        repeated = None if repeat is None else repeat(world)
+        if repeated is None:
+            state = wire.drive(lambda: _begun(begin(world), tell), signals=True, world=world)
+        else:
+            state = _told(repeated, tell)
+    reminders.again()
+    return state
+
+
+def _noting(drive: Drive, follower: Follower) -> Follower:
+    """The follower, writing checkpoints if that was asked for."""
+    if drive.checkpoints is None:
+        return follower
+    from holdfast.cli.checkpoint import Noting
+
+    return Noting(follower, drive.where, drive.store, drive.checkpoints)
+
+
+def _told(repeated: Repeated, tell: Follower) -> State:
+    """Tell of a run that was over as soon as it began."""
+    first, *rest = repeated.events
+    state = fold(repeated.plan, [first])
+    tell.began(state)
+    tell.events([first])
+    for recorded in rest:
+        apply(state, recorded)
+    tell.events(rest)
+    return state
+
+
+def _begun(begun: tuple[Hold, Engine], tell: Follower) -> tuple[Hold, Engine]:
+    state = begun[1].state
+    tell.began(state)
+    if state.ended:
+        tell.say(f"{short(state.run)} was begun under this key and is {state.status} already")
+    return begun

@@ -1,0 +1,188 @@
+"""replay, skip, fork: how to get on with a run in which something failed."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast import wire
+from holdfast.cli.add import await_answer
+from holdfast.cli.again import out_next
+from holdfast.cli.ask import consent_to, who
+from holdfast.cli.place import (
+    file_option,
+    find_run,
+    keep_line,
+    known_step,
+    place,
+    place_options,
+)
+from holdfast.cli.run import drive, run_options, still_outside
+from holdfast.cli.say import out, out_json, short, talk
+from holdfast.cli.show import load_state
+from holdfast.core.state import State
+from holdfast.engine.fork import fork_run, free_name
+from holdfast.engine.requests import ask, check_secrets
+from holdfast.engine.runs import resume_run
+from holdfast.errors import UsageError
+from holdfast.model.event import RequestRefused
+from holdfast.model.line import SkipRequested
+from holdfast.model.plan import StepId
+from holdfast.ports import Store
+
+
+@click.command(epilog="\b\nExample:\n  holdfast replay\n  holdfast replay r-1f3c --json")
+@click.argument("run_id", metavar="[RUN]", required=False)
+@file_option
+@place_options
+@run_options
+def replay(
+    run_id: str | None, plan: str | None, store: str | None, plan_id: str | None, **manner: object
+) -> int:
+    """Try everything that failed in a run again, with all that was skipped because of it.
+
+    What is done stays done; a step that cannot be reached even so stays skipped.
+    """
+    where = place(plan, store, plan_id)
+    with_store = where.open()
+    try:
+        state = load_state(with_store, find_run(with_store, run_id, where.line()))
+    finally:
+        with_store.close()
+    _check_open(state)
+    failed = tuple(s for s in state.graph.order if state.steps[s].phase == "failed")
+    if not failed:
+        raise UsageError(f"nothing failed in {short(state.run)}", hint="holdfast status")
+    below = state.graph.below(failed)
+    consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
+    return drive(where, state.plan, manner, lambda world: resume_run(world, state.run, only=failed))
+
+
+def _check_open(state: State) -> None:
+    if state.ended:
+        raise UsageError(
+            f"run {short(state.run)} is {state.status} and never changes again", hint="holdfast run"
+        )
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast skip lint --because 'the linter is down; checked by hand'"
+)
+@click.argument("step")
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--because", required=True, metavar="TEXT", help="Why; kept with the decision.")
+@file_option
+@place_options
+@run_options
+def skip(
+    step: str,
+    run_id: str | None,
+    because: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    **manner: object,
+) -> int:
+    """Go on without STEP: an empty artifact of yours stands in its place, and that is a gap.
+
+    What needs it runs. The gap is listed wherever the run is shown; 'holdfast retry STEP' closes it, and
+    makes again what was made without it. The next run tries the step as ever.
+    """
+    if not because.strip():
+        raise UsageError("--because is empty: say why the run may go on without it")
+    where = place(plan, store, plan_id)
+    with_store = where.open()
+    try:
+        state = load_state(with_store, find_run(with_store, run_id, where.line()))
+        step_id = _waivable(state, step)
+        driven = wire.is_driven(with_store, state)
+        if not driven:
+            allowed = manner["secrets"]
+            check_secrets(with_store, state, allowed if isinstance(allowed, tuple) else ())
+            below = state.graph.below([step_id]) - {step_id}
+            consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
+        asked = SkipRequested(state.run, step_id, who(), with_store.put(because.encode()))
+        request = ask(with_store, state, asked, wire.now_ms)
+        if driven:
+            _heard(with_store, state, step_id, request, as_json=bool(manner["as_json"]))
+            return 0
+    finally:
+        with_store.close()
+    return drive(where, state.plan, manner, lambda world: resume_run(world, state.run, only=()))
+
+
+def _waivable(state: State, step: str) -> StepId:
+    _check_open(state)
+    step_id = known_step(state.plan, step)
+    phase = state.steps[step_id].phase
+    if step_id in state.gaps:
+        raise UsageError(f"{short(state.run)} goes on without '{step_id}' already")
+    if phase in {"done", "reused"}:
+        raise UsageError(
+            f"'{step_id}' is {phase} in {short(state.run)}: there is nothing to go on without"
+        )
+    return step_id
+
+
+def _heard(store: Store, state: State, step_id: StepId, request: int, *, as_json: bool) -> None:
+    """Tell what the engine that drives the run made of the decision."""
+    found = await_answer(store, state, request)
+    if isinstance(found, RequestRefused):
+        raise UsageError(
+            store.get(found.because).decode("utf-8", "replace"),
+            hint="wait for it, or holdfast stop --now",
+        )
+    if as_json:
+        out_json(
+            {
+                "schema": "holdfast.skip/1",
+                "run": state.run,
+                "step": step_id,
+                "state": "requested" if found is None else "skipped",
+            }
+        )
+        return
+    then = "goes on" if found is not None else "will go on, when it is resumed,"
+    out(f"{short(state.run)} {then} without '{step_id}'; that is a gap")
+    out_next(f"holdfast status    (to close it: holdfast retry {step_id})")
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast fork @-1 --from draft\n"
+    "  holdfast fork r-1f3c --from draft --as bolder"
+)
+@click.argument("run_id", metavar="RUN")
+@click.option("--from", "step", required=True, metavar="STEP", help="The first step made again.")
+@click.option(
+    "--as", "name", metavar="NAME", help="The line of the new run (default: LINE.fork-N)."
+)
+@file_option
+@place_options
+@run_options
+def fork(
+    run_id: str,
+    step: str,
+    name: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    **manner: object,
+) -> int:
+    """Take a run as it was up to STEP into a new run, and make STEP and all below it again.
+
+    The run itself, and its line, stay as they are: the new one has a line of its own. 'holdfast diff RUN
+    NEW' compares the two.
+    """
+    where = place(plan, store, plan_id)
+    with_store = where.open()
+    try:
+        state = load_state(with_store, find_run(with_store, run_id, where.line()))
+        step_id = known_step(state.plan, step)
+        line = free_name(with_store, state, name)
+    finally:
+        with_store.close()
+    below = state.graph.below([step_id])
+    outside = [s for s in state.graph.order if state.plan.steps[s].effects == "external"]
+    consent_to([s for s in outside if s in below], yes=bool(manner["yes"]))
+    talk(f"forking {short(state.run)} at '{step_id}' into line '{line}'")
+    keep_line(where, line)
+    return drive(where, state.plan, manner, lambda world: fork_run(world, state, step_id, line))

@@ -1,0 +1,55 @@
+"""Why a step waits although somebody said yes: what is other than it was then."""
+
+from __future__ import annotations
+
+from holdfast import wire
+from holdfast.cli.ask import who
+from holdfast.core.state import State
+from holdfast.engine.decisions import Decisions
+from holdfast.engine.overtaken import Since, since
+from holdfast.model.event import Reason
+from holdfast.model.plan import StepId
+from holdfast.ports import Store
+
+MOST_PARTS = 8
+
+
+class Waits:
+    """What waiting steps of one line say about an earlier yes; reads only what is new on the line."""
+
+    def __init__(self, store: Store, project: str, line: str) -> None:
+        self._store = store
+        self._decisions = Decisions(store, project, line, wire.now_ms)
+
+    def words(self, reason: Reason | None) -> str:
+        """What differs from what was approved before; empty if nothing was, or nothing does."""
+        if reason is None or reason.code != "awaiting_approval":
+            return ""
+        self._decisions.refresh()
+        book = self._decisions.book
+        asked = [book.by_id[name] for name in reason.because if name in book.by_id]
+        found = (since(self._store, book, approval) for approval in asked)
+        return next((words for words in map(since_words, found) if words), "")
+
+
+def since_words(found: Since | None) -> str:
+    """What is other than when somebody said yes to the same; empty if nobody did."""
+    if found is None:
+        return ""
+    more = len(found.parts) - MOST_PARTS
+    rest = f" and {more} more" if more > 0 else ""
+    whose = "your yes" if found.by == who() else f"the yes of {found.by}"
+    return f"since {whose}: {', '.join(found.parts[:MOST_PARTS])}{rest}"
+
+
+def waiting_since(store: Store, state: State) -> dict[StepId, str]:
+    """The same for every step of a run that waits."""
+    if not state.counts["waiting"]:
+        return {}
+    waits = Waits(store, state.project, state.line)
+    found = {
+        step_id: waits.words(here.reason)
+        for step_id, here in state.steps.items()
+        if here.phase == "waiting"
+    }
+    return {step_id: words for step_id, words in found.items() if words}

@@ -1,0 +1,116 @@
+"""How a run grows: its plan gets further steps while it goes on, and nothing that it had changes.
+
+A step that is added may need steps that are there and others that are added with it; nothing that is
+there can need it. So what was reached stays reached, the waves of what was there stay as they are, and
+a state that grew in place equals one that is folded from nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.core.room import demands_of
+from holdfast.core.state import COMPLETE, Origin, State, StepState
+from holdfast.core.waves import extended
+from holdfast.errors import BugError, PlanError
+from holdfast.model.event import PlanExtended
+from holdfast.model.plan import Need, Plan, Step, StepId
+
+_LOST = frozenset({"failed", "skipped"})
+
+
+def with_steps(plan: Plan, added: Mapping[StepId, Step]) -> Plan:
+    """The plan with further steps."""
+    return replace(plan, steps={**plan.steps, **added})
+
+
+def after(steps: Mapping[StepId, Step], above: StepId) -> dict[StepId, Step]:
+    """The steps, each of which comes after `above` as well."""
+    return {name: _after(step, above) for name, step in steps.items()}
+
+
+def _after(step: Step, above: StepId) -> Step:
+    if any(need.step == above for need in step.needs):
+        return step
+    return replace(step, needs=(*step.needs, Need(above, "sequence")))
+
+
+def is_same(one: Step, other: Step, origin: StepId) -> bool:
+    """Whether two steps are equal, whether or not they say that they come after `origin`."""
+    return _after(one, origin) == _after(other, origin) if origin else one == other
+
+
+def lost_need(state: State, added: Mapping[StepId, Step]) -> tuple[StepId, StepId] | None:
+    """A step to be added, and one that it needs and that did not get through in this run."""
+    for step_id, step in added.items():
+        for need in step.needs:
+            above = state.steps.get(need.step)
+            if above is not None and above.phase in _LOST:
+                return step_id, need.step
+    return None
+
+
+def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
+    """Take further steps into the state; gives those that can start at once.
+
+    The caller, which is the fold, has checked nothing yet: an illegal event changes nothing.
+    """
+    steps = _checked(state, event)
+    plan = with_steps(state.plan, steps)
+    try:
+        graph = extended(state.graph, plan, steps)
+    except PlanError as error:
+        raise BugError(
+            f"'plan_extended' brings steps that need each other: {error.message}"
+        ) from error
+    state.plan, state.graph = plan, graph
+    state.plan_digest, state.w_ref = event.plan, event.w_ref
+    ready = []
+    for step_id in sorted(steps, key=graph.rank.__getitem__):
+        needs = steps[step_id].needs
+        state.steps[step_id] = StepState()
+        state.added[step_id] = Origin(event.step, event.request, at)
+        missing = sum(state.steps[need.step].phase not in COMPLETE for need in needs)
+        state.missing[step_id] = missing
+        if not missing:
+            ready.append(step_id)
+    state.counts["pending"] += len(steps)
+    state.alone |= {s for s, step in steps.items() if step.runs_alone}
+    state.demands = demands_of(plan)
+    if state.selected is not None and (event.request or event.step in state.selected):
+        state.selected |= (
+            steps.keys()
+        )  # what a person, or a step that was asked for, adds shall run
+    if state.reopening:  # what stands on a step that is sent back does not start
+        state.frozen = frozenset(graph.below(state.reopening.values()))
+    _enter_waves(state)
+    return ready
+
+
+def _checked(state: State, event: PlanExtended) -> dict[StepId, Step]:
+    if event.parent != state.plan_digest:
+        raise BugError("'plan_extended' does not follow from the plan of the run")
+    later = state.plans(event.plan).steps
+    steps = {step_id: later[step_id] for step_id in event.added if step_id in later}
+    if len(steps) < len(event.added) or not steps:
+        raise BugError("'plan_extended' names steps that its plan does not have")
+    for step_id, step in steps.items():
+        if step_id in state.steps:
+            raise BugError(f"'plan_extended' adds '{step_id}', which is there already")
+        for need in step.needs:
+            if need.step not in state.steps and need.step not in steps:
+                raise BugError(f"'plan_extended' adds '{step_id}', whose need is no step")
+    return steps
+
+
+def _enter_waves(state: State) -> None:
+    """Waves in which steps failed lie elsewhere in the order now, and may have further steps."""
+    if not state.failures:
+        return
+    places: dict[int, list[int]] = {}
+    for place, step_id in enumerate(state.graph.order):
+        places.setdefault(state.graph.wave[step_id], []).append(place)
+    for number, wave in state.failures.items():
+        wave.first, wave.end = places[number][0], places[number][-1] + 1
+        wave.settled = wave.first

@@ -1,0 +1,73 @@
+"""Claims: what keeps engines that share a line from doing the same step twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.core.state import State
+from holdfast.engine.probe import Probed
+from holdfast.engine.scribe import Scribe
+from holdfast.engine.world import World
+from holdfast.model.plan import Step, StepId
+from holdfast.ports import ClaimKey
+
+
+class Claims:
+    """The claims of one engine; `look_again` is told of a step that another one has just finished."""
+
+    def __init__(
+        self, world: World, state: State, scribe: Scribe, look_again: Callable[[StepId], None]
+    ) -> None:
+        self._world = world
+        self._state = state
+        self._scribe = scribe
+        self._look_again = look_again
+        self._held: dict[StepId, tuple[ClaimKey, int]] = {}
+        self.contested: set[StepId] = set()  # another engine has them
+
+    def take(self, step: Step, probed: Probed) -> int | None:
+        """Take the step for this engine; None while another one has it, or has just finished it."""
+        state, refs = self._state, probed.probe.refs
+        key = ClaimKey(state.project, state.line, step.id, refs.config_ref)
+        if step.id in self._held and self._held[step.id][0] != key:
+            self.let_go(step.id)
+        fence = self._world.store.claim(key, self._world.owner.engine)
+        if fence is None:
+            self.contested.add(step.id)
+            return None
+        self._held[step.id] = (key, fence)
+        forced = state.options.force or step.id in state.options.force_steps
+        forced = forced or state.steps[step.id].remade
+        found = self._world.store.find(state.project, state.line, step.id, refs.config_ref)
+        if found is not None and not forced and not probed.probe.unsure:
+            self.let_go(step.id)
+            self._look_again(step.id)
+            return None
+        return fence
+
+    def let_go(self, step_id: StepId) -> None:
+        """Give the claim on a step up with the next commit, if there is one."""
+        if claim := self._held.pop(step_id, None):
+            self._scribe.pending.released.append(claim)
+
+    def ended(self, step_id: StepId) -> None:
+        """An attempt ended: what it made counts only under the claim, which a further attempt keeps."""
+        if claim := self._held.get(step_id):
+            self._scribe.pending.held.append(claim)
+            if self._state.steps[step_id].phase != "pending":
+                self.let_go(step_id)
+
+    async def share(self) -> None:
+        """Another engine joined the line: claim what runs here."""
+        state, owner = self._state, self._world.owner.engine
+        for step_id, started in list(state.running.items()):
+            key = ClaimKey(state.project, state.line, step_id, started.config_ref)
+            fence = await self._scribe.writer.call(self._world.store.claim, key, owner)
+            if fence is not None and step_id in state.running:
+                self._held[step_id] = (key, fence)
+
+    def take_contested(self) -> list[StepId]:
+        """The steps that another engine had, to be looked at again."""
+        steps = sorted(self.contested)
+        self.contested.clear()
+        return steps

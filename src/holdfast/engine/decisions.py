@@ -1,0 +1,366 @@
+"""What people are asked on a line, and how they decide it: exactly once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
+from holdfast.core.effects import is_cut_off
+from holdfast.core.state import State
+from holdfast.engine.lines import Line
+from holdfast.engine.overtaken import differing, overtaken, replaced_by
+from holdfast.engine.probe import read_state
+from holdfast.engine.questions import HELD, goes_on
+from holdfast.errors import UsageError
+from holdfast.model.artifact import Form
+from holdfast.model.digest import Digest, Json, canonical
+from holdfast.model.event import RunEnded
+from holdfast.model.line import (
+    ApprovalDecided,
+    ApprovalRequested,
+    ApprovalRevoked,
+    LineEvent,
+    Scope,
+)
+from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.policy import Rule, ruling
+from holdfast.ports import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who decides: the user of this system, the names that it holds, and who holds any at all."""
+
+    user: str
+    terminal: bool = False
+    people: Mapping[str, Sequence[str]] | None = None
+
+    def names_for(self, asked: Sequence[str]) -> tuple[str, ...]:
+        """The names under which this person may answer; UsageError if somebody else has to.
+
+        A name that nobody holds may be answered for by anybody; both names are recorded.
+        """
+        people = self.people or {}
+        held = tuple(name for name in asked if self.user in people.get(name, ()))
+        if held or not asked or not any(people.get(name) for name in asked):
+            return held or tuple(asked)
+        holders = ", ".join(sorted({user for name in asked for user in people.get(name, ())}))
+        raise UsageError(
+            f"this needs '{' or '.join(asked)}', and '{self.user}' does not hold that name",
+            hint=f"it is held by {holders}",
+        )
+
+
+class Wanted(NamedTuple):
+    """A step that waits, and the question it waits for."""
+
+    run: RunId
+    step: StepId
+    approval: Approval
+    blocks: tuple[StepId, ...]
+
+
+class Given(NamedTuple):
+    """What a person says: how far a yes goes, why, and the content that was asked for."""
+
+    scope: Scope | None = None
+    until: int = 0
+    because: str = ""
+    content: Digest | None = None
+    form: Form = "bytes"
+
+
+class Begun(NamedTuple):
+    """What is known of an effect that was begun and never confirmed."""
+
+    run: RunId
+    attempt: int
+    key: Digest | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A person's own rules, and the person in whose name they decide."""
+
+    rules: tuple[Rule, ...]
+    person: Person
+
+    def decision(
+        self, store: Store, line: str, approval: Approval, run: RunId
+    ) -> ApprovalDecided | None:
+        """What the first rule that fits says about an open question; None leaves it to people."""
+        document = document_of(store, approval)
+        rule = ruling(self.rules, line, approval.request, document)
+        if rule is None:
+            return None
+        given = Given(rule.scope, because=rule.because)
+        kept = store.put(canonical(rule.json()))
+        try:
+            return decision(store, approval, self.person, given, yes=rule.yes, run=run, rule=kept)
+        except UsageError:  # somebody else's to say, or for longer than may be said
+            return None
+
+
+def document_of(store: Store, approval: Approval) -> Mapping[str, Json]:
+    """Everything that an approval covers."""
+    return cast("Mapping[str, Json]", json.loads(store.get(approval.request.subject)))
+
+
+def decision(
+    store: Store,
+    approval: Approval,
+    person: Person,
+    given: Given,
+    *,
+    yes: bool,
+    run: RunId,
+    rule: Digest | None = None,
+) -> ApprovalDecided:
+    """The fact that a person decides; UsageError if this one may not, or not so."""
+    request = approval.request
+    names = person.names_for(request.names)
+    approve = str(document_of(store, approval).get("approve", ""))
+    scope = given.scope or usual_scope(request.gate, approve)
+    allowed = allowed_scopes(request.gate, approve)
+    if yes and scope not in allowed:
+        raise UsageError(
+            f"'{request.step}' is to be asked about each time, so a yes cannot be for '{scope}'",
+            hint=f"--scope {' or '.join(allowed)}",
+        )
+    return ApprovalDecided(
+        approval=approval.id,
+        subject=request.subject,
+        yes=yes,
+        by=person.user,
+        scope=scope if yes else "once",
+        until=given.until if yes else 0,
+        names=names,
+        because=store.put(given.because.encode()) if given.because else None,
+        content=given.content,
+        form=given.form,
+        terminal=person.terminal,
+        run=run if yes and scope == "run" else RunId(""),
+        rule=rule,
+    )
+
+
+class Decisions:
+    """The approvals of one line, as somebody who decides sees them.
+
+    `drives` says whether a live engine has a run: what a dead one was doing outside waits for a person.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        project: str,
+        line: str,
+        clock: Callable[[], int],
+        drives: Callable[[State], bool] = lambda _: True,
+    ) -> None:
+        self._store = store
+        self._drives = drives
+        self._project = project
+        self._name = line
+        self._clock = clock
+        self._line = Line(store, project, line, clock)
+        self.book = Book()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read what was said since."""
+        for recorded in self._line.news():
+            self.book.take(recorded)
+
+    def wanted(self, run: RunId | None = None) -> list[Wanted]:
+        """What steps of unfinished runs wait for and nobody decided, in the order of the plan."""
+        now = self._clock()
+        return [
+            wanted
+            for state in self._unfinished(run)
+            for wanted in self._of(state)
+            if wanted.approval.stand(now) == "open"
+        ]
+
+    def called(self, name: str) -> list[Wanted]:
+        """The open questions of a step, or the one with this id; UsageError if there is none."""
+        wanted = self.wanted()
+        by_id = name.startswith("a-")
+        fits = [w for w in wanted if name in {w.step, w.approval.id}]
+        fits = fits or [w for w in wanted if by_id and w.approval.id.startswith(name)]
+        if len({w.approval.id for w in fits}) > 1 and not any(w.step == name for w in fits):
+            raise UsageError(f"'{name}' fits {len(fits)} approvals", hint="holdfast approvals")
+        if fits:
+            return fits
+        known = [a for a in self.book if a.id.startswith(name)] if by_id else []
+        if known:
+            message, hint = self._gone(known[0])
+            raise UsageError(message, hint=hint)
+        raise UsageError(f"nothing called '{name}' waits for a person", hint="holdfast approvals")
+
+    def _gone(self, found: Approval) -> tuple[str, str]:
+        """Why a question cannot be decided any more, and where to look."""
+        stand = found.stand(self._clock())
+        if stand not in {"open", "approved"}:
+            return f"'{found.id}' is {stand} already", "holdfast approvals --all"
+        other = replaced_by(self._store, self.book, found)
+        if other is not None and any(w.approval is other for w in self.wanted()):
+            parts = ", ".join(differing(self.document(found), self.document(other)))
+            was = "approved already, and" if stand == "approved" else "out of date:"
+            words = f"'{found.id}' is {was} '{found.request.step}' asks about something else now"
+            return f"{words} ({parts})", f"holdfast approve {other.id}"
+        words = "waited for by no step any more" if stand == "open" else f"{stand} already"
+        return f"'{found.id}' is {words}", "holdfast approvals --all"
+
+    def answerable(self, name: str) -> tuple[Wanted, Step]:
+        """The question for the content of a step, and that step; UsageError if there is none."""
+        for wanted in self.called(name):
+            if wanted.approval.request.gate == "answer":
+                state = read_state(self._store, wanted.run)
+                assert state is not None  # it was read to find the question
+                return wanted, state.plan.steps[wanted.step]
+        raise UsageError(f"'{name}' does not wait for content", hint="holdfast approvals")
+
+    def abandoned(self) -> list[Approval]:
+        """Questions that nobody answered and no step waits for any more."""
+        waiting = {wanted.approval.id for wanted in self.wanted()}
+        return [
+            found for found in self.book if found.stand(0) == "open" and found.id not in waiting
+        ]
+
+    def overtaken(self) -> set[str]:
+        """The ids of yeses whose step asked about something else before they were used."""
+        return overtaken(self._store, self.book)
+
+    def _unfinished(self, run: RunId | None) -> Iterator[State]:
+        for row in self._store.runs(self._name):
+            if row.project != self._project or (run is not None and row.run != run):
+                continue
+            journal = f"run:{row.run}"
+            last = self._store.read(journal, max(0, self._store.last(journal) - 1))
+            if any(isinstance(recorded.event, RunEnded) for recorded in last):
+                continue
+            state = read_state(self._store, row.run)
+            if state is not None and not state.ended:
+                yield state
+
+    def _of(self, state: State) -> Iterator[Wanted]:
+        cut_off = {s for s in state.running if is_cut_off(state, s)}
+        if cut_off and self._drives(state):
+            cut_off = set()
+        if not state.counts["waiting"] and not cut_off:
+            return
+        for step_id in state.graph.order:
+            if state.steps[step_id].phase == "waiting" or step_id in cut_off:
+                below = state.graph.below([step_id]) - {step_id}
+                blocks = tuple(sorted(below, key=state.graph.rank.__getitem__))
+                for approval in self._asked(state, step_id):
+                    yield Wanted(state.run, step_id, approval, blocks)
+
+    def _asked(self, state: State, step_id: StepId) -> list[Approval]:
+        here = state.steps[step_id]
+        if here.phase == "running":
+            return [self._about_held(state, step_id)]
+        if here.reason is None:
+            return []
+        if here.reason.code in HELD:
+            return [self._about_held(state, step_id)]
+        found = (self.book.by_id.get(name) for name in here.reason.because)
+        return [approval for approval in found if approval is not None]
+
+    def _about_held(self, state: State, step_id: StepId) -> Approval:
+        """Whether to try again; nobody wrote the question down before somebody answers it."""
+        here = state.steps[step_id]
+        question = goes_on(step_id, state.run, here)
+        asked = self.book.by_subject.get(question.subject)
+        if asked:
+            return asked[-1]
+        name = self.book.next_id(question.subject)
+        request = ApprovalRequested(name, question.gate, step_id, state.run, question.subject)
+        return Approval(request, here.started_at or state.since)
+
+    def begun(self, wanted: Wanted) -> Begun:
+        """What is known of the effect that a step is held for, perhaps from an earlier run."""
+        run: RunId | None = wanted.run
+        while run is not None and (state := read_state(self._store, run)) is not None:
+            here = state.steps.get(wanted.step)
+            if here is not None and here.attempts:
+                return Begun(run, here.attempts, here.effect, here.started_at)
+            run = state.previous
+        return Begun(wanted.run, 0, None, wanted.approval.at)
+
+    def document(self, approval: Approval) -> Mapping[str, Json]:
+        """Everything that an approval covers; of a held step, which one it is."""
+        request = approval.request
+        if request.gate in {"effect", "stuck"} and request.approval not in self.book.by_id:
+            return {"gate": request.gate, "step": request.step, "run": request.run}
+        return document_of(self._store, approval)
+
+    def words(self, digest: Digest | None) -> str:
+        """What a person said, as it was kept."""
+        return "" if digest is None else self._store.get(digest).decode("utf-8", "replace")
+
+    def decide(self, wanted: Wanted, person: Person, given: Given, *, yes: bool) -> Approval:
+        """Decide a question; UsageError if somebody was faster, or if this person may not."""
+        approval = self._written(wanted)
+        said = decision(self._store, approval, person, given, yes=yes, run=wanted.run)
+
+        def say() -> LineEvent:
+            self._check_open(approval)
+            return said
+
+        self._line.tell(say, self.refresh)
+        return approval
+
+    def _written(self, wanted: Wanted) -> Approval:
+        """The question as the line has it."""
+        request = wanted.approval.request
+        if request.approval in self.book.by_id:
+            return wanted.approval
+        state = read_state(self._store, wanted.run)
+        assert state is not None  # it was read to find the question
+        here = state.steps[wanted.step]
+        self._store.put(goes_on(wanted.step, wanted.run, here).document)
+        self._line.tell(
+            lambda: None if request.approval in self.book.by_id else request, self.refresh
+        )
+        return self.book.by_id[request.approval]
+
+    def revoke(self, approval: Approval, person: Person, because: str) -> Approval:
+        """Take a yes back; UsageError if there is none to take back."""
+        words = self._store.put(because.encode()) if because else None
+        person.names_for(approval.request.names)
+
+        def say() -> LineEvent:
+            stand = approval.stand(self._clock())
+            if stand == "open":
+                raise UsageError(
+                    f"'{approval.id}' is not decided yet", hint=f"holdfast reject {approval.id}"
+                )
+            if stand == "used":
+                use = approval.uses[0]
+                raise UsageError(
+                    f"'{approval.id}' was used by attempt {use.attempt} of '{use.step}': "
+                    "there is nothing left to take back"
+                )
+            if stand != "approved":
+                raise UsageError(f"'{approval.id}' is {stand}: there is no yes to take back")
+            return ApprovalRevoked(approval.id, person.user, words)
+
+        self._line.tell(say, self.refresh)
+        return approval
+
+    def _check_open(self, approval: Approval) -> None:
+        stand = approval.stand(self._clock())
+        if stand == "open":
+            return
+        by = approval.decision.by if approval.decision is not None else ""
+        word = {"used": "approved", "expired": "approved"}.get(stand, stand)
+        raise UsageError(
+            f"'{approval.id}' was {word} already" + (f" by '{by}'" if by else ""),
+            hint="holdfast approvals --all",
+        )

@@ -1,0 +1,185 @@
+"""The part of the loop that lets a run grow: it hears requests, and takes in what attempts bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from holdfast.core.decide import cut_off, free, waive
+from holdfast.engine.grow import Extension, Grower, Steps, fitting, words_of
+from holdfast.engine.result import Result
+from holdfast.engine.scribe import Scribe
+from holdfast.errors import PlanError
+from holdfast.model.artifact import Artifact, Verdict
+from holdfast.model.digest import digest_bytes
+from holdfast.model.event import (
+    AttemptAccepted,
+    AttemptParked,
+    AttemptStarted,
+    Reason,
+    RequestRefused,
+)
+from holdfast.model.line import AdditionRequested, SkipRequested
+from holdfast.model.plan import Step, StepId, fragment_bytes, fragment_steps
+from holdfast.ports import Outcome
+
+ADDING = "add"  # who refuses an attempt whose fragments do not fit
+
+
+class Growth:
+    """Lets one run grow. Whatever it does is queued with the facts that caused it."""
+
+    def __init__(
+        self,
+        grower: Grower,
+        scribe: Scribe,
+        grown: Callable[[], None],
+    ) -> None:
+        self._grower = grower
+        self._state = grower.state
+        self._world = grower.world
+        self._scribe = scribe
+        self._grown = grown
+        self._carried: dict[StepId, Steps] = {}  # what came with content that is only guarded
+        self.unasked: list[Step] = []  # added steps whose tools have not been asked
+
+    def take_unasked(self) -> list[Step]:
+        """The added steps whose tools have to be asked for their versions; nobody is told again."""
+        steps, self.unasked = self.unasked, []
+        return steps
+
+    # --- what people ask for ---------------------------------------------------------------------------
+
+    def hear(self) -> bool:
+        """Do what people asked of this run, or say why not; whether there was anything."""
+        heard = False
+        for seq, asked in self._grower.requests():
+            heard = True
+            if isinstance(asked, AdditionRequested):
+                self._add(seq, asked)
+            else:
+                self._skip(seq, asked)
+        return heard
+
+    def _add(self, seq: int, asked: AdditionRequested) -> None:
+        try:
+            steps = self._grower.requested(asked)
+        except PlanError as error:
+            self._refuse(seq, words_of(error))
+            return
+        self._grow(self._grower.of_request(steps, seq, asked))
+
+    def _skip(self, seq: int, asked: SkipRequested) -> None:
+        """Go on without a step."""
+        here = self._state.steps.get(asked.step)
+        phase = "no step of this run" if here is None else here.phase
+        if here is None or phase in {"done", "reused", "running"}:
+            self._refuse(seq, f"'{asked.step}' is {phase}")
+            return
+        for event in free(self._state, asked.step):
+            self._scribe.append(event)
+        waived, content = waive(self._state, seq, asked)
+        self._scribe.pending.blobs.append((waived.digest, content))
+        self._scribe.append(waived)
+
+    def _refuse(self, seq: int, words: str) -> None:
+        content = words.encode("utf-8", "replace")
+        self._scribe.pending.blobs.append((digest_bytes(content), content))
+        self._scribe.append(RequestRefused(seq, digest_bytes(content)))
+        self._world.say(f"a request was refused: {words}")
+
+    # --- what attempts bring ---------------------------------------------------------------------------
+
+    def brought(self, started: AttemptStarted, outcome: Outcome) -> tuple[Outcome, Steps]:
+        """The steps that an attempt adds if it counts; if they do not fit, it is rejected for that."""
+        candidate, step_id = outcome.candidate, started.step
+        carried = self._carried.pop(step_id, {}) if self._carried else {}
+        fragments = candidate.fragments if candidate is not None else ()
+        if outcome.ended not in {"accepted", "asked"} or not (carried or fragments):
+            return outcome, {}
+        try:
+            if fragments:
+                return outcome, self._grower.brought(step_id, fragments)
+            return outcome, self._grower.again(step_id, carried)
+        except PlanError as error:
+            words = words_of(error)
+            refused = outcome._replace(
+                ended="rejected",
+                code="guard_rejected",
+                verdict=Verdict("reject", ADDING, words),
+                feedback=words,
+            )
+            return refused, {}
+
+    def keep(self, steps: Steps, result: Result) -> None:
+        """A candidate is kept for people: so are the steps that it would add."""
+        assert isinstance(result.ending, AttemptParked)
+        content = fragment_bytes(steps)
+        result.blobs.append((digest_bytes(content), content))
+        result.ending = replace(result.ending, fragment=digest_bytes(content))
+
+    def kept_with(self, parked: AttemptParked) -> tuple[Steps, str]:
+        """The steps that a kept candidate adds, or why they no longer fit."""
+        if parked.fragment is None:
+            return {}, ""
+        try:
+            kept = fragment_steps(self._world.store.get(parked.fragment))
+            return self._grower.again(parked.step, kept), ""
+        except PlanError as error:
+            return {}, words_of(error)
+
+    def carry(self, step_id: StepId, artifact: Artifact | None) -> None:
+        """Content that is only guarded brings what its own attempt added."""
+        more = self._grower.additions.of(artifact) if artifact is not None else {}
+        if more:
+            self._carried[step_id] = more
+
+    def of_attempt(self, steps: Steps, started: AttemptStarted, accepted: AttemptAccepted) -> None:
+        """An attempt was accepted: it adds its steps."""
+        self._grow(self._grower.of_attempt(steps, started, accepted))
+
+    # --- what artifacts come with ----------------------------------------------------------------------
+
+    def unfit(self, artifact: Artifact) -> str:
+        """Why what an artifact would add if it were reused does not fit the plan; nearly always nothing."""
+        more = self._grower.additions.of(artifact)
+        if not more:
+            return ""
+        try:
+            fitting(self._state.plan, artifact.step, more, self._world.fragments)
+        except PlanError as error:
+            return error.problems[0].message
+        return ""
+
+    def comes_with(self, artifact: Artifact) -> Steps:
+        """The steps that an artifact adds when it is reused."""
+        return self._grower.additions.of(artifact)
+
+    def again(self, steps: Steps, artifact: Artifact) -> None:
+        """An artifact is reused: it adds its steps. Those that need what did not get through are skipped."""
+        self._grow(self._grower.of_reuse(steps, artifact))
+        if (cut := cut_off(self._state, steps)) is not None:
+            self._scribe.append(cut)
+
+    def may_know(self, step: Step) -> bool:
+        """Whether an added step may have its secrets; it fails if not. Those of the plan were asked for."""
+        if step.id not in self._state.added:
+            return True
+        for name in step.secrets:
+            if name not in self._world.secrets:
+                words = f"it asks for the secret '{name}', which nobody allowed"
+                self._scribe.fail(step.id, Reason("command_failed", (words,)))
+                return False
+        return True
+
+    def _grow(self, more: Extension) -> None:
+        """Go on with a plan that has further steps."""
+        pending, at = self._scribe.pending, self._world.clock()
+        pending.blobs += more.blobs
+        pending.said += [(at, event) for event in more.said]
+        if more.event is None:
+            return
+        self._scribe.append(more.event)
+        self._grown()
+        steps = self._state.plan.steps
+        self.unasked += [steps[s] for s in more.event.added if steps[s].tool_versions]

@@ -1,0 +1,102 @@
+"""What lies in the copy of the project that an attempt works in: inputs, needed files, earlier changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from holdfast.core.state import State
+from holdfast.engine.copies import Copy
+from holdfast.engine.furnish import furnish, named_in, write_file
+from holdfast.engine.outputs import Outputs
+from holdfast.engine.taking import Taker
+from holdfast.engine.world import World
+from holdfast.model.digest import Json
+from holdfast.model.plan import Step, StepId
+from holdfast.ports import Candidate
+
+
+class Laid(NamedTuple):
+    """A file for a copy; without content there shall be none."""
+
+    path: str
+    content: bytes | None
+    executable: bool = False
+
+
+class Layer:
+    """Lays out copies for the attempts of one run."""
+
+    def __init__(self, world: World, state: State, outputs: Outputs, taker: Taker) -> None:
+        self._world = world
+        self._state = state
+        self._outputs = outputs
+        self._taker = taker
+
+    def scratch(self, step: Step, folder: str, seen: Mapping[str, Json]) -> None:
+        """Fill a fresh directory: declared inputs, files named by the command, files of needed steps."""
+        furnish(folder, self._world.root, seen)
+        for need in step.data_needs:
+            for laid in (*self._outputs_of(need), *self._changes_of(need)):
+                if laid.content is not None:
+                    write_file(folder, laid.path, laid.content, executable=laid.executable)
+                elif os.path.lexists(os.path.join(folder, laid.path)):
+                    os.unlink(os.path.join(folder, laid.path))
+
+    def worktree(self, step: Step, copy: Copy, seen: Mapping[str, Json]) -> None:
+        """Lay over the files of a commit: declared inputs, and what the steps above left in the project."""
+        for path in named_in(seen):
+            for laid in self._in_project(path):
+                self._put(copy, laid)
+        for above in self._taker.above(step.id):
+            for laid in self._changes_of(above):
+                self._put(copy, laid)
+            for laid in self._outputs_of(above):
+                mine = above in step.data_needs
+                self._put(copy, laid if mine else self._present(laid.path))
+
+    def candidate(self, copy: Copy, candidate: Candidate) -> None:
+        """Put a kept candidate where its guards look."""
+        for file in candidate.files:
+            self._put(copy, Laid(file.path, file.content, file.executable))
+        for change in candidate.changes:
+            if change.digest is None:
+                self._put(copy, Laid(change.path, None))
+
+    def _put(self, copy: Copy, laid: Laid) -> None:
+        path = copy.prefix + laid.path
+        if laid.content is None:
+            copy.take_away(path)
+        else:
+            copy.put(path, laid.content, executable=laid.executable)
+
+    def _outputs_of(self, step_id: StepId) -> Iterator[Laid]:
+        """The files at the outputs of a complete step, from the store."""
+        above, done = self._state.plan.steps[step_id], self._state.steps[step_id]
+        if above.produces and done.digest is not None:
+            for entry in self._outputs.wanted(above, done.digest, done.form):
+                content = self._world.store.get(entry.digest)
+                yield Laid(entry.path, content, entry.executable)
+
+    def _changes_of(self, step_id: StepId) -> Iterator[Laid]:
+        """The project files that a complete step changed, as they are now: they may have gone on."""
+        above, done = self._state.plan.steps[step_id], self._state.steps[step_id]
+        if above.changes_copy and done.digest is not None:
+            for change in self._taker.changes(done.digest):
+                yield self._present(change.path)
+
+    def _present(self, path: str) -> Laid:
+        full = os.path.join(self._world.root, path)
+        if not os.path.isfile(full):
+            return Laid(path, None)
+        with open(full, "rb") as file:
+            return Laid(path, file.read(), bool(os.fstat(file.fileno()).st_mode & 0o100))
+
+    def _in_project(self, path: str) -> Iterator[Laid]:
+        full = os.path.join(self._world.root, path)
+        if not os.path.isdir(full):
+            yield self._present(path)
+            return
+        for name in sorted(os.listdir(full)):
+            yield from self._in_project(f"{path}/{name}")

@@ -1,0 +1,58 @@
+"""Effects of a line that were started and that nobody confirmed, over its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from holdfast.core.approvals import Book
+from holdfast.core.effects import is_cut_off, is_open
+from holdfast.core.state import State
+from holdfast.engine.lines import line_journal
+from holdfast.engine.probe import open_since, read_state
+from holdfast.engine.questions import goes_on
+from holdfast.model.line import StepAccepted, StepAmended
+from holdfast.model.plan import RunId, StepId
+from holdfast.ports import Store
+
+Word = StepAmended | StepAccepted
+
+
+def is_left_rejected(store: Store, state: State, step_id: StepId) -> bool:
+    """Whether a person rejected a step whose effect may have happened: only who names it repeats it."""
+    if state.steps[step_id].phase != "failed" or not state.plan.steps[step_id].done_once:
+        return False
+    if is_open(state, step_id) is False:
+        return False
+    return open_since(partial(read_state, store), step_id, state.run) is not None
+
+
+def left_alone(
+    store: Store, state: State, now: int, drives: Callable[[State], bool]
+) -> set[StepId]:
+    """The steps that going on with a run will not let touch the outside: their effects are open.
+
+    With those that stand on them, if what they need is not given. Whose repetition was approved is none.
+    """
+    once = [s for s, step in state.plan.steps.items() if step.done_once]
+    if not once:
+        return set()
+    past, book, given = partial(read_state, store), Book(), dict[StepId, list[Word]]()
+    for recorded in store.read(line_journal(state.project, state.line)):
+        book.take(recorded)
+        if isinstance(recorded.event, StepAmended | StepAccepted):
+            given.setdefault(recorded.event.step, []).append(recorded.event)
+    found: set[StepId] = set()
+    for step_id in once:
+        here = state.steps[step_id]
+        if is_cut_off(state, step_id) and not drives(state):
+            since: Mapping[RunId, int] | None = {state.run: here.effect_at}
+        else:
+            since = open_since(past, step_id, state.run)
+        asked = book.by_subject.get(goes_on(step_id, state.run, here).subject, [])[-1:]
+        if since is None or any(approval.stand(now) == "approved" for approval in asked):
+            continue
+        words = given.get(step_id, ())
+        stands = any(word.after_seq >= since.get(word.after_run, now) for word in words)
+        found |= {step_id} if stands else state.graph.below([step_id])
+    return found

@@ -1,0 +1,138 @@
+"""A fragment: steps in the grammar of a plan file that are added to a plan which is there.
+
+It is read with the plan in view: its steps may need those of the plan, read its params, and must not
+get in the way of what is there. Everything wrong is told with its place in the fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Table
+from pathlib import Path
+from typing import cast
+
+from holdfast.formats.contracts import Contracts
+from holdfast.formats.fields import Promise
+from holdfast.formats.grammar import PLAN, At, InputAt, NeedAt
+from holdfast.formats.nodes import Mapping, Node, Scalar, read
+from holdfast.formats.planfile import step_of
+from holdfast.formats.problems import NOWHERE, Problems, folded, quoted
+from holdfast.formats.reading import Check, Param, Reading, kind_of
+from holdfast.formats.records import Key, record
+from holdfast.formats.wiring import Wired, check_wiring
+from holdfast.model.expression import MOST
+from holdfast.model.plan import FRAGMENT_SCHEMA, PLAN_SCHEMA, STEP_ID, Plan, Step, StepId
+
+FRAGMENT: dict[str, Key] = {"schema": Key(PLAN["description"].shape), "steps": PLAN["steps"]}
+_NODE = Scalar(None, NOWHERE.line, NOWHERE.column)
+_EACH = 100  # expressions for each step
+
+
+def read_fragment(
+    content: bytes,
+    file: str,
+    root: str,
+    plan: Plan,
+    *,
+    check: Check | None = None,
+    again: bool = False,
+) -> dict[StepId, Step]:
+    """The steps of a fragment; PlanError with everything that keeps them from being added.
+
+    Files that it names are looked for in `root`, the directory of the project. With `again` it may hold
+    steps that are there; whether they are the same is for the caller to see.
+    """
+    problems = Problems(file)
+    tree = read(content, problems, strict_json=file.endswith(".json"))
+    if not isinstance(tree, Mapping):
+        message = f"a fragment is a mapping with 'steps', not {kind_of(tree)}"
+        raise problems.fatal("P032", tree, message)
+    reading = Reading(problems, Path(root), source=content, check=check)
+    given = record(reading, "fragment", tree, FRAGMENT) or {}
+    _check_schema(tree, given, problems)
+    reading.params = {
+        name: Param(name, _NODE, "string", value, value) for name, value in plan.params.items()
+    }
+    steps, wired = _steps(reading, tree, given, plan, again=again)
+    problems.stop()
+    _check(plan, wired, problems)
+    problems.stop()
+    return steps
+
+
+def check_added(plan: Plan, added: Table[StepId, Step]) -> None:
+    """The same for steps that were read already; PlanError if they do not fit the plan."""
+    problems = Problems("")
+    for step_id in added:
+        _check_free(step_id, _NODE, plan, problems)
+    problems.stop()
+    _check(plan, {name: _wired(step, is_new=True) for name, step in added.items()}, problems)
+    problems.stop()
+
+
+def _check_schema(tree: Mapping, given: dict[str, object], problems: Problems) -> None:
+    named = given.get("schema", FRAGMENT_SCHEMA)
+    if named not in {FRAGMENT_SCHEMA, PLAN_SCHEMA}:
+        message = f"'schema' is {quoted(str(named))}; this version reads '{FRAGMENT_SCHEMA}'"
+        problems.add("P005", tree.pairs["schema"][1], message)
+
+
+def _steps(
+    reading: Reading, tree: Mapping, given: dict[str, object], plan: Plan, *, again: bool
+) -> tuple[dict[StepId, Step], dict[str, Wired]]:
+    problems = reading.problems
+    node = cast("Node | None", given.get("steps"))
+    if not isinstance(node, Mapping) or not node.pairs:
+        place = tree if node is None else node
+        hint = "write 'steps:' and below it each step as 'id:' with its keys"
+        raise problems.fatal("P001", place, "the fragment has no steps", hint)
+    reading.most = MOST + _EACH * len(node.pairs)
+    contracts = Contracts(reading)
+    steps: dict[StepId, Step] = {}
+    wired: dict[str, Wired] = {}
+    spellings = {folded(name): str(name) for name in plan.steps}
+    for name, (key, value) in node.pairs.items():
+        if not STEP_ID.match(name):
+            hint = "start with a letter or _, then letters, digits, _ . -; at most 128"
+            problems.add("P002", key, f"{quoted(name)} is not a step id", hint)
+        if not again:
+            _check_free(StepId(name), key, plan, problems)
+        other = spellings.setdefault(folded(name), name)
+        if other != name:
+            message = f"{quoted(name)} and {quoted(other)} differ only in their spelling"
+            problems.add("P050", key, message, "give it another id")
+        reading.step = name
+        wired[name] = Wired(name, key)
+        step = step_of(reading, wired[name], value, {}, contracts)
+        if step is not None:
+            steps[step.id] = step
+    reading.step = ""
+    return steps, wired
+
+
+def _check_free(name: StepId, key: Scalar, plan: Plan, problems: Problems) -> None:
+    if name in plan.steps:
+        message = f"the plan has a step {quoted(name)} already"
+        problems.add("P058", key, message, "give it another id")
+
+
+def _check(plan: Plan, wired: Table[str, Wired], problems: Problems) -> None:
+    whole = {str(name): _wired(step) for name, step in plan.steps.items()}
+    known = len(whole)
+    whole.update(wired)
+    check_wiring(whole, problems, plan.limits.resources, known)
+
+
+def _wired(step: Step, *, is_new: bool = False) -> Wired:
+    """What reaches beyond a step that was read already; of one that is there only what others meet."""
+    wired = Wired(
+        step.id,
+        _NODE,
+        [NeedAt(need, _NODE) for need in step.needs],
+        [InputAt(item, _NODE) for item in step.inputs],
+        [At(path, _NODE) for path in step.produces],
+        promise=Promise(step.outputs, step.schema),
+    )
+    if is_new:
+        wired.escalate = [At(name, _NODE) for name in step.escalate]
+        wired.takes = [(name, amount, _NODE) for name, amount in step.resources.items()]
+    return wired

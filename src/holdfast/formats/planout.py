@@ -1,0 +1,162 @@
+"""Write a plan as a plan file: what a load of it gives is the same plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+import yaml
+
+from holdfast.formats.grammar import STEP
+from holdfast.formats.graph import GRAPH
+from holdfast.formats.nodes import reads_as_text
+from holdfast.model.digest import Json
+from holdfast.model.plan import AGENT, PLAN_SCHEMA, Guard, Plan, Step, plan_json
+
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60))
+_WIDTH = 100
+_PLAIN = re.compile(r"[A-Za-z0-9_./+-][A-Za-z0-9_./+ -]*\Z")
+_GUARD_KEYS = ("name", "fatal_on")
+_BULK = ("nodes", "edges", "batches")
+
+
+def plan_data(plan: Plan) -> dict[str, Json]:
+    """A plan with the keys of a plan file; defaults are left out, params are filled in."""
+    spelled = cast("Mapping[str, Mapping[str, Json]]", plan_json(plan)["steps"])
+    data: dict[str, Json] = {"schema": PLAN_SCHEMA, "name": plan.name}
+    for key in ("goal", "description", "project"):
+        if value := getattr(plan, key):
+            data[key] = value
+    if limits := _limits(plan):
+        data["limits"] = limits
+    if origin := _origin(plan.origin):
+        data["origin"] = origin
+    data["steps"] = {
+        str(step_id): _step(step, spelled[step_id]) for step_id, step in plan.steps.items()
+    }
+    return data
+
+
+def _limits(plan: Plan) -> dict[str, Json]:
+    given = cast("Mapping[str, Json]", plan_json(plan)["limits"])
+    return {
+        key: duration(cast("float", value)) if key == "time" else value
+        for key, value in given.items()
+    }
+
+
+def _origin(origin: Mapping[str, Json]) -> dict[str, Json]:
+    """Of a graph only its head: the rest is what the steps say."""
+    found = dict(origin)
+    graph = found.get(GRAPH)
+    if isinstance(graph, Mapping):
+        found[GRAPH] = {key: value for key, value in graph.items() if key not in _BULK}
+    return found
+
+
+def _step(step: Step, given: Mapping[str, Json]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for key, value in given.items():
+        if key in {"timeout", "fresh_for"}:
+            found[key] = duration(cast("float", value))
+        elif key == "values":
+            found["with"] = value
+        elif key == "uses" and value == AGENT:
+            continue  # nobody said how: a load asks for it
+        elif key not in {"needs", "inputs", "guards", "lost_retries", "parameters"}:
+            found[key] = value
+    if step.run and step.uses == "python":
+        found["run"] = step.run[0]
+    if step.needs:
+        found["needs"] = [_need(step, place) for place in range(len(step.needs))]
+    if step.inputs:
+        found["inputs"] = [
+            {"glob": item.glob, "optional": True} if item.optional else item.glob
+            for item in step.inputs
+        ]
+    if step.guards:
+        found["guards"] = [_guard(guard) for guard in step.guards]
+    order = [*STEP]
+    return {key: found[key] for key in sorted(found, key=order.index)}
+
+
+def _need(step: Step, place: int) -> Json:
+    need = step.needs[place]
+    if need.type == "data" and not need.key and not need.approver:
+        return need.step
+    found: dict[str, Json] = {"step": need.step}
+    if need.type != "data":
+        found["type"] = need.type
+    if need.key:
+        found["key"] = need.key
+    if need.approver:
+        found["from"] = need.approver
+    return found
+
+
+def _guard(guard: Guard) -> Json:
+    value = [_guard(item) for item in guard.items] if guard.items else guard.config
+    found: dict[str, Json] = {guard.kind: value}
+    for key in _GUARD_KEYS:
+        if more := getattr(guard, key):
+            found[key] = list(more) if isinstance(more, tuple) else more
+    if guard.timeout is not None:
+        found["timeout"] = duration(guard.timeout)
+    return guard.kind if found == {"human": None, "name": "human"} else found
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a plan file writes them, in the largest unit that fits exactly."""
+    for unit, size in _UNITS:
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g}{unit}"
+    return f"{seconds:.9f}".rstrip("0").rstrip(".") + "s"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text so that the reader of plan files takes it for text, and nothing twice by reference."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Never."""
+        del data
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    if "\n" in value and _is_block(value):
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|")
+    easy = _PLAIN.match(value) and reads_as_text(value) and value == value.strip()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if easy else '"')
+
+
+def _is_block(value: str) -> bool:
+    """Whether a text of several lines can stand as it is."""
+    lines = value.split("\n")
+    return all(line.isprintable() and line == line.rstrip() for line in lines) and not (
+        lines[0].startswith(" ") or not lines[0]
+    )
+
+
+_Dumper.add_representer(str, _text)
+
+
+def plan_yaml(plan: Plan) -> str:
+    """The text of a plan file."""
+    return yaml.dump(
+        _simple(plan_data(plan)),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_WIDTH,
+        default_flow_style=False,
+    )
+
+
+def _simple(value: Json) -> object:
+    """Values as the YAML library knows them: exact types, lists for tuples."""
+    if isinstance(value, Mapping):
+        return {str(key): _simple(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_simple(item) for item in value]
+    return str(value) if isinstance(value, str) else value

@@ -1,0 +1,323 @@
+"""What is said on a line, outside any one run: plans, requests, people's versions and decisions, clearing."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from holdfast.model.artifact import Form
+from holdfast.model.digest import Digest
+from holdfast.model.fixed import fixed
+from holdfast.model.plan import RunId, StepId
+
+Gate = Literal["step", "edge", "budget", "guard", "answer", "effect", "stuck", "plan"]
+Scope = Literal["once", "run", "content"]
+PinKind = Literal["run", "step", "content"]
+
+
+@fixed
+class PlanVersioned:
+    """A version of the line's plan was seen for the first time, or again after another one.
+
+    Without `reason` it is the plan that a run began with. Else `run` goes on with it, because one of its
+    steps added further ones (`added_by_step`), or a person did (`added_by_person`).
+    """
+
+    plan: Digest
+    w_ref: Digest
+    parent: Digest | None
+    reason: str = ""
+    run: RunId = RunId("")
+    step: StepId = StepId("")
+    by: str = ""
+    because: Digest | None = None
+
+
+@fixed
+class StepsAdded:
+    """An accepted attempt added steps; whoever reuses its artifact has them added again.
+
+    They are the `added` ones of `plan`. The refs and the digest are those of the artifact.
+    """
+
+    run: RunId
+    step: StepId
+    attempt: int
+    input_ref: Digest
+    digest: Digest
+    plan: Digest
+    added: tuple[StepId, ...]
+
+
+@fixed
+class AdditionRequested:
+    """A person asked to add the steps of `fragment` to a run that has not ended."""
+
+    run: RunId
+    fragment: Digest
+    by: str
+    because: Digest | None = None
+
+
+@fixed
+class SkipRequested:
+    """A person decided that a run goes on without a step."""
+
+    run: RunId
+    step: StepId
+    by: str
+    because: Digest
+
+
+@fixed
+class RunOpened:
+    """A run of this line exists; its own journal begins with the same transaction."""
+
+    run: RunId
+    key: str = ""
+
+
+@fixed
+class StepAmended:
+    """A person put other content in the place of a step's accepted artifact.
+
+    `after_run` and `after_seq` say how far the line's latest run had come: the order of acceptance does
+    not depend on clocks.
+    """
+
+    step: StepId
+    config_ref: Digest
+    input_ref: Digest
+    own_ref: Digest
+    digest: Digest
+    form: Form
+    verified: bool
+    by: str
+    because: Digest | None
+    replaces: Digest | None
+    after_run: RunId
+    after_seq: int
+
+
+@fixed
+class StepAccepted:
+    """A person let the artifact that a step had in an earlier run stand under the present refs.
+
+    No guard looked at it. `after_run` and `after_seq` as in an amendment.
+    """
+
+    step: StepId
+    config_ref: Digest
+    input_ref: Digest
+    own_ref: Digest
+    digest: Digest
+    form: Form
+    origin: RunId
+    by: str
+    because: Digest | None
+    replaces: Digest | None
+    after_run: RunId
+    after_seq: int
+
+
+class Withdrawn(NamedTuple):
+    """One row of the artifact index that no longer counts: enough to find exactly this one."""
+
+    config_ref: Digest
+    digest: Digest
+    run: RunId
+    attempt: int
+    at: int
+
+
+@fixed
+class StepUndone:
+    """A person undid a step: its artifact is withdrawn, its files are as they were before it.
+
+    `kept` is the manifest of what lay at the output paths until then; `paths` are the files that were
+    written or removed, `left` those a person had changed and that stay. `edit` is the key of the change of
+    files; several steps that are undone together share it.
+    """
+
+    step: StepId
+    rows: tuple[Withdrawn, ...]
+    by: str
+    because: Digest | None = None
+    run: RunId = RunId("")
+    kept: Digest | None = None
+    paths: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    edit: str = ""
+    after_run: RunId = RunId("")
+    after_seq: int = 0
+
+
+@fixed
+class StopRequested:
+    """A person asked the run to stop, after the running steps or at once."""
+
+    run: RunId
+    now: bool
+    by: str
+
+
+@fixed
+class ApprovalRequested:
+    """A person is asked. `subject` is the digest of `document`: everything that decides what would happen.
+
+    `names` are those that an approver may hold; none means anybody.
+    """
+
+    approval: str
+    gate: Gate
+    step: StepId
+    run: RunId
+    subject: Digest
+    names: tuple[str, ...] = ()
+
+
+@fixed
+class ApprovalDecided:
+    """A person decided, once. `until` is when a yes ends (ms since 1970; 0 is never).
+
+    `names` are those under which the person could decide. `content` is what a person gave as the step's
+    artifact, if that was asked for. `terminal` says that it was typed at one. `run` is the run that a yes
+    of the scope `run` is for. `rule` is the rule of the person's own policy that decided in his place.
+    """
+
+    approval: str
+    subject: Digest
+    yes: bool
+    by: str
+    scope: Scope = "once"
+    until: int = 0
+    names: tuple[str, ...] = ()
+    because: Digest | None = None
+    content: Digest | None = None
+    form: Form = "bytes"
+    terminal: bool = False
+    run: RunId = RunId("")
+    rule: Digest | None = None
+
+
+@fixed
+class ApprovalUsed:
+    """An attempt is about to run under this approval."""
+
+    approval: str
+    run: RunId
+    step: StepId
+    attempt: int
+
+
+@fixed
+class ApprovalRevoked:
+    """A person took a yes back; nothing starts under it any more."""
+
+    approval: str
+    by: str
+    because: Digest | None = None
+
+
+@fixed
+class ConflictDecided:
+    """A person settled a conflict: the position of this step stands, or what lies in the project (empty)."""
+
+    conflict: str
+    take: StepId
+    by: str
+    because: Digest | None = None
+    terminal: bool = False
+
+
+@fixed
+class Pinned:
+    """A person wants this kept whatever its age: a run, a step's present artifact, or a content.
+
+    `name` is what was pinned (a run id, a step id, a digest); for a step `digest` and `run` say which
+    artifact it had then.
+    """
+
+    kind: PinKind
+    name: str
+    by: str
+    because: Digest | None = None
+    digest: Digest | None = None
+    run: RunId | None = None
+
+
+@fixed
+class Unpinned:
+    """It may be removed again when it is old."""
+
+    kind: PinKind
+    name: str
+    by: str
+    because: Digest | None = None
+
+
+@fixed
+class RunCollected:
+    """An ended run was removed as a whole; what is left of it is how its journal ended.
+
+    `number` is its place in the order of runs, so that what came after it keeps its place.
+    """
+
+    run: RunId
+    number: int
+    last: int
+    hash: Digest
+    by: str
+
+
+class UpTo(NamedTuple):
+    """A journal up to one of its events."""
+
+    journal: str
+    seq: int
+
+
+@fixed
+class ContentPurged:
+    """A person had these contents removed for good.
+
+    No artifact that an event up to `upto` made of them may be reused; the same content made later may.
+    """
+
+    digests: tuple[Digest, ...]
+    by: str
+    because: Digest | None = None
+    upto: tuple[UpTo, ...] = ()
+
+
+@fixed
+class RunImported:
+    """A run that another store made was added as history; `absent` are contents that it came without."""
+
+    run: RunId
+    last: int
+    hash: Digest
+    by: str
+    absent: tuple[Digest, ...] = ()
+
+
+LineEvent = (
+    PlanVersioned
+    | StepsAdded
+    | AdditionRequested
+    | SkipRequested
+    | RunOpened
+    | StepAmended
+    | StepAccepted
+    | StepUndone
+    | StopRequested
+    | ApprovalRequested
+    | ApprovalDecided
+    | ApprovalUsed
+    | ApprovalRevoked
+    | ConflictDecided
+    | Pinned
+    | Unpinned
+    | RunCollected
+    | ContentPurged
+    | RunImported
+)

@@ -1,0 +1,381 @@
+"""Steps that change project files in copies: taken over all or none, reused, put back, undone."""
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from tests.cli.project import Project, finish_run, until
+from tests.gitrepo.repository import git, inside, repository
+
+SCRATCH = {"workspace": "scratch", "effects": "workspace"}
+WORKTREE = {"workspace": "worktree", "effects": "workspace"}
+
+
+def committed(project: Project, **files: str) -> None:
+    repository(project.root, {name.replace("__", "/"): text for name, text in files.items()})
+
+
+@pytest.mark.req("C27")
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+def test_changes_are_taken_over_and_are_the_artifact(project: Project, where: Any) -> None:
+    committed(project, a="a\n", gone="gone\n", same="same\n")
+    body = "echo b > a; rm gone; mkdir -p new; echo n > new/x.sh; chmod 755 new/x.sh; echo said"
+    project.plan({"s": {"shell": body, "inputs": ["a", "gone", "same"], **where}})
+    run = project.run()
+    assert run.code == 0
+    assert project.read("a") == "b\n"
+    assert not project.has("gone")
+    assert os.access(project.root / "new/x.sh", os.X_OK)
+    shown = project.ok("show", "s").out
+    assert [line.split()[-1] for line in shown.splitlines()] == ["a", "new/x.sh", "gone"]
+    assert shown.splitlines()[-1].startswith("gone")
+    assert project.ok("logs", "s").out.strip().endswith("said")
+    assert project.ok("verify").code == 0
+
+
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+def test_a_step_that_changes_what_it_reads_stands(project: Project, where: Any) -> None:
+    committed(project, VERSION="1\n")
+    shell = project.sh("n=$(cat VERSION); echo $((n+1)) > VERSION")
+    below = {"shell": project.sh("cat VERSION"), "inputs": "VERSION", "needs": "bump"}
+    project.plan({"bump": {"shell": shell, "inputs": "VERSION", **where}, "below": below})
+    project.run()
+    assert project.read("VERSION") == "2\n"
+    assert project.ran() == ["below", "bump"]
+    assert set(project.run().states.values()) == {"reused"}
+    assert project.ok("plan", "--json").json["totals"]["run"] == 0
+    assert project.ran() == []
+    project.write("VERSION", "7\n")
+    project.run()
+    assert project.read("VERSION") == "8\n"
+
+
+def test_what_a_step_below_changed_does_not_run_the_steps_above(project: Project) -> None:
+    committed(project, a="a\n")
+    project.plan(
+        {
+            "look": {"shell": project.sh("cat a"), "inputs": "a"},
+            "mend": {"shell": project.sh("echo mended > a"), "needs": "look", **WORKTREE},
+        }
+    )
+    project.run()
+    project.ran()
+    assert set(project.run().states.values()) == {"reused"}
+    assert project.read("a") == "mended\n"
+
+
+def test_a_change_that_is_gone_is_put_in_place_and_one_that_went_on_stays(project: Project) -> None:
+    committed(project, a="a\n", b="b\n")
+    project.plan({"s": {"shell": "echo 2 >> a; echo 2 >> b; echo c > c", **WORKTREE}})
+    project.run()
+    git(project.root, "checkout", "-q", "b")
+    (project.root / "c").unlink()
+    project.write("a", "my own\n")
+    again = project.run()
+    assert again.states == {"s": "reused"}
+    assert (project.read("a"), project.read("b")) == ("my own\n", "b\n2\n")
+    assert project.read("c") == "c\n"
+    assert project.run().states == {"s": "reused"}
+
+
+def test_a_step_is_made_again_if_one_above_wrote_anew_where_it_began(project: Project) -> None:
+    committed(project, a="a\n", word="1\n")
+    upper = {"shell": project.sh("cat word > a"), "inputs": "word", **WORKTREE}
+    after = [{"step": "upper", "type": "sequence"}]
+    lower = {"shell": project.sh("echo more >> a"), "needs": after, **WORKTREE}
+    project.plan({"upper": upper, "lower": lower})
+    project.run()
+    assert project.read("a") == "1\nmore\n"
+    project.write("word", "2\n")
+    run = project.run()
+    assert project.read("a") == "2\nmore\n"
+    assert run.codes["lower"] == "upstream_changed"
+
+
+def test_a_worktree_has_declared_inputs_and_what_the_steps_above_left(project: Project) -> None:
+    committed(project, a="old\n", b="old\n", c="old\n")
+    project.write("a", "edited\n")
+    project.write("b", "edited\n")
+    needs = [{"step": "change", "type": "sequence"}, "make"]
+    project.plan(
+        {
+            "change": {"shell": "echo changed > c; rm b", "inputs": "b", **WORKTREE},
+            "make": {"shell": "echo made > made.txt", "produces": "made.txt"},
+            "look": {
+                "shell": 'cat a c made.txt; [ -e b ] || echo "no b"; git rev-parse --abbrev-ref HEAD',
+                "inputs": {"glob": "x", "optional": True},
+                "needs": needs,
+                "workspace": "worktree",
+            },
+        }
+    )
+    project.run()
+    # of 'a' only the committed version is there: no glob names it, and the command names 'a' itself
+    assert project.shown("look").decode().split() == [
+        "edited",
+        "changed",
+        "made",
+        "no",
+        "b",
+        "HEAD",
+    ]
+
+
+def test_the_users_index_branches_and_head_stay_as_they_are(project: Project) -> None:
+    committed(project, a="a\n", b="b\n")
+    project.write("b", "staged\n")
+    git(project.root, "add", "b")
+    project.write("b", "on top\n")
+    project.plan({"s": {"shell": "git checkout -q --detach; echo x > a", **WORKTREE}})
+    before = inside(project.root)
+    project.run()
+    assert inside(project.root) == before
+    assert git(project.root, "worktree", "list").count("\n") == 1
+    assert project.read("b") == "on top\n"
+    assert git(project.root, "show", ":b") == "staged\n"
+
+
+def test_a_project_inside_a_repository_changes_only_itself(project: Project) -> None:
+    top = project.folder
+    (project.root / "a").write_text("a\n")
+    (top / "outside").write_text("outside\n")
+    git(top, "init", "-q")
+    git(top, "add", "outside", "project/a")
+    git(top, "commit", "-q", "-m", "first")
+    project.plan({"s": {"shell": "cat ../outside > a", **WORKTREE}})
+    assert project.run().code == 0
+    assert project.read("a") == "outside\n"
+    project.plan({"t": {"shell": "echo x > ../outside", **WORKTREE}})
+    assert project.run().code == 1
+    assert (top / "outside").read_text() == "outside\n"
+    assert "outside the project" in project.ok("logs", "t").out + project.call("status").out
+
+
+def test_new_files_that_gitignore_leaves_out_are_not_taken(project: Project) -> None:
+    committed(project, a="a\n", **{".gitignore": "*.pyc\ncache/\n"})
+    body = "echo x > x.pyc; mkdir cache; echo y > cache/y; echo z > z; "
+    body += "mkdir .holdfast; echo q > .holdfast/q"
+    project.plan(
+        {"tree": {"shell": body, **WORKTREE}, "dir": {"shell": f"{body}; mv z zz", **SCRATCH}}
+    )
+    assert project.run().code == 0
+    assert sorted(p.name for p in project.root.iterdir() if not p.name.startswith(".")) == [
+        "a",
+        "plan.yaml",
+        "z",
+        "zz",
+    ]
+    assert not (project.store / "q").exists()
+
+
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("ln -s /etc/passwd evil", "symbolic link"),
+        ("rm -r src; ln -s /etc src", "symbolic link"),
+        ("rm link; echo x > link", "symbolic link"),
+        ("rm link", "symbolic link"),
+        ("printf x > \"$(printf 'a\\nb')\"", "control character"),
+        ("mkdir .GIT; echo x > .GIT/config", "protected"),
+        ("echo x > A.txt; echo y > a.TXT", "name one file"),
+        ("echo x > 'back\\slash'", "backslash"),
+        ("echo x > out.txt", "output of 'maker'"),
+    ],
+)
+def test_what_cannot_be_taken_over_is_refused_whole(
+    project: Project, where: Any, body: str, words: str
+) -> None:
+    committed(project, src__x="x\n", a="a\n")
+    (project.root / "link").symlink_to("a")
+    git(project.root, "add", "link")
+    git(project.root, "commit", "-q", "-m", "link")
+    if "link" in body and where is SCRATCH:
+        pytest.skip("a scratch directory has no link that nobody put there")
+    before = sorted(p.name for p in project.root.iterdir())
+    maker = {"shell": "echo made > out.txt", "produces": "out.txt", "needs": "s"}
+    shell = f"echo mine > a; mkdir -p src; {body}"
+    steps = {"s": {"shell": shell, "inputs": "a", **where}, "maker": maker}
+    project.plan(steps)
+    run = project.run()
+    assert (run.code, run.states) == (1, {"s": "failed", "maker": "skipped"})
+    assert project.read("a") == "a\n", "nothing of it is taken over"
+    after = {p.name for p in project.root.iterdir()} - {".holdfast", "plan.yaml"}
+    assert sorted(after) == before
+    told = project.ok("why", "s", "--run", "@").out + project.ok("logs", "s").out + run.err
+    assert words in told, told
+
+
+def test_a_link_in_the_project_is_never_written_through(project: Project) -> None:
+    committed(project, a="a\n")
+    outside = project.folder / "outside"
+    outside.mkdir()
+    (project.root / "out").symlink_to(outside)
+    project.plan({"s": {"shell": "mkdir out; echo x > out/x", **SCRATCH}})
+    assert project.run().code == 1
+    assert list(outside.iterdir()) == []
+
+
+def test_a_submodule_is_not_changed(project: Project) -> None:
+    lib = repository(project.folder / "lib", {"x": "x\n"})
+    committed(project, a="a\n")
+    allow = ("-c", "protocol.file.allow=always")
+    git(project.root, *allow, "submodule", "--quiet", "add", str(lib), "lib")
+    git(project.root, "commit", "-q", "-m", "lib")
+    project.plan({"s": {"shell": "echo y > lib/y", **WORKTREE}})
+    assert project.run().code == 1
+    assert not project.has("lib/y")
+    project.plan({"t": {"shell": "mkdir lib; echo y > lib/y", **SCRATCH}})
+    assert project.run().code == 1
+    assert not project.has("lib/y")
+
+
+def test_permissions_of_a_file_stay_and_the_executable_bit_is_taken(project: Project) -> None:
+    committed(project, a="a\n", b="b\n")
+    (project.root / "a").chmod(0o600)
+    project.plan({"s": {"shell": "echo x > a; chmod 755 b", **WORKTREE}})
+    project.run()
+    assert (project.root / "a").stat().st_mode & 0o777 == 0o600
+    assert (project.root / "b").stat().st_mode & 0o777 == 0o755
+
+
+def test_undo_takes_changes_back_and_leaves_what_went_on(project: Project) -> None:
+    committed(project, a="a\n", b="b\n", c="c\n")
+    project.plan({"s": {"shell": "echo 2 > a; echo 2 > b; rm c; echo 2 > d", **WORKTREE}})
+    project.run()
+    project.write("b", "mine\n")
+    undone = project.ok("undo", "s", "--json").json
+    step = undone["steps"][0] if "steps" in undone else undone
+    assert (project.read("a"), project.read("b"), project.read("c")) == ("a\n", "mine\n", "c\n")
+    assert not project.has("d")
+    assert "b" in json.dumps(step)
+    assert project.ok("verify").code == 0
+
+
+def test_outputs_and_changes_of_one_step_go_together(project: Project) -> None:
+    committed(project, a="a\n")
+    shell = project.sh("echo out > out.txt; echo b > a")
+    project.plan({"s": {"shell": shell, "produces": "out.txt", **WORKTREE}})
+    project.run()
+    assert (project.read("out.txt"), project.read("a")) == ("out\n", "b\n")
+    (project.root / "out.txt").unlink()
+    git(project.root, "checkout", "-q", "a")
+    assert project.run().states == {"s": "reused"}
+    assert (project.read("out.txt"), project.read("a")) == ("out\n", "b\n")
+    project.write("out.txt", "mine\n")
+    assert project.run().codes == {"s": "amended"}
+    assert (project.read("out.txt"), project.read("a")) == ("mine\n", "b\n")
+    assert project.ran() == ["s"]
+    project.ok("undo", "s")
+    project.ok("undo", "s")
+    assert project.read("a") == "a\n"
+
+
+def test_a_file_that_a_removed_step_changed_is_not_offered_for_removal(project: Project) -> None:
+    committed(project, a="a\n")
+    project.plan({"s": {"shell": "echo b > a", **WORKTREE}, "t": {"shell": "true"}})
+    project.run()
+    project.plan({"t": {"shell": "true"}})
+    assert "a" not in project.ok("plan").out.split()
+    project.run()
+    assert project.read("a") == "b\n"
+
+
+def test_without_git_a_worktree_is_refused_before_anything_begins(project: Project) -> None:
+    project.plan({"s": {"shell": "true", **WORKTREE}})
+    said = project.refused(2, "run")
+    assert "not a git repository" in said
+    assert "hint" in said
+    assert not project.store.exists() or not project.ok("history").out.startswith("r-")
+
+
+def test_such_steps_run_beside_others(project: Project) -> None:
+    """Each says that it began, and ends when the other has."""
+    both = {
+        name: {
+            "shell": f"touch {project.gates}/{name}; {project.gate(other)}; echo {name} > {name}",
+            **SCRATCH,
+        }
+        for name, other in (("one", "two"), ("two", "one"))
+    }
+    project.plan(both)
+    assert project.run("-j", "2").code == 0
+    assert (project.read("one"), project.read("two")) == ("one\n", "two\n")
+
+
+def test_two_engines_take_changes_over_in_turn(project: Project) -> None:
+    steps = {
+        f"s{n}": {"shell": f"{project.gate('go')}; echo {n} > f{n}", **SCRATCH} for n in range(4)
+    }
+    project.plan(steps)
+    engines = [project.start("run", "--join", "-j", "1") for _ in range(2)]
+    until(lambda: len(list((project.store / "scratch").glob("*/*/work"))) >= 2)
+    project.open("go")
+    assert [engine.wait(60) for engine in engines] == [0, 0]
+    assert [project.read(f"f{n}") for n in range(4)] == ["0\n", "1\n", "2\n", "3\n"]
+    assert project.ok("verify").code == 0
+
+
+def test_a_step_that_changes_the_project_in_place_cannot_be_joined(project: Project) -> None:
+    project.plan({"s": {"shell": "true", "effects": "workspace"}})
+    assert "cannot run beside another engine" in project.refused(2, "run", "--join")
+
+
+def test_leftover_worktrees_are_seen_by_gc(project: Project) -> None:
+    committed(project, a="a\n")
+    project.plan({"s": {"shell": project.sh(project.gate("never")), **WORKTREE}})
+    engine = project.begun_by("run", step="s")
+    engine.kill()
+    engine.wait(30)
+    assert git(project.root, "worktree", "list").count("\n") == 2
+    project.plan({"s": {"shell": "echo x > a", **WORKTREE}})
+    assert project.run().code == 0
+    assert git(project.root, "worktree", "list").count("\n") == 1
+    assert not list((project.store / "worktrees").glob("r-*"))
+
+
+def test_paths_of_a_case_that_another_system_folds_are_refused_at_check(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": "echo a > Out.txt", "produces": "Out.txt"},
+            "b": {"shell": "echo b > out.TXT", "produces": "out.TXT"},
+            "c": {"shell": "mkdir dir; echo c > dir/x", "produces": "Dir"},
+            "d": {"shell": "mkdir dir; echo c > dir/x", "produces": "dir/x", **WORKTREE},
+        }
+    )
+    answer = project.call("check")
+    assert answer.code == 2
+    assert (answer.out + answer.err).count("P053") == 2
+
+
+def test_check_tells_of_a_worktree_whose_changes_are_thrown_away(project: Project) -> None:
+    project.plan({"s": {"shell": "true", "workspace": "worktree"}})
+    answer = project.call("check")
+    assert "P909" in answer.out + answer.err
+    assert answer.code == 0
+
+
+def test_many_files_are_taken_over(project: Project) -> None:
+    project.plan(
+        {"s": {"shell": "mkdir d; for n in $(seq 100); do echo $n > d/$n; done", **SCRATCH}}
+    )
+    assert project.run().code == 0
+    assert len(list((project.root / "d").iterdir())) == 100
+
+
+@pytest.mark.req("C27")
+def test_a_mode_that_a_person_sets_meanwhile_stays(project: Project) -> None:
+    project.write("tool", "old\n")
+    shell = project.sh(f"{project.gate('go')}; echo new > tool")
+    project.plan({"s": {"shell": shell, "inputs": "tool", **SCRATCH}})
+    engine = project.start("run", "--json")
+    until(lambda: project.begun() == ["s"])
+    (project.root / "tool").chmod(0o755)
+    project.open("go")
+    assert finish_run(engine).code == 0
+    assert project.read("tool") == "new\n"
+    assert (project.root / "tool").stat().st_mode & 0o777 == 0o755
+    assert project.run().states == {"s": "reused"}
+    assert list((project.root / ".holdfast" / "apply").glob("*/")) == [], "nothing is left behind"

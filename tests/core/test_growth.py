@@ -1,0 +1,299 @@
+"""A run that grows: what its state is then, and what a person can do about what failed in it."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.core.decide import close_gaps, cut_off, free, reset, waive
+from holdfast.core.fold import apply, fold
+from holdfast.core.growth import after, is_same, with_steps
+from holdfast.core.react import react
+from holdfast.core.state import State
+from holdfast.core.waves import extended, graph_of
+from holdfast.errors import BugError, PlanError
+from holdfast.model.digest import Digest
+from holdfast.model.event import (
+    Event,
+    GapClosed,
+    Options,
+    PlanExtended,
+    Reason,
+    Recorded,
+    RequestRefused,
+    RunResumed,
+    Skipped,
+    StepFailed,
+    StepsReset,
+    StepsSkipped,
+)
+from holdfast.model.line import SkipRequested
+from holdfast.model.plan import Plan, RunId, Step, plan_digest
+from tests.core.builders import (
+    accepted,
+    begun,
+    failed,
+    follow,
+    graph,
+    lost,
+    plan,
+    recorded,
+    ref,
+    reused,
+    sid,
+    started,
+    step,
+    taken,
+    waived,
+)
+
+
+def growth(of: Plan, *added: Step, origin: str = "", request: int = 0) -> tuple[Plan, PlanExtended]:
+    """The plan with further steps, and the event that says so."""
+    whole = with_steps(of, {one.id: one for one in added})
+    names = tuple(one.id for one in added)
+    event = PlanExtended(
+        plan_digest(whole), ref("w2"), plan_digest(of), names, sid(origin), request
+    )
+    return whole, event
+
+
+def grown(
+    of: Plan, *events: Event, plans: dict[Digest, Plan], options: Options | None = None
+) -> State:
+    first = replace(begun(options), plan=plan_digest(of))
+    return fold(of, recorded([first, *events]), plans.__getitem__)
+
+
+BASE = graph("a>b a>c")
+
+
+@pytest.mark.req("R32", "C24")
+def test_what_is_added_waits_for_its_needs_and_nothing_else_moves() -> None:
+    whole, event = growth(BASE, step("x", "a"), step("y", "x", "~b"), step("z"), origin="a")
+    plans = {event.plan: whole}
+    before = grown(BASE, started("a"), accepted("a"), started("b"), plans=plans)
+    state = grown(BASE, started("a"), accepted("a"), started("b"), event, plans=plans)
+    assert state.ready == before.ready | {"x", "z"}
+    assert state.missing == before.missing | {sid("x"): 0, sid("y"): 2, sid("z"): 0}
+    assert (state.plan, state.plan_digest, state.w_ref) == (whole, event.plan, ref("w2"))
+    assert state.base == before.plan_digest
+    assert {s: state.steps[s] for s in before.steps} == before.steps
+    assert state.counts["pending"] == before.counts["pending"] + 3
+    assert {s: origin.step for s, origin in state.added.items()} == dict.fromkeys("xyz", "a")
+    assert react(state, seen=len(before.ready_log), now=0).probe == ("z", "x")
+    follow(state, started("x"), accepted("x"), accepted("b"))
+    assert "y" in state.ready
+
+
+@pytest.mark.parametrize(
+    "added, words",
+    [
+        ([step("a")], "there already"),
+        ([step("x", "ghost")], "no step"),
+        ([step("x", "y"), step("y", "x")], "need each other"),
+        ([], "does not have"),
+    ],
+)
+def test_an_addition_that_cannot_be_is_refused_and_changes_nothing(
+    added: list[Step], words: str
+) -> None:
+    names = tuple(one.id for one in added)
+    wild = Plan.__new__(Plan)  # a plan that its constructor would refuse
+    object.__setattr__(wild, "steps", {one.id: one for one in added})
+    event = PlanExtended(ref("p"), ref("w"), plan_digest(BASE), names)
+    state = grown(BASE, plans={ref("p"): wild})
+    check_refused(state, event, words)
+    check_refused(state, replace(event, parent=ref("other")), "does not follow")
+
+
+def check_refused(state: State, event: Event, words: str) -> None:
+    before = copy.deepcopy(state)
+    with pytest.raises(BugError, match=words):
+        apply(state, Recorded(state.seq + 1, 1, event))
+    assert state == before
+
+
+def test_what_a_person_adds_to_a_selection_runs_and_what_an_unselected_step_adds_does_not() -> None:
+    whole, by_step = growth(BASE, step("x", "a"), origin="a")
+    more, by_person = growth(whole, step("y", "a"), request=7)
+    plans = {by_step.plan: whole, by_person.plan: more}
+    state = grown(BASE, by_step, by_person, plans=plans, options=Options(select=(sid("b"),)))
+    assert (state.may_run(sid("x")), state.may_run(sid("y"))) == (False, True)
+    chosen = grown(BASE, by_step, plans=plans, options=Options(select=(sid("a"),)))
+    assert chosen.may_run(sid("x"))
+    assert state.heard == 7
+
+
+def test_a_wave_in_which_all_failed_has_the_added_steps_too() -> None:
+    whole, event = growth(BASE, step("x", "a"), origin="a")
+    why = Reason("command_failed")
+    first: list[Event] = [
+        started("a"),
+        accepted("a"),
+        started("b"),
+        failed("b"),
+        StepFailed(sid("b"), why),
+    ]
+    last: list[Event] = [started("c"), failed("c"), StepFailed(sid("c"), why)]
+    alone = grown(BASE, *first, *last, plans={})
+    assert alone.escalation == Reason("wave_failed", ("b", "c"))
+    beside = grown(BASE, *first, event, *last, plans={event.plan: whole})
+    assert beside.escalation is None
+    follow(beside, started("x"), failed("x"), StepFailed(sid("x"), why))
+    assert beside.escalation == Reason("wave_failed", ("b", "c", "x"))
+
+
+NAMES = [f"s{number}" for number in range(12)]
+
+
+@st.composite
+def cuts(draw: st.DrawFn) -> tuple[Plan, Plan]:
+    """A plan, and a part of it that needs nothing of the rest."""
+    steps = []
+    for number, name in enumerate(NAMES[: draw(st.integers(2, 12))]):
+        needs = draw(st.sets(st.sampled_from(NAMES[:number]), max_size=3)) if number else set()
+        steps.append(step(name, *sorted(needs)))
+    first = draw(st.integers(1, len(steps)))
+    return plan(*steps[:first]), plan(*steps)
+
+
+@settings(deadline=None)
+@given(cuts())
+def test_an_order_that_grew_equals_one_that_was_worked_out_at_once(
+    parts: tuple[Plan, Plan],
+) -> None:
+    small, whole = parts
+    grew = extended(graph_of(small), whole, whole.steps.keys() - small.steps.keys())
+    assert grew == graph_of(whole)
+
+
+def test_steps_that_need_each_other_are_named() -> None:
+    with pytest.raises(PlanError, match="x → y → x"):
+        extended(
+            graph_of(BASE),
+            with_steps(BASE, {sid("x"): step("x", "y"), sid("y"): step("y", "x")}),
+            [sid("x"), sid("y")],
+        )
+
+
+def test_a_step_that_comes_after_its_origin_anyway_is_the_same() -> None:
+    plain, ordered = step("x", "b"), step("x", "b", "~a")
+    assert after({sid("x"): plain}, sid("a"))[sid("x")] == ordered
+    assert is_same(plain, ordered, sid("a"))
+    assert not is_same(plain, ordered, sid(""))
+    assert not is_same(step("x", "c"), ordered, sid("a"))
+
+
+def test_a_refused_request_is_answered() -> None:
+    assert follow(grown(BASE, plans={}), RequestRefused(4, ref("no"))).heard == 4
+
+
+# --- trying again -------------------------------------------------------------------------------------
+
+
+def stopped() -> State:
+    """a failed, x failed; b and c below a, d below both, e below d and beside: all skipped."""
+    of = graph("a>b>c a>d x>d>e f>e")
+    below = [("b", "a"), ("c", "b"), ("d", "a"), ("e", "d")]
+    why = Reason("command_failed")
+    items = tuple(
+        Skipped(sid(s), "dependency_failed" if s in "bd" else "dependency_skipped", sid(by))
+        for s, by in below
+    )
+    events: list[Event] = [started("a"), failed("a"), StepFailed(sid("a"), why)]
+    events += [StepsSkipped(items)]
+    events += [started("x"), failed("x"), StepFailed(sid("x"), why)]
+    return grown(of, *events, plans={})
+
+
+@pytest.mark.req("R84", "R89", "E17")
+def test_replaying_frees_what_can_pass_in_one_pass_however_deep_it_lies() -> None:
+    state = stopped()
+    assert list(reset(state, [sid("a"), sid("x")], "retried")) == [
+        StepsReset(tuple(map(sid, "axbdce")), "retried")
+    ]
+    only = list(reset(state, [sid("a")], "retried"))
+    assert only == [StepsReset(tuple(map(sid, "abc")), "retried")], "d and e still need x"
+    follow(state, *only)
+    assert {s for s, here in state.steps.items() if here.phase == "pending"} == set("abcf")
+    assert state.steps[sid("a")].reason is None
+    follow(state, started("a", 2), accepted("a", 2))
+    assert "b" in state.ready
+
+
+@pytest.mark.req("R86", "E17")
+def test_a_step_that_was_running_when_the_engine_died_is_pending_again() -> None:
+    state = grown(BASE, started("a"), plans={})
+    assert state.steps[sid("a")].phase == "running"
+    follow(state, RunResumed("e2"))
+    follow(state, lost("a", 1, "previous_interrupted"))
+    assert (state.steps[sid("a")].phase, state.ready) == ("pending", {"a"})
+
+
+# --- going on without a step ----------------------------------------------------------------------------
+
+
+def ask(name: str) -> SkipRequested:
+    return SkipRequested(RunId("r-1"), sid(name), "me", ref("why"))
+
+
+@pytest.mark.req("C34", "R174")
+def test_going_on_without_a_step_lets_what_needs_it_run_and_is_a_gap() -> None:
+    state = stopped()
+    follow(state, *free(state, sid("b")))
+    event, content = waive(state, 3, ask("b"))
+    follow(state, event)
+    here = state.steps[sid("b")]
+    assert (content, here.phase, here.reason) == (
+        b"",
+        "reused",
+        Reason("skipped_by_person", ("me",)),
+    )
+    assert state.gaps[sid("b")][:2] == ("me", ref("why"))
+    assert state.ready == {"c", "f"}
+    assert state.steps[sid("d")].phase == "skipped", "it needs more than that"
+    assert state.heard == 3
+
+
+def test_the_ref_of_a_gap_is_that_of_no_attempt_and_of_no_other_run() -> None:
+    state = stopped()
+    first, _ = waive(state, 1, ask("b"))
+    assert first.config_ref != waive(state, 1, ask("c"))[0].config_ref
+    state.run = RunId("r-2")
+    assert first.config_ref != waive(state, 1, ask("b"))[0].config_ref
+
+
+def test_a_gap_is_closed_with_all_that_was_made_without_it() -> None:
+    of = graph("a>b>c a>d")
+    state = grown(of, started("a"), accepted("a"), waived("b"), reused("c"), plans={})
+    follow(state, started("d"))
+    (event,) = close_gaps(state, [sid("a"), sid("b")])
+    assert event == GapClosed(sid("b"), (sid("b"), sid("c")))
+    follow(state, event)
+    assert (state.gaps, state.ready) == ({}, {"b"})
+    assert state.missing[sid("c")] == 1
+    assert state.running.keys() == {"d"}
+
+
+def test_a_fork_begins_with_what_the_other_run_had() -> None:
+    state = grown(graph("a>b>c"), taken("a", "b"), plans={})
+    assert [state.steps[s].phase for s in map(sid, "abc")] == ["reused", "reused", "pending"]
+    assert state.steps[sid("a")].reason == Reason("forked")
+    assert state.ready == {"c"}
+
+
+def test_a_reused_artifact_brings_steps_that_cannot_start_any_more() -> None:
+    state = stopped()
+    whole, event = growth(state.plan, step("m", "b"), step("n", "m"), step("o", "f"), origin="f")
+    state.plans = {event.plan: whole}.__getitem__
+    follow(state, event)
+    assert cut_off(state, event.added) == StepsSkipped(
+        (
+            Skipped(sid("m"), "dependency_skipped", sid("b")),
+            Skipped(sid("n"), "dependency_skipped", sid("m")),
+        )
+    )
+    assert cut_off(state, [sid("o")]) is None
