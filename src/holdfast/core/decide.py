@@ -39,7 +39,9 @@ def settle(state: State, ending: Ending) -> list[RunEvent]:
     Two budgets, neither touching the other: `retries` for candidates that were refused or never made,
     `lost_retries` for attempts that gave no answer. A fatal verdict ends both.
     """
-    facts = [*_confirmed(state, ending), ending]
+    facts: list[RunEvent] = [ending]
+    if state.steps[ending.step].effect is not None:
+        facts = [*_confirmed(state, ending), ending]
     if isinstance(ending, AttemptAccepted | AttemptParked):
         return facts
     reason = _give_up(state, ending)

@@ -108,7 +108,8 @@ class Finisher:
     ) -> Result:
         candidate = outcome.candidate
         assert candidate is not None  # an accepted outcome has one
-        if step.changes_copy and started.reguard is None:
+        changes_copy = step.changes_copy
+        if changes_copy and started.reguard is None:
             candidate = self._with_verdicts(started, candidate)
         digest, blobs, entries = self.contents.of(step, candidate)
         log = self.contents.note(step, blobs, outcome.log) if outcome.log else None
@@ -127,8 +128,9 @@ class Finisher:
         result = Result(
             event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)]
         )
-        result.superseded += self.superseded(step.id)
-        if step.changes_copy:
+        if self._state.steps[step.id].stood:
+            result.superseded += self.superseded(step.id)
+        if changes_copy:
             self._take_over(
                 started, Wish(step, digest, entries, candidate.changes, candidate.files), result
             )

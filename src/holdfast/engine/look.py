@@ -223,15 +223,8 @@ class Looker:
         for need in step.needs:
             if need.type == "data":
                 upstream[need.step] = self._brought.get(need.step) or self._bring(need.step)
-        probe = partial(
-            self._prober.probe,
-            step,
-            upstream,
-            state.options,
-            previous=state.previous,
-            moved=self._moved,
-        )
-        probed = probe()
+        options, previous, moved = state.options, state.previous, self._moved
+        probed = self._prober.probe(step, upstream, options, previous=previous, moved=moved)
         here = state.steps[step.id]
         choice = choose(
             step,
@@ -239,16 +232,19 @@ class Looker:
             self._options(here),
             now=self._world.clock(),
             tried=here.last,
-            refused=[fed.digest for fed in here.fed],
+            refused=[fed.digest for fed in here.fed] if here.fed else (),
             selected=state.may_run(step.id),
             anew=here.remade,
         )
-        given = self._given(step) if choice.action != "reuse" else None
-        if given is not None:
-            choice = Choice("reguard", Reason("answered"), given)
-        if choice.action == "run" and probed.as_begun:
+        if step.effects == "external" and choice.action != "reuse":
+            given = self._given(step)
+            if given is not None:
+                choice = Choice("reguard", Reason("answered"), given)
+        if probed.as_begun and choice.action == "run":
             with suppress(NoInputError):  # it removed them itself
-                probed = probe(runs=True)
+                probed = self._prober.probe(
+                    step, upstream, options, previous=previous, moved=moved, runs=True
+                )
         return probed, choice
 
     def _options(self, here: StepState) -> Options:

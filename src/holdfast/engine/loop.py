@@ -141,8 +141,9 @@ class Engine:
             self._append(event, result.at)
         if more and started is not None and isinstance(result.ending, AttemptAccepted):
             self._growth.of_attempt(more, started, result.ending)
-        self._scribe.record(result.after)
-        while following := reopenings(self.state):
+        if result.after:
+            self._scribe.record(result.after)
+        while self.state.reopening and (following := reopenings(self.state)):
             for reopened in following:
                 self._append(reopened)
                 self._looker.reopened(reopened.steps)
