@@ -271,11 +271,12 @@ def paid(project: Project, *, body: str = "", **more: object) -> None:
     )
 
 
-def cut_off(project: Project, *, body: str = "", **more: object) -> None:
-    """The payment was begun, and its engine is dead."""
+def cut_off(project: Project, *, body: str = "", said: str = "", **more: object) -> None:
+    """The payment was begun and its log holds what it `said`; its engine is dead."""
     paid(project, body=body, **more)
     engine = project.begun_by("run", "--yes", "-j", "1", step="pay")
     until(lambda: project.has("began") and (project.folder / "keys").exists(), "it was begun")
+    until(lambda: said in project.call("logs", "pay").out, "the engine heard it")
     kill(engine)
     project.open("go")
     assert project.ran() == ["pay"]
@@ -440,6 +441,6 @@ def test_one_yes_is_enough_for_an_effect_that_is_always_asked_about(project: Pro
 
 @pytest.mark.req("R169")
 def test_the_log_of_a_held_effect_is_found_where_it_was_begun(project: Project) -> None:
-    cut_off(project, body="echo contacting the server; ")
+    cut_off(project, body="echo contacting the server; ", said="contacting the server")
     assert project.run("--yes").code == 3
     assert "contacting the server" in project.ok("logs", "pay").out
