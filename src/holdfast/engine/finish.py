@@ -108,8 +108,7 @@ class Finisher:
     ) -> Result:
         candidate = outcome.candidate
         assert candidate is not None  # an accepted outcome has one
-        changes_copy = step.changes_copy
-        if changes_copy and started.reguard is None:
+        if step.changes_copy and started.reguard is None:
             candidate = self._with_verdicts(started, candidate)
         digest, blobs, entries = self.contents.of(step, candidate)
         log = self.contents.note(step, blobs, outcome.log) if outcome.log else None
@@ -125,20 +124,34 @@ class Finisher:
             took,
             candidate.confined,
         )
-        result = Result(
-            event, now, blobs, [self.row(started, digest, candidate.form, "accepted", now, event)]
+        result = Result(event, now, blobs)
+        self._stand(started, step, candidate, entries, result)
+        if step.produces and started.reguard is None and not self._bench.in_copy(step):
+            result.wrote += [entry.path for entry in entries]
+        return result
+
+    def _stand(
+        self,
+        started: AttemptStarted,
+        step: Step,
+        candidate: Candidate,
+        entries: Sequence[Entry],
+        result: Result,
+        allowed: Allowed | None = None,
+    ) -> None:
+        """Give an accepted candidate its row, and its files their place in the project."""
+        event = result.ending
+        assert isinstance(event, AttemptAccepted)  # only accepted content stands
+        result.artifacts.append(
+            self.row(started, event.digest, event.form, "accepted", result.at, event)
         )
         if self._state.steps[step.id].stood:
             result.superseded += self.superseded(step.id)
-        if changes_copy:
-            self._take_over(
-                started, Wish(step, digest, entries, candidate.changes, candidate.files), result
-            )
+        if step.changes_copy:
+            wish = Wish(step, event.digest, entries, candidate.changes, candidate.files)
+            self._take_over(started, wish, result, allowed)
         elif step.produces:
-            if started.reguard is None and not self._bench.in_copy(step):
-                result.wrote += [entry.path for entry in entries]
             self._place(started, step, entries, candidate, result)
-        return result
 
     def _parked(
         self,
@@ -197,28 +210,8 @@ class Finisher:
             return Result(event, now, blobs, [row])
         candidate = self.contents.kept(parked.digest, parked.form)
         _, _, entries = self.contents.of(step, candidate)
-        accepted = AttemptAccepted(
-            step_id,
-            parked.attempt,
-            parked.digest,
-            parked.form,
-            started.source,
-            verified=True,
-            reusable=parked.reusable,
-            log=parked.log,
-            duration_ms=parked.duration_ms,
-            confined=parked.confined,
-        )
-        row = self.row(started, parked.digest, parked.form, "accepted", now, accepted)
-        result = Result(accepted, now, artifacts=[row], superseded=self.superseded(step_id))
-        if step.changes_copy:
-            self._take_over(
-                started,
-                Wish(step, parked.digest, entries, candidate.changes, candidate.files),
-                result,
-            )
-        elif step.produces:
-            self._place(started, step, entries, candidate, result)
+        result = Result(_stands(started, parked, parked.digest, verified=True), now)
+        self._stand(started, step, candidate, entries, result)
         return result
 
     def _with_verdicts(self, started: AttemptStarted, candidate: Candidate) -> Candidate:
@@ -252,22 +245,9 @@ class Finisher:
             settled=records(whole.changes, whole.settled, word.others, lies, saw),
         )
         digest, blobs, entries = self.contents.of(step, candidate)
-        accepted = AttemptAccepted(
-            step_id,
-            parked.attempt,
-            digest,
-            parked.form,
-            started.source,
-            verified=not lost and bool(step.guards or step.outputs or step.schema is not None),
-            reusable=parked.reusable,
-            log=parked.log,
-            duration_ms=parked.duration_ms,
-            confined=parked.confined,
-        )
-        row = self.row(started, digest, parked.form, "accepted", now, accepted)
-        result = Result(accepted, now, blobs, [row], superseded=self.superseded(step_id))
-        wish = Wish(step, digest, entries, candidate.changes, candidate.files)
-        self._take_over(started, wish, result, word.allowed)
+        verified = not lost and bool(step.guards or step.outputs or step.schema is not None)
+        result = Result(_stands(started, parked, digest, verified=verified), now, blobs)
+        self._stand(started, step, candidate, entries, result, word.allowed)
         return result
 
     def _take_over(
@@ -494,3 +474,21 @@ class Finisher:
             accepted.reusable if accepted else False,
             now,
         )
+
+
+def _stands(
+    started: AttemptStarted, parked: AttemptParked, digest: Digest, *, verified: bool
+) -> AttemptAccepted:
+    """The acceptance of a candidate that was kept for people."""
+    return AttemptAccepted(
+        parked.step,
+        parked.attempt,
+        digest,
+        parked.form,
+        started.source,
+        verified=verified,
+        reusable=parked.reusable,
+        log=parked.log,
+        duration_ms=parked.duration_ms,
+        confined=parked.confined,
+    )
