@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.cli.project import Project, finish, kill, until
+from tests.cli.test_onward import as_run
 
 
 def publish(project: Project, *, idempotent: bool = False) -> None:
@@ -380,6 +381,27 @@ def test_a_resume_after_a_failure_above_does_not_repeat_a_held_effect(project: P
     again = project.resume("--yes")
     assert (again.code, again.codes["publish"]) == (3, "effect_unconfirmed")
     assert project.ran() == ["make"]
+
+
+@pytest.mark.req("I17")
+def test_a_retry_above_a_held_effect_that_was_skipped_does_not_repeat_it(project: Project) -> None:
+    publish(project)
+    kill(project.begun_by("run", "--yes", step="publish"))
+    project.open("sent")
+    steps = json.loads(project.read("plan.yaml"))["steps"]
+    broken = {"make": {"shell": project.sh("cat there")}, "beside": {"shell": "exit 1"}}
+    project.plan({**steps, **broken})
+    assert project.run("--yes").states["publish"] == "skipped"
+    without = as_run(project, "skip", "make", "--because", "later", "--yes")
+    assert (without.code, without.codes["publish"]) == (3, "effect_unconfirmed")
+    assert as_run(project, "skip", "publish", "--because", "nobody knows").code == 1
+    project.write("there", "text")
+    project.ran()
+    again = project.retry("make", "--yes")
+    assert (again.code, again.codes["publish"]) == (1, "skipped_by_person")
+    assert project.ran() == ["make"]
+    assert project.retry("publish", "--yes").states["publish"] == "done"
+    assert project.ran() == ["publish"], "who names it wants it"
 
 
 # --- the truth about a dead engine --------------------------------------------------------------------

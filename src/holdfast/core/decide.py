@@ -199,12 +199,18 @@ def waive(state: State, request: int, asked: SkipRequested) -> tuple[StepWaived,
 
 
 def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:
-    """Steps that a person went on without are to be made after all, and what was made without them."""
+    """Steps that a person went on without are to be made after all, and what was made without them.
+
+    What a person went on without besides, and did not name now, stays a gap: nothing below it was made
+    from what is made now.
+    """
+    wanted = {step_id for step_id in steps if step_id in state.gaps}
+    gaps = state.gaps.keys() - wanted
     events: list[GapClosed] = []
     closed: set[StepId] = set()
     for step_id in steps:
-        if step_id in state.gaps and step_id not in closed:
-            below = [s for s in state.graph.below([step_id]) - closed if _is_made(state, s)]
+        if step_id in wanted and step_id not in closed:
+            below = [s for s in state.graph.below([step_id], gaps) - closed if _is_made(state, s)]
             closed.update(below)
             names = sorted(below, key=state.graph.rank.__getitem__)
             events.append(GapClosed(step_id, tuple(names)))

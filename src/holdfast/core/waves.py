@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from holdfast.errors import CyclicDependencyError, Problem
@@ -32,13 +32,13 @@ class Graph:
             levels[-1].append(step_id)
         return levels
 
-    def below(self, changed: Iterable[StepId]) -> set[StepId]:
-        """The given steps and everything that depends on them, directly or not."""
+    def below(self, changed: Iterable[StepId], apart: Collection[StepId] = ()) -> set[StepId]:
+        """The given steps and everything that depends on them, directly or not; not through those `apart`."""
         reached = set(changed)
         queue = list(reached)
         while queue:
             for step_id in self.dependents.get(queue.pop(), ()):
-                if step_id not in reached:
+                if step_id not in reached and step_id not in apart:
                     reached.add(step_id)
                     queue.append(step_id)
         return reached
