@@ -16,7 +16,7 @@ from holdfast.core.views import run_json
 from holdfast.engine.answers import given_for, lying_there
 from holdfast.engine.asked import asked_in
 from holdfast.engine.decisions import Decisions, Given, Wanted
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions, ask_to_add, check_needs, plan_to_be
 from holdfast.engine.runs import start_run
 from holdfast.errors import UsageError

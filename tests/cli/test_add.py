@@ -242,6 +242,33 @@ def test_an_added_step_uses_guards_and_tools_that_the_plan_did_not_have(project:
     assert project.run().states == {"scan": "reused", "data": "reused"}
 
 
+@pytest.mark.req("C27")
+def test_what_an_added_step_changed_does_not_count_against_it_or_its_origin(
+    project: Project,
+) -> None:
+    upper = "tr a-z A-Z < doc.txt > new && mv new doc.txt"
+    more = {
+        "tidy": {
+            "shell": project.sh(upper),
+            "inputs": "doc.txt",
+            "effects": "workspace",
+            "workspace": "scratch",
+        }
+    }
+    project.plan({"scan": {"shell": adds(project, more, body="cat doc.txt"), "inputs": "doc.txt"}})
+    project.write("doc.txt", "words\n")
+    assert project.run().states == {"scan": "done", "tidy": "done"}
+    assert project.read("doc.txt") == "WORDS\n"
+    project.ran()
+    outlooks = project.ok("plan", "--json").json["steps"]
+    assert {item["decision"] for item in outlooks.values()} == {"reuse"}
+    assert project.run().states == {"scan": "reused", "tidy": "reused"}
+    assert project.ran() == []
+    project.write("doc.txt", "other words\n")
+    assert project.run().states == {"scan": "done", "tidy": "done"}
+    assert project.read("doc.txt") == "OTHER WORDS\n"
+
+
 def test_a_python_step_adds_too_and_an_added_step_adds_in_its_turn(project: Project) -> None:
     inner = json.dumps({"steps": {"deep": {"shell": "echo deep"}}})
     outer = {"steps": {"mid": {"shell": f"printf '%s' '{inner}' > $HOLDFAST_ADD/a.json"}}}

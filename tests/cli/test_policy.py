@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.views import skipped_words
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.model.plan import RunId, StepId
 from holdfast.store.sqlite import SqliteStore
 from tests.cli.project import Project, finish_run, until

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from holdfast.core.state import State
 from holdfast.engine.audit import audit
+from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.artifact import tree_entries

@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.views import run_json
 from holdfast.engine.asked import asked_in
 from holdfast.engine.audit import audit, rebuilt_index
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.model.digest import digest_bytes
 from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch, RunRow, Store

@@ -13,9 +13,9 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import person_row
 from holdfast.engine.audit import audit
 from holdfast.engine.hold import Hold
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
-from holdfast.engine.probe import read_state
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.model.artifact import Artifact

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.audit import audit
 from holdfast.engine.decisions import Person
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.engine.resolve import Desk
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.model.artifact import tree_entries

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast.core.history import results
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.audit import audit, rebuilt_index
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.engine.requests import ask, ask_to_add, check_needs
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.state import State
 from holdfast.engine.audit import audit
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.model.artifact import Verdict
 from holdfast.model.event import AttemptStarted, EffectConfirmed, EffectStarted, Options, Recorded

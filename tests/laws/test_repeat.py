@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from holdfast.core.state import State
 from holdfast.engine.audit import audit
 from holdfast.engine.foresee import Foreseen, foresee
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
-from holdfast.engine.probe import read_state
 from holdfast.engine.repeat import Repeated, repeat_run
 from holdfast.engine.runs import start_run
 from holdfast.engine.survey import Survey

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from holdfast.core.state import State
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,

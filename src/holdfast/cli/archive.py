@@ -16,9 +16,9 @@ from holdfast.cli.place import Place, file_option, find_run, json_option, place,
 from holdfast.cli.say import out, out_json, short
 from holdfast.engine.audit import rebuilt_index, run_problem
 from holdfast.engine.collect import Names, digests_in
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import absent_in, lacking
-from holdfast.engine.probe import read_state
 from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event

@@ -19,9 +19,9 @@ from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.values import filled, has_expressions
 from holdfast.engine.decisions import Decisions, Wanted
+from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.overtaken import since
-from holdfast.engine.probe import read_state
 from holdfast.errors import AttemptError, EditError, IntegrityError
 from holdfast.model.artifact import Entry, Form, tree_entries
 from holdfast.model.digest import Digest, Json

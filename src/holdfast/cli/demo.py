@@ -21,7 +21,7 @@ from holdfast.cli import templates
 from holdfast.cli.init import write_project
 from holdfast.cli.say import out, talk
 from holdfast.cli.view import view
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.errors import HoldfastError, ProcessError, UsageError
 
 FOLDER = "holdfast-demo"

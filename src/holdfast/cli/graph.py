@@ -93,7 +93,7 @@ def graph(
 
 def _seen(where: Place, plan: Plan, run_id: str | None) -> Seen:
     """The states of the run that is meant; without a run to be found, none, unless one was named."""
-    from holdfast.engine.probe import read_state
+    from holdfast.engine.journals import read_state
 
     line = plan.name
     if not where.exists():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from holdfast.cli.place import Place, known_step
 from holdfast.core.growth import with_steps
 from holdfast.core.state import State
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
-from holdfast.engine.probe import read_state
 from holdfast.model.line import PlanVersioned, StepsAdded
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Store

@@ -17,7 +17,7 @@ from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.views import Addition, origin_json
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, RunEnded, RunRested

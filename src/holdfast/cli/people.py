@@ -9,8 +9,8 @@ from typing import NamedTuple
 from holdfast import wire
 from holdfast.core.effects import is_cut_off
 from holdfast.core.state import State
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
-from holdfast.engine.probe import read_state
 from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact

@@ -43,10 +43,10 @@ from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.hold import Hold
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
 from holdfast.engine.opened import is_left_rejected, left_alone
-from holdfast.engine.probe import read_state
 from holdfast.engine.repeat import Repeated
 from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run

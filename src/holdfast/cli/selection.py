@@ -14,7 +14,7 @@ from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
 from holdfast.core.select import select
 from holdfast.core.waves import Graph, graph_of
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Options

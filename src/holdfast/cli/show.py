@@ -28,7 +28,7 @@ from holdfast.cli.since import waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, tree_entries

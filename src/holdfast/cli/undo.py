@@ -23,8 +23,8 @@ from holdfast.cli.show import load_state
 from holdfast.core.state import State
 from holdfast.edits.apply import FileChange
 from holdfast.engine.hold import Hold
+from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import read_state
 from holdfast.engine.runs import supersede
 from holdfast.engine.undo import (
     OUTSIDE,

@@ -19,7 +19,7 @@ from holdfast.core.react import limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.asked import asked_in
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest

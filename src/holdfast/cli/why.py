@@ -36,7 +36,7 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import shown_phase
 from holdfast.engine.evidence import Texts
 from holdfast.engine.inquiry import Ahead, Key, Past, Shown, compare, standing
-from holdfast.engine.probe import read_state
+from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Artifact

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.engine.journals import read_plan
 from holdfast.engine.lines import Line
-from holdfast.engine.probe import read_plan
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
 from holdfast.model.line import StepsAdded

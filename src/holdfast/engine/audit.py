@@ -11,8 +11,8 @@ from typing import NamedTuple, cast
 from holdfast.core.refs import Upstream, refs_of, w_ref
 from holdfast.core.state import State
 from holdfast.core.views import artifacts_of, person_row
+from holdfast.engine.journals import read_state
 from holdfast.engine.needed import absent_in, files_of, lacking
-from holdfast.engine.probe import read_state
 from holdfast.engine.referee import Reading, Stand, read
 from holdfast.engine.vouched import unvouched
 from holdfast.errors import HoldfastError, IntegrityError

@@ -10,9 +10,9 @@ from typing import NamedTuple, cast
 from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
 from holdfast.core.effects import is_cut_off
 from holdfast.core.state import State
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import Line
 from holdfast.engine.overtaken import differing, overtaken, replaced_by
-from holdfast.engine.probe import read_state
 from holdfast.engine.questions import HELD, goes_on
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Form

@@ -90,7 +90,7 @@ def foresee(
         sight = _Sight(plan, line, root, store, survey, options, previous, now)
         sight.base, sight.drives = given, drives
         if fragments is not None:
-            sight.ask_whether_fit(partial(_unfit, additions, plan, fragments))
+            sight.heed(additions, partial(_unfit, additions, plan, fragments))
         seen = preview(graph, options, sight, now=now)
         more = _brought(additions, plan, seen) if fragments is not None else {}
         if not more:
@@ -168,9 +168,9 @@ class _Sight:
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
 
-    def ask_whether_fit(self, unfit: Callable[[Artifact], str]) -> None:
+    def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
         """Let nothing stand whose added steps do not fit."""
-        self._prober.unfit = unfit
+        self._prober.heed(additions, unfit)
 
     def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
         """Probe a step whose data needs are all known."""

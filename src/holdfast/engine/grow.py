@@ -15,9 +15,9 @@ from holdfast.core.growth import after, is_same, lost_need, with_steps
 from holdfast.core.refs import structure
 from holdfast.core.state import State
 from holdfast.engine.additions import Additions
+from holdfast.engine.journals import read_plan
 from holdfast.engine.lines import Line, line_journal
 from holdfast.engine.outputs import SMALL
-from holdfast.engine.probe import read_plan
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, Problem
 from holdfast.model.artifact import Artifact

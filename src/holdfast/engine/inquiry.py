@@ -14,8 +14,9 @@ from holdfast.core.refs import Upstream, encode_own
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.evidence import Texts
 from holdfast.engine.foresee import Foreseen
+from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import read_state, stood_in
+from holdfast.engine.probe import stood_in
 from holdfast.engine.survey import Survey
 from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Form

@@ -13,6 +13,7 @@ from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
 from holdfast.core.refs import Upstream
 from holdfast.core.state import State, StepState
+from holdfast.engine.additions import Additions
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
@@ -70,15 +71,16 @@ class Looker:
         """Take note of what people wrote to the line meanwhile."""
         self._prober.refresh()
 
-    def ask_whether_fit(self, unfit: Callable[[Artifact], str]) -> None:
+    def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
         """Reuse nothing whose added steps do not fit; `unfit` says why they do not."""
-        self._prober.unfit = unfit
+        self._prober.heed(additions, unfit)
 
     def grow(self) -> None:
         """The plan has further steps."""
         self._foreseen = None
         self._survey.grow(self._state.plan)
         self._outputs.grow(self._state.plan.steps)
+        self._prober.grow(self._state.plan)
 
     def not_alone(self) -> None:
         """Another engine joined: what is stored may grow at any time."""

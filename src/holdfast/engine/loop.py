@@ -87,7 +87,7 @@ class Engine:
         self._finisher = Finisher(world, state, survey, outputs, self._bench, self._conflicts)
         grower = Grower(world, state, state.heard if heard is None else heard)
         self._growth = Growth(grower, self._scribe, self._grown)
-        self._looker.ask_whether_fit(self._growth.unfit)
+        self._looker.heed(grower.additions, self._growth.unfit)
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )

@@ -8,8 +8,9 @@ from functools import partial
 from holdfast.core.approvals import Book
 from holdfast.core.effects import is_cut_off, is_open
 from holdfast.core.state import State
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
-from holdfast.engine.probe import open_since, read_state
+from holdfast.engine.probe import open_since
 from holdfast.engine.questions import goes_on
 from holdfast.model.line import StepAccepted, StepAmended
 from holdfast.model.plan import RunId, StepId

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
 from holdfast.core.effects import is_open, is_settled
-from holdfast.core.fold import fold
 from holdfast.core.history import results
 from holdfast.core.refs import (
     Refs,
@@ -23,16 +21,18 @@ from holdfast.core.refs import (
 )
 from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.core.views import person_row
+from holdfast.engine.additions import Additions
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.unwind import Unwinder
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.event import Options, PlanExtended, RunEnded, RunStarted
+from holdfast.model.event import Options, RunEnded
 from holdfast.model.line import StepAccepted, StepAmended, StepUndone
-from holdfast.model.plan import Plan, RunId, Step, StepId, plan_from_json
-from holdfast.ports import Facts, Store
+from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.ports import Store
 
 Word = StepAmended | StepAccepted
 
@@ -66,7 +66,6 @@ class Prober:
     def __init__(self, store: Store, survey: Survey, plan: Plan, project: str, line: str) -> None:
         self._store = store
         self._survey = survey
-        self._plan = plan
         self._project = project
         self._line = line
         self._past: dict[RunId, State | None] = {}
@@ -79,9 +78,7 @@ class Prober:
         self._spelled = spell(self._seen)
         self._unwinder = Unwinder(store, plan, self._newest_of)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
-        self.unfit: Callable[[Artifact], str] | None = (
-            None  # why what an artifact adds does not fit
-        )
+        self._unfit: Callable[[Artifact], str] = lambda _: ""
 
     def probe(
         self,
@@ -108,8 +105,7 @@ class Prober:
         found = self._find(step, ref)
         if found is not None and not seen.unsure:  # under one config ref the others are the same
             refs = Refs(ref, found.input_ref, found.own_ref)
-            unfit = self.unfit(found) if self.unfit is not None else ""
-            probe = Probe(step.id, refs, found=found, newest=found, unfit=unfit)
+            probe = Probe(step.id, refs, found=found, newest=found, unfit=self._unfit(found))
             return Probed(probe, own, seen.parts)
         refs = refs_from(ref, head, own)
         same = None
@@ -134,7 +130,7 @@ class Prober:
             previous=self.before(step.id, refs, previous),
             gone=base is not None and not base.reusable and not self._is_whole(base),
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
-            unfit=self.unfit(same) if same is not None and self.unfit is not None else "",
+            unfit=self._unfit(same) if same is not None else "",
         )
         return Probed(probe, own, seen.parts)
 
@@ -186,6 +182,15 @@ class Prober:
                     self._said.after[key] = event.after_run
                     self._said.given.setdefault(event.step, []).append((recorded.at, event))
         return self._said
+
+    def grow(self, plan: Plan) -> None:
+        """The plan has further steps."""
+        self._unwinder.grow(plan)
+
+    def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
+        """Mind what artifacts bring when they are reused; `unfit` says why that does not fit the plan."""
+        self._unfit = unfit
+        self._unwinder.count_additions(additions)
 
     def refresh(self) -> None:
         """Forget what was looked up if the line's journal grew: a person may have amended a step."""
@@ -419,25 +424,3 @@ def accepted_as(
         if (row.config_ref, row.digest) == came_to:
             found = row
     return found
-
-
-def read_state(store: Facts, run: RunId) -> State | None:
-    """A run as its journal tells it; None if there is no such journal."""
-    events = list(store.read(f"run:{run}"))
-    if not events:
-        return None
-    first = events[0].event
-    if not isinstance(first, RunStarted):
-        raise IntegrityError(f"the journal of run '{run}' does not begin with its start")
-    later = [r.event.plan for r in events if isinstance(r.event, PlanExtended)]
-    if not later:
-        return fold(read_plan(store, first.plan), events, partial(read_plan, store))
-    whole = read_plan(store, later[-1])  # it has all steps of those before it
-    state = fold(read_plan(store, first.plan), events, lambda _: whole)
-    state.plans = partial(read_plan, store)
-    return state
-
-
-def read_plan(store: Facts, digest: Digest) -> Plan:
-    """A plan by its digest."""
-    return plan_from_json(cast("Mapping[str, Json]", json.loads(store.get(digest))))

@@ -9,8 +9,8 @@ from holdfast.core.growth import lost_need, with_steps
 from holdfast.core.state import State
 from holdfast.core.views import Addition, AdditionState
 from holdfast.engine.grow import Request, unanswered
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
-from holdfast.engine.probe import read_state
 from holdfast.errors import ConflictError, IntegrityError, UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.event import PlanExtended, Recorded, RequestRefused, StepWaived

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from holdfast.engine.conflicts import place_of, read_record
 from holdfast.engine.decisions import Person
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import Line
-from holdfast.engine.probe import read_state
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.conflict import Conflict
 from holdfast.model.event import ConflictFound

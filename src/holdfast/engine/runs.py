@@ -20,11 +20,11 @@ from holdfast.engine.conflicts import Conflicts
 from holdfast.engine.finish import Finisher
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
+from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.opened import is_left_rejected
 from holdfast.engine.outputs import Outputs, edit_of
-from holdfast.engine.probe import read_state
 from holdfast.engine.requests import check_secrets
 from holdfast.engine.result import Result
 from holdfast.engine.survey import Survey

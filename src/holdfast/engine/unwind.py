@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.core.waves import Graph, graph_of
+from holdfast.engine.additions import Additions
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.changeset import Change, Settled, changes_in, settled_in
@@ -40,21 +42,46 @@ class Unwinder:
         self, store: Store, plan: Plan, newest: Callable[[StepId], Artifact | None]
     ) -> None:
         self._store = store
-        self._plan = plan
+        self._given = plan
         self._newest = newest
-        self._steps = [s for s, step in plan.steps.items() if step.changes_copy]
+        self._additions: Additions | None = None
+        self.grow(plan)
+
+    def grow(self, plan: Plan) -> None:
+        """The plan has further steps."""
+        self._given = plan
+        self._plan = self._foreseen(plan)
+        self._steps = [s for s, step in self._plan.steps.items() if step.changes_copy]
+        self.is_idle = not self._steps  # no step changes files in copies
         self._writes: dict[str, list[_Write]] | None = None
         self._graph: Graph | None = None
         self._below: dict[StepId, set[StepId]] = {}
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no step of the plan changes files in copies."""
-        return not self._steps
+    def count_additions(self, additions: Additions) -> None:
+        """Take back also what those steps changed that come with what was made last."""
+        self._additions = additions
+        self.forget()
 
     def forget(self) -> None:
-        """The newest artifacts may be others now."""
+        """The newest artifacts may be others now, and come with other steps."""
+        if self._additions is not None and self._additions.are_any():
+            self.grow(self._given)
         self._writes = None
+
+    def _foreseen(self, plan: Plan) -> Plan:
+        """The plan with the steps that the newest artifacts bring, as far as they fit."""
+        if self._additions is None or not self._additions.are_any():
+            return plan
+        steps, left = dict(plan.steps), [*plan.steps]
+        while left:
+            artifact = self._newest(left.pop())
+            more = {} if artifact is None else self._additions.of(artifact)
+            new = {name: step for name, step in more.items() if name not in steps}
+            known = {*steps, *new}
+            if all(need.step in known for step in new.values() for need in step.needs):
+                steps.update(new)
+                left += new
+        return replace(plan, steps=steps)
 
     def taken_back(self, step: Step, parts: Mapping[str, Json]) -> Mapping[str, Json] | None:
         """The observed parts without the changes of this step and of those below it; None if none count."""

@@ -1,0 +1,38 @@
+"""Runs and plans as the store tells them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import cast
+
+from holdfast.core.fold import fold
+from holdfast.core.state import State
+from holdfast.errors import IntegrityError
+from holdfast.model.digest import Digest, Json
+from holdfast.model.event import PlanExtended, RunStarted
+from holdfast.model.plan import Plan, RunId, plan_from_json
+from holdfast.ports import Facts
+
+
+def read_state(store: Facts, run: RunId) -> State | None:
+    """A run as its journal tells it; None if there is no such journal."""
+    events = list(store.read(f"run:{run}"))
+    if not events:
+        return None
+    first = events[0].event
+    if not isinstance(first, RunStarted):
+        raise IntegrityError(f"the journal of run '{run}' does not begin with its start")
+    later = [r.event.plan for r in events if isinstance(r.event, PlanExtended)]
+    if not later:
+        return fold(read_plan(store, first.plan), events, partial(read_plan, store))
+    whole = read_plan(store, later[-1])  # it has all steps of those before it
+    state = fold(read_plan(store, first.plan), events, lambda _: whole)
+    state.plans = partial(read_plan, store)
+    return state
+
+
+def read_plan(store: Facts, digest: Digest) -> Plan:
+    """A plan by its digest."""
+    return plan_from_json(cast("Mapping[str, Json]", json.loads(store.get(digest))))
