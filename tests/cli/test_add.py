@@ -194,6 +194,13 @@ def test_steps_that_no_longer_fit_are_no_longer_reused(project: Project) -> None
     sound(project)
 
 
+def test_an_added_step_is_explained_like_any_other(project: Project) -> None:
+    growing(project)
+    project.run()
+    assert project.ok("explain", "lint").out.startswith("lint is reused")
+    assert "neither a code nor a step" in project.refused(2, "explain", "lintel")
+
+
 def test_a_person_s_version_of_the_adding_step_keeps_what_it_added(project: Project) -> None:
     growing(project)
     project.run()

@@ -53,12 +53,17 @@ def explain(
         return 0
     where = place(plan, store, plan_id)
     names = _steps(where)
-    if what not in names:
-        raise _unknown(what, [*known, *GROUPS, *names])
+    unknown = _unknown(what, [*known, *GROUPS, *names])
+    if not names:
+        raise unknown
     from holdfast.cli.why import tell, told_now
     from holdfast.model.event import Options
 
-    tell(told_now(where, what, Options()), as_json=as_json)
+    try:
+        told = told_now(where, what, Options())
+    except UsageError as error:
+        raise (error if what in names else unknown) from None  # others may be added to the plan
+    tell(told, as_json=as_json)
     return 0
 
 
