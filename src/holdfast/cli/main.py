@@ -27,7 +27,7 @@ COMMANDS = {
     "replay": "holdfast.cli.onward:replay",
     "skip": "holdfast.cli.onward:skip",
     "fork": "holdfast.cli.onward:fork",
-    "stop": "holdfast.cli.run:stop",
+    "stop": "holdfast.cli.stop:stop",
     "approve": "holdfast.cli.approve:approve",
     "reject": "holdfast.cli.approve:reject",
     "revoke": "holdfast.cli.approve:revoke",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,7 +34,7 @@ from holdfast.cli.place import (
 )
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
-from holdfast.cli.say import out, out_json, short, talk
+from holdfast.cli.say import short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
@@ -44,7 +43,6 @@ from holdfast.config.settings import read_settings
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
-from holdfast.engine.lines import tell_line
 from holdfast.engine.loop import Engine
 from holdfast.engine.opened import is_left_rejected, left_alone
 from holdfast.engine.repeat import Repeated
@@ -53,7 +51,6 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options
-from holdfast.model.line import StopRequested
 from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.ports import Store
 
@@ -470,46 +467,3 @@ def _will_touch(where: Place, state: State) -> list[str]:
     finally:
         store.close()
     return [step for step in outside if step not in left]
-
-
-@click.command(epilog="\b\nExample:\n  holdfast stop\n  holdfast stop r-1f3c --now")
-@click.argument("run_id", metavar="[RUN]", required=False)
-@click.option("--now", is_flag=True, help="End running steps at once; they run again on resume.")
-@file_option
-@place_options
-@json_option
-def stop(
-    run_id: str | None,
-    plan: str | None,
-    store: str | None,
-    plan_id: str | None,
-    *,
-    now: bool,
-    as_json: bool,
-) -> int:
-    """Ask a running engine to stop: after its running steps, or now. Both can be resumed."""
-    where = place(plan, store, plan_id)
-    with_store = where.open()
-    try:
-        found = find_run(with_store, run_id, where.line())
-        state = read_state(with_store, found)
-        assert state is not None
-        if state.status != "running":
-            raise UsageError(f"run {short(found)} is {state.status}, not running")
-        if not wire.is_driven(with_store, state):
-            raise UsageError(
-                f"the engine of run {short(found)} is gone already", hint="holdfast resume"
-            )
-        _request_stop(with_store, state, now=now)
-    finally:
-        with_store.close()
-    if as_json:
-        out_json({"schema": "holdfast.stop/1", "run": found, "now": now})
-    else:
-        out(f"asked {short(found)} to stop " + ("now" if now else "after its running steps"))
-    return 0
-
-
-def _request_stop(store: Store, state: State, *, now: bool) -> None:
-    event = StopRequested(state.run, now, getpass.getuser())
-    tell_line(store, state.project, state.line, lambda: (wire.now_ms(), event, []))
