@@ -296,6 +296,18 @@ def test_only_who_holds_the_name_may_answer(project: Project) -> None:
     assert "people.other" in project.refused(2, "approve", "deploy", "--yes")
 
 
+@pytest.mark.req("R173")
+def test_nothing_is_decided_if_one_of_the_questions_is_somebody_else_s(project: Project) -> None:
+    needs = [{"step": "build", "type": "approval", "from": "lead"}]
+    ship = {"shell": project.sh(), "needs": needs, "approve": "on_change"}
+    project.plan({"build": {"shell": project.sh()}, "ship": ship})
+    people(project, '[people]\nlead = ["somebody-else"]\n')
+    assert project.run().code == 3
+    project.refused(2, "approve", "ship", "--yes")
+    asked = project.ok("approvals", "--all", "--json").json["approvals"]
+    assert [item["state"] for item in asked] == ["open", "open"]
+
+
 def _user() -> str:
     return pwd.getpwuid(os.getuid()).pw_name
 

@@ -447,6 +447,7 @@ def test_a_dead_effect_is_settled_before_anybody_resumed(project: Project, answe
 
 @pytest.mark.req("I17")
 def test_one_yes_is_enough_for_an_effect_that_is_always_asked_about(project: Project) -> None:
+    project.write("began", "")  # what is approved stays the same: it is there before
     paid(project, approve="always")
     assert project.run().code == 3
     project.ok("approve", "pay", "--yes")

@@ -94,11 +94,14 @@ def approve(
         return list_approvals(where, every=False, as_json=as_json)
     given = Given(scope, _moment(until), because)
     with desk(where) as at:
-        made = []
-        for wanted in _chosen(at, which, every=every, verb="approve"):
+        chosen = _chosen(at, which, every=every, verb="approve")
+        for wanted in chosen:  # nothing is decided if one of them is not theirs to decide
             at.person.names_for(wanted.approval.request.names)
-            if yes or _agrees(at, wanted):
-                made.append(at.decisions.decide(wanted, at.person, given, yes=True))
+        made = [
+            at.decisions.decide(wanted, at.person, given, yes=True)
+            for wanted in chosen
+            if yes or _agrees(at, wanted)
+        ]
         _told(at, made, as_json=as_json)
     return 0 if made else STILL_WAITS
 

@@ -97,6 +97,8 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     rows += _since(store, decisions, wanted.approval, document, root)
     rows += _asked(state, store, step) if request.gate == "answer" else []
     rows += _effect(decisions, wanted) if request.gate == "effect" else []
+    if request.gate == "step" and step.done_once and state.steps[step.id].effect is not None:
+        rows += [("effect", "it began before and may have happened"), *_begun(decisions, wanted)]
     rows += _stuck(state, wanted.step) if request.gate == "stuck" else []
     rows += _does(step, document, root)
     found = _differing(state, store, step, document, root)
@@ -219,10 +221,14 @@ def prompt_words(state: State, store: Store, step: Step) -> str:
 
 
 def _effect(decisions: Decisions, wanted: Wanted) -> list[tuple[str, str]]:
+    rows = _begun(decisions, wanted)
+    return [*rows, ("approve", "does it again"), ("reject", "fails the step")]
+
+
+def _begun(decisions: Decisions, wanted: Wanted) -> list[tuple[str, str]]:
     begun = decisions.begun(wanted)
     rows = [("begun", f"attempt {begun.attempt} of {short(begun.run)}, {moment(begun.at)}")]
-    rows += [("key", begun.key)] if begun.key else []
-    return [*rows, ("approve", "does it again"), ("reject", "fails the step")]
+    return [*rows, ("key", begun.key)] if begun.key else rows
 
 
 def _stuck(state: State, step_id: StepId) -> list[tuple[str, str]]:

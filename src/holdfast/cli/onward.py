@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from holdfast import wire
@@ -17,10 +19,11 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.run import drive, run_options, still_outside
-from holdfast.cli.say import out, out_json, short, talk
+from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import State
 from holdfast.engine.fork import fork_run, free_name
+from holdfast.engine.opened import is_left_rejected, left_open
 from holdfast.engine.requests import ask, check_secrets
 from holdfast.engine.runs import resume_run
 from holdfast.errors import UsageError
@@ -46,12 +49,15 @@ def replay(
     with_store = where.open()
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
+        _check_open(state)
+        found = [s for s in state.graph.order if state.steps[s].phase == "failed"]
+        failed = tuple(s for s in found if not is_left_rejected(with_store, state, s))
     finally:
         with_store.close()
-    _check_open(state)
-    failed = tuple(s for s in state.graph.order if state.steps[s].phase == "failed")
     if not failed:
-        raise UsageError(f"nothing failed in {short(state.run)}", hint="holdfast status")
+        left = f" but what a person rejected, {found[0]}" if found else ""
+        hint = f"holdfast retry {named(found[0])}" if found else "holdfast status"
+        raise UsageError(f"nothing failed in {short(state.run)}{left}", hint=hint)
     below = state.graph.below(failed)
     consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
     return drive(where, state.plan, manner, lambda world: resume_run(world, state.run, only=failed))
@@ -178,9 +184,12 @@ def fork(
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
         step_id = known_step(state.plan, step)
         line = free_name(with_store, state, name)
+        once = left_open(with_store, state, partial(wire.is_driven, with_store))
     finally:
         with_store.close()
     below = state.graph.below([step_id])
+    for one in sorted(once & below, key=state.graph.rank.__getitem__):
+        talk(f"{one}: its effect may have happened in {short(state.run)}; the fork does it anew")
     outside = [s for s in state.graph.order if state.plan.steps[s].effects == "external"]
     consent_to([s for s in outside if s in below], yes=bool(manner["yes"]))
     talk(f"forking {short(state.run)} at '{step_id}' into line '{line}'")

@@ -76,7 +76,9 @@ def steps_reopened(state: State, event: StepsReopened, _: int) -> None:
     for step_id in event.steps:
         move(state, step_id, "steps_reopened")
         for stands in state.graph.dependents.get(step_id, ()):
-            if stands not in sent and state.steps[stands].phase in {"running", "done", "reused"}:
+            if stands in sent or stands in state.gaps:
+                continue
+            if state.steps[stands].phase in {"running", "done", "reused"}:
                 raise BugError(f"'{stands}' stands on '{step_id}', which is sent back")
     _close_conflicts(state, event.steps)
     for step_id in event.steps:

@@ -12,7 +12,7 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.model.plan import StepId
 
 UNCONFIRMED: Final = "effect_unconfirmed"
-_REJECTED: Final = "rejected_by_person"
+REJECTED: Final = "rejected_by_person"
 _UNTRIED: Final = frozenset({"pending", "skipped"})
 
 
@@ -27,7 +27,7 @@ def is_open(state: State, step_id: StepId) -> bool | None:
     code = here.reason.code if here.reason is not None else ""
     if here.phase == "waiting" and code == UNCONFIRMED:
         return True
-    if step_id in state.gaps or (here.phase == "failed" and code == _REJECTED):
+    if step_id in state.gaps or (here.phase == "failed" and code == REJECTED):
         return None if not here.attempts else here.effect is not None
     return False
 

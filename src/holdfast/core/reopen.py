@@ -8,10 +8,10 @@ runs meanwhile on the old version comes to its end first, so the step is held un
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
+from holdfast.core.effects import REJECTED, UNCONFIRMED, is_open
 from holdfast.core.moves import NOT_SELECTED, REOPENING
-from holdfast.core.state import State, StepState
+from holdfast.core.state import State
 from holdfast.model.event import (
     AttemptFailed,
     AttemptRejected,
@@ -20,8 +20,6 @@ from holdfast.model.event import (
     StepsReopened,
 )
 from holdfast.model.plan import Step, StepId
-
-_STAYS: Final = "effect_unconfirmed"  # whatever is above: nobody knows whether it happened
 
 
 def stagnates(state: State, ending: AttemptRejected | AttemptFailed) -> bool:
@@ -38,11 +36,18 @@ def beyond(state: State, step: Step) -> StepHeld | None:
     """What follows when a step has no try left; None if it simply fails."""
     if not step.escalate:
         return None
-    above = [StepId(name) for name in step.escalate if state.may_run(StepId(name))]
+    above = [name for name in map(StepId, step.escalate) if _can_help(state, name, step.id)]
     sent = state.steps[step.id].reopened
     if sent < step.rounds * len(above):
         return StepHeld(step.id, Reason(REOPENING, (above[sent % len(above)],)))
     return StepHeld(step.id, Reason("stuck"))
+
+
+def _can_help(state: State, above: StepId, step_id: StepId) -> bool:
+    """Whether a step can be made again, and the one that asks for it is made from it."""
+    if not state.may_run(above) or above in state.gaps:
+        return False
+    return not state.gaps or step_id in state.graph.below([above], state.gaps)
 
 
 def reopenings(state: State) -> Sequence[StepsReopened]:
@@ -51,7 +56,7 @@ def reopenings(state: State) -> Sequence[StepsReopened]:
         return ()
     ranked = sorted(state.reopening.items(), key=lambda pair: state.graph.rank[pair[1]])
     for by, above in ranked:
-        cone = state.graph.below([above])
+        cone = state.graph.below([above], state.gaps)
         if state.running.keys().isdisjoint(cone):
             return [_reopened(state, by, above, cone)]
     return ()
@@ -59,17 +64,20 @@ def reopenings(state: State) -> Sequence[StepsReopened]:
 
 def _reopened(state: State, by: StepId, above: StepId, cone: set[StepId]) -> StepsReopened:
     apart = {s for s in state.graph.below(_blocked(state, cone)) if s in cone}
-    steps = [s for s in cone if _moves(state.steps[s]) and not (s in apart and _is_cut(state, s))]
+    steps = [s for s in cone if _moves(state, s) and not (s in apart and _is_cut(state, s))]
     steps.sort(key=state.graph.rank.__getitem__)
     fed = state.steps[by].fed[-1:]
     told = (fed[0].guard, fed[0].digest, fed[0].feedback) if fed else ("", None, None)
     return StepsReopened(above, by, tuple(steps), *told)
 
 
-def _moves(step: StepState) -> bool:
+def _moves(state: State, step_id: StepId) -> bool:
+    step = state.steps[step_id]
     code = step.reason.code if step.reason is not None else ""
-    if step.phase == "waiting":
-        return code != _STAYS
+    if step.phase == "waiting":  # whatever is above: nobody knows whether an effect happened
+        return code != UNCONFIRMED
+    if code == REJECTED and state.plan.steps[step_id].done_once:
+        return is_open(state, step_id) is False
     return not (step.phase == "skipped" and code == NOT_SELECTED)
 
 
@@ -78,7 +86,7 @@ def _blocked(state: State, cone: set[StepId]) -> set[StepId]:
     return {
         s
         for s, step in state.steps.items()
-        if step.phase in {"failed", "skipped"} and (s not in cone or not _moves(step))
+        if step.phase in {"failed", "skipped"} and (s not in cone or not _moves(state, s))
     }
 
 

@@ -277,7 +277,7 @@ class Decisions:
         here = state.steps[step_id]
         question = goes_on(step_id, state.run, here)
         asked = self.book.by_subject.get(question.subject)
-        if asked:
+        if asked and asked[-1].stand(self._clock()) not in {"revoked", "expired"}:
             return asked[-1]
         name = self.book.next_id(question.subject)
         request = ApprovalRequested(name, question.gate, step_id, state.run, question.subject)

@@ -126,7 +126,8 @@ class Gatekeeper:
         now = self._world.clock()
         for found in asked:
             self._ruled(found)
-        if not asked or any(found.stand(now) == "open" for found in asked):
+        open_ones = {"open", "revoked", "expired"} if here.reason.code in HELD else {"open"}
+        if not asked or any(found.stand(now) in open_ones for found in asked):
             return None
         return asked
 
@@ -140,6 +141,11 @@ class Gatekeeper:
         """Whether a person let this very attempt repeat an effect that nobody confirmed."""
         use = Use(self._state.run, step_id, attempt)
         return any(use in found.uses for found in self.book if found.request.gate == "effect")
+
+    def was_let(self, question: Question) -> bool:
+        """Whether an attempt began under a yes to the very same; only what asks before each is meant."""
+        asked = self.book.by_subject.get(question.subject, ())
+        return question.gate == "step" and any(found.uses for found in asked if not found.revoked)
 
     def rejection(self, asked: Sequence[Approval]) -> Approval | None:
         """The first no among these."""

@@ -72,8 +72,8 @@ class People:
             return FREE
         attempt = self._state.steps[step.id].attempts + 1
         questions = self._gates.before(step, look.probed)
-        if self._gates.repeats(step.id, attempt):  # whoever let it be done again let it be done
-            questions = [question for question in questions if question.gate != "step"]
+        if self._gates.repeats(step.id, attempt):  # whoever let it be done again let this be done
+            questions = [one for one in questions if not self._gates.was_let(one)]
         answer = self._gates.ask(step, questions, attempt)
         if not answer.granted:
             self._scribe.append(StepHeld(step.id, answer.reason))
@@ -223,4 +223,4 @@ def _asked_before(here: StepState) -> bool:
     """Whether a step waits for an answer before an attempt, as an earlier engine left it."""
     if here.phase != "waiting" or here.parked is not None or here.reason is None:
         return False
-    return here.reason.code != "effect_unconfirmed"
+    return here.reason.code not in HELD

@@ -199,7 +199,11 @@ class Looker:
         if _is_answered(here):
             return True
         asked = step.id in state.options.force_steps or _is_asked_again(here)
-        if step.idempotent or here.effect_at or asked:
+        if step.idempotent or asked:
+            return False
+        if here.remade and self._prober.given(step.id, {state.run: 0}) is not None:
+            return choice.action == "run"
+        if here.effect_at:
             return False
         return self._prober.open_since(step.id, state.previous) is not None
 

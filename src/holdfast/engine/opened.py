@@ -38,18 +38,14 @@ def left_alone(
     once = [s for s, step in state.plan.steps.items() if step.done_once]
     if not once:
         return set()
-    past, book, given = partial(read_state, store), Book(), dict[StepId, list[Word]]()
+    book, given = Book(), dict[StepId, list[Word]]()
     for recorded in store.read(line_journal(state.project, state.line)):
         book.take(recorded)
         if isinstance(recorded.event, StepAmended | StepAccepted):
             given.setdefault(recorded.event.step, []).append(recorded.event)
     found: set[StepId] = set()
     for step_id in once:
-        here = state.steps[step_id]
-        if is_cut_off(state, step_id) and not drives(state):
-            since: Mapping[RunId, int] | None = {state.run: here.effect_at}
-        else:
-            since = open_since(past, step_id, state.run)
+        here, since = state.steps[step_id], _since(store, state, step_id, drives)
         asked = book.by_subject.get(goes_on(step_id, state.run, here).subject, [])[-1:]
         if since is None or any(approval.stand(now) == "approved" for approval in asked):
             continue
@@ -57,3 +53,18 @@ def left_alone(
         stands = any(word.after_seq >= since.get(word.after_run, now) for word in words)
         found |= {step_id} if stands else state.graph.below([step_id])
     return found
+
+
+def left_open(store: Store, state: State, drives: Callable[[State], bool]) -> set[StepId]:
+    """The steps whose effect may have happened, and nobody confirmed."""
+    once = [s for s, step in state.plan.steps.items() if step.done_once]
+    return {s for s in once if _since(store, state, s, drives) is not None}
+
+
+def _since(
+    store: Store, state: State, step_id: StepId, drives: Callable[[State], bool]
+) -> Mapping[RunId, int] | None:
+    """The events that left the effect of a step open, in this run and those before; None if it is not."""
+    if is_cut_off(state, step_id) and not drives(state):
+        return {state.run: state.steps[step_id].effect_at}
+    return open_since(partial(read_state, store), step_id, state.run)

@@ -125,6 +125,8 @@ def _attempts(store: Store, run: RunId, reading: Reading, words: Words) -> Itera
             if name in words.asked
         }
         for gate, after in _wanted(reading.asking[step], body):
+            if gate == "step" and _repeats(store, words, run, body):
+                continue
             if not any(
                 _covers(store, words, asked, gate, after, body)
                 and _was_used(words, name, run, step, number)
@@ -158,6 +160,16 @@ def _wanted(step: _Body, begun: _Body) -> Iterator[tuple[str, str]]:
             yield "edge", need[0]
     if step.get("uses") == "human":
         yield "answer", ""
+
+
+def _repeats(store: Store, words: Words, run: RunId, begun: _Body) -> bool:
+    """Whether people let this attempt repeat an effect, and an earlier one had a yes to the very same."""
+    step, number = begun["step"], begun["attempt"]
+    uses = [name for name in words.used if name not in words.revoked]
+    return any(
+        words.asked[name].body["gate"] == "effect" and _was_used(words, name, run, step, number)
+        for name in uses
+    ) and any(_covers(store, words, words.asked[name].body, "step", "", begun) for name in uses)
 
 
 def _covers(store: Store, words: Words, asked: _Body, gate: str, after: str, begun: _Body) -> bool:
