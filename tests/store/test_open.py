@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -14,7 +16,7 @@ from holdfast.model.digest import digest_bytes
 from holdfast.model.line import StopRequested
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch
-from holdfast.store.migrate import APPLICATION_ID, MIGRATIONS, VERSION
+from holdfast.store.migrate import APPLICATION_ID, MIGRATIONS, VERSION, migrate, version_of
 from holdfast.store.sqlite import SqliteStore
 
 STOP = StopRequested(RunId("r-1"), now=True, by="ann")
@@ -115,6 +117,21 @@ def test_a_store_of_an_older_holdfast_is_brought_to_the_present_format(place: st
     with SqliteStore.open(place, create=False, readonly=True, say=said.append) as store:
         assert store.get(digest_bytes(b"old")) == b"old"
     assert len(said) == 1
+
+
+def test_a_store_that_another_process_is_making_is_no_stranger(tmp_path: Path) -> None:
+    path = str(tmp_path / "state.db")
+
+    class Slow(apsw.Connection):
+        """Another process makes the tables between two looks, unless it is kept off."""
+
+        def execute(self, statements: str, *more: Any, **rest: Any) -> Any:
+            if statements.startswith("SELECT"):
+                with suppress(apsw.BusyError):
+                    migrate(apsw.Connection(path), path)
+            return super().execute(statements, *more, **rest)
+
+    assert version_of(Slow(path), path) == 0
 
 
 @pytest.mark.req("R68")

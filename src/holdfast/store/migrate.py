@@ -35,6 +35,7 @@ index), a row per claim for ever.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import apsw
 
@@ -118,10 +119,14 @@ CREATE TEMP VIEW run AS SELECT number, id, line, fence, 0 AS imported FROM main.
 
 
 def version_of(connection: apsw.Connection, name: str) -> int:
-    """How many steps were applied; 0 for an empty file. StoreError for a file that is not ours."""
-    version = connection.pragma("user_version")
-    owner = connection.pragma("application_id")
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    """How many steps were applied; 0 for an empty file. StoreError for a file that is not ours.
+
+    It is read as of one moment: another process may be making the tables.
+    """
+    with nullcontext() if connection.in_transaction else _one_moment(connection):
+        version = connection.pragma("user_version")
+        owner = connection.pragma("application_id")
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if version == 0 and owner == 0 and tables == (0,):
         return 0
     if owner != APPLICATION_ID or not isinstance(version, int):
@@ -132,6 +137,16 @@ def version_of(connection: apsw.Connection, name: str) -> int:
             hint="upgrade holdfast",
         )
     return version
+
+
+@contextmanager
+def _one_moment(connection: apsw.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def migrate(connection: apsw.Connection, name: str) -> None:
