@@ -49,7 +49,10 @@ def plans(draw: st.DrawFn, *, declared: bool = False) -> tuple[Plan, Writes]:
         content = st.sampled_from(["one\n", "two\n", None])
         if declared:  # each its own: who finds nothing to change only reads
             content = st.sampled_from([f"{name}\n", *([] if place else [None])])
-        writes[name] = draw(st.dictionaries(st.sampled_from(PATHS), content, max_size=2))
+        drawn = draw(st.dictionaries(st.sampled_from(PATHS), content, max_size=2))
+        if declared:  # as above: what is not there cannot be removed
+            drawn = {path: text for path, text in drawn.items() if text or path in FILES}
+        writes[name] = drawn
         writes[name][f"own-{name}"] = name
         steps[StepId(name)] = Step(
             StepId(name),
