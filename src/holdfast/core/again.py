@@ -72,14 +72,7 @@ def steps_reopened(state: State, event: StepsReopened, _: int) -> None:
     require_once(event.steps, "steps_reopened")
     if event.step not in event.steps or event.by not in event.steps:
         raise BugError(f"'{event.by}' sends '{event.step}' back, and one of them stays")
-    sent = set(event.steps)
-    for step_id in event.steps:
-        move(state, step_id, "steps_reopened")
-        for stands in state.graph.dependents.get(step_id, ()):
-            if stands in sent or stands in state.gaps:
-                continue
-            if state.steps[stands].phase in {"running", "done", "reused"}:
-                raise BugError(f"'{stands}' stands on '{step_id}', which is sent back")
+    _require_below(state, event.steps, "steps_reopened")
     _close_conflicts(state, event.steps)
     for step_id in event.steps:
         _reopen(state, step_id)
@@ -92,6 +85,18 @@ def steps_reopened(state: State, event: StepsReopened, _: int) -> None:
     below.reopened += 1
     if not state.missing[event.step]:
         now_ready(state, event.step)
+
+
+def _require_below(state: State, steps: Sequence[StepId], kind: str) -> None:
+    """Refuse to send steps back while something else stands on them; a gap stands on nothing."""
+    sent = set(steps)
+    for step_id in steps:
+        move(state, step_id, kind)
+        for stands in state.graph.dependents.get(step_id, ()):
+            if stands in sent or stands in state.gaps:
+                continue
+            if state.steps[stands].phase in {"running", "done", "reused"}:
+                raise BugError(f"'{stands}' stands on '{step_id}', which is sent back")
 
 
 def _reopen(state: State, step_id: StepId) -> None:
@@ -132,8 +137,7 @@ def gap_closed(state: State, event: GapClosed, _: int) -> None:
     if event.step not in event.steps:
         raise BugError(f"'gap_closed' of '{event.step}' leaves it as it is")
     require_once(event.steps, "gap_closed")
-    for step_id in event.steps:
-        move(state, step_id, "gap_closed")
+    _require_below(state, event.steps, "gap_closed")
     _close_conflicts(state, event.steps)
     for step_id in event.steps:
         _reopen(state, step_id)

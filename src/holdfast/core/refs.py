@@ -16,6 +16,7 @@ covers structure only and is used for the integrity of a snapshot, never for reu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import compress
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -68,9 +69,9 @@ def encode_with(step: Step, observed: Spelled) -> bytes:
     ext = [*observed.ext, f'"uses":{spelled(step.uses)}', f'"v":{KEY_VERSION}']
     if step.needs and (needs := step.data_needs):
         ext.append('"needs":["' + '","'.join(sorted(needs)) + '"]')
-    for name, value in zip(_OWN, _own_values(step), strict=True):
-        if value:
-            ext.append(f'"{name}":{spelled(value)}')
+    own = _own_values(step)
+    for name, value in compress(zip(_OWN, own, strict=True), own):  # few have much to say
+        ext.append(f'"{name}":{spelled(value)}')
     if step.changes_copy:
         ext.append('"effects":"workspace"')
     if step.schema is not None:
@@ -85,7 +86,7 @@ def encode_with(step: Step, observed: Spelled) -> bytes:
         model = spelled({"id": step.model, "parameters": step.parameters})
     return encoded(
         f'{{"ext":{{{",".join(ext)}}},"guard_config":{{"guards":{guards}}},'
-        f'"model":{model},"prompt":{spelled(step.prompt)}}}'
+        f'"model":{model},"prompt":{"null" if step.prompt is None else spelled(step.prompt)}}}'
     )
 
 
@@ -146,7 +147,8 @@ def structure(plan: Plan) -> bytes:
         step = plan.steps[step_id]
         needs = ",".join([need_spelled(need) for need in step.needs])
         gate = f'"approve":"{step.approve}",' if step.approve else ""
-        parts = f'{gate}"constraints":{spelled(step.constraints)},"needs":[{needs}]'
+        said = spelled(step.constraints) if step.constraints else '""'
+        parts = f'{gate}"constraints":{said},"needs":[{needs}]'
         steps.append(f'"{step_id}":{{{parts},"retries":{step.retries}}}')
     return encoded(f'{{"steps":{{{",".join(steps)}}}}}')
 

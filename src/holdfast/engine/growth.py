@@ -40,6 +40,7 @@ class Growth:
         self._world = grower.world
         self._scribe = scribe
         self._grown = grown
+        self.comes_with = grower.additions.of  # the steps that an artifact adds when it is reused
         self._carried: dict[StepId, Steps] = {}  # what came with content that is only guarded
         self.unasked: list[Step] = []  # added steps whose tools have not been asked
 
@@ -142,7 +143,7 @@ class Growth:
 
     def unfit(self, artifact: Artifact) -> str:
         """Why what an artifact would add if it were reused does not fit the plan; nearly always nothing."""
-        more = self._grower.additions.of(artifact)
+        more = self.comes_with(artifact)
         if not more:
             return ""
         try:
@@ -150,10 +151,6 @@ class Growth:
         except PlanError as error:
             return error.problems[0].message
         return ""
-
-    def comes_with(self, artifact: Artifact) -> Steps:
-        """The steps that an artifact adds when it is reused."""
-        return self._grower.additions.of(artifact)
 
     def again(self, steps: Steps, artifact: Artifact) -> None:
         """An artifact is reused: it adds its steps. Those that need what did not get through are skipped."""

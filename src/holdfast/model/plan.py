@@ -354,7 +354,8 @@ def _step(step: Step) -> str:
 
 def need_spelled(need: Need) -> str:
     """The encoding of a need; ids need no escaping."""
-    head = f'["{need.step}","{need.type}",{spelled(need.key)}'
+    key = spelled(need.key) if need.key else '""'
+    head = f'["{need.step}","{need.type}",{key}'
     return f"{head},{spelled(need.approver)}]" if need.approver else f"{head}]"
 
 
