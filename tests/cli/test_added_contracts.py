@@ -190,11 +190,22 @@ def test_what_was_added_before_is_held_to_the_contracts_of_today(project: Projec
     project.ok("verify")
 
 
-def test_what_no_longer_fits_a_contract_is_added_anew(project: Project) -> None:
-    more = {"d": {**SHIP, "shell": OK}}
+def test_what_was_added_follows_its_contract_and_what_no_longer_fits_is_added_anew(
+    project: Project,
+) -> None:
+    more = {"d": {**SHIP, "shell": project.sh(OK)}}
     growing(project, more, {"dep": contract(["ok"], timeout_ms=9000)})
     assert project.run().code == 0
-    growing(project, more, {"dep": contract(["ok"], timeout_ms=5000)})
+    project.ran()
+    for milliseconds in (5000, 8000):
+        growing(project, more, {"dep": contract(["ok"], timeout_ms=milliseconds)})
+        assert project.run().states == {"scan": "reused", "d": "reused"}
+        assert grown_plan(project)["steps"]["d"]["timeout"] == milliseconds // 1000
+    growing(project, more, {"dep": contract([], timeout_ms=8000)})
+    assert project.run().states == {"scan": "reused", "d": "done"}, "it promises nothing any more"
+    assert project.ran() == ["d"]
+    growing(project, more, {"dep": {"input_schema": {"actions": {"sail": {}}}}})
     run = project.run()
-    assert (run.code, run.states) == (0, {"scan": "done", "d": "reused"})
-    assert grown_plan(project)["steps"]["d"]["timeout"] == 5
+    assert (run.code, run.states) == (1, {"scan": "failed"})
+    assert "'ship', which is not in its contract" in run.err
+    project.ok("verify")

@@ -222,6 +222,22 @@ def held_to(step: Step, registry: Registry) -> Step:
     )
 
 
+def released(step: Step, registry: Registry) -> Step:
+    """The step without the time and outputs of its contract, so that another one can fill them in.
+
+    What it says itself in the same words goes with them. A question stays: it may be its own.
+    """
+    agent = registry.find(step.agent) if step.agent else None
+    if agent is None:
+        return step
+    action = agent.actions.get(step.action)
+    return replace(
+        step,
+        timeout=None if step.timeout == agent.timeout else step.timeout,
+        outputs=() if action and step.outputs == action.required_outputs else step.outputs,
+    )
+
+
 def limited(limits: Limits, steps: Mapping[StepId, Step], registry: Registry) -> Limits:
     """The limits with how many steps of each agent may run at once; a smaller one that is set stays."""
     most = dict(limits.agents)
