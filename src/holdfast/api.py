@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import cast
 
 from holdfast import wire
 from holdfast.core.approvals import Approval
@@ -22,10 +23,10 @@ from holdfast.engine.runs import start_run
 from holdfast.errors import UsageError
 from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
-from holdfast.formats.fragment import check_added, read_fragment
+from holdfast.formats.fragment import check_added, held, read_fragment
 from holdfast.formats.planfile import load_plan, read_file
 from holdfast.model import plan as model
-from holdfast.model.agent import Action, Agent, Registry, voices
+from holdfast.model.agent import Action, Agent, Registry, contracts, voices, with_contracts
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Json
 from holdfast.model.event import Drift, Options
@@ -54,6 +55,7 @@ class Plan:
     agents: dict[str, Agent] = field(default_factory=dict)
     origin: Mapping[str, Json] = field(default_factory=dict)
     voices: Mapping[str, Json] = field(default_factory=dict)
+    contracts: Mapping[str, Json] = field(default_factory=dict)
     foreign: str = ""
 
     def step(
@@ -99,10 +101,14 @@ class Plan:
     def build(self) -> model.Plan:
         """The immutable plan; a PlanError says which contracts its steps break."""
         steps, limits, counts = dict(self.steps), self.limits, self.voices
+        terms = self.contracts
         if self.agents:
-            known = Registry(self.agents).over(shipped())
-            steps, limits = bound(steps, limits, known)
-            counts = voices(known, shipped())
+            counts = voices(Registry(self.agents).over(shipped()), shipped())
+            own, kept = contracts(Registry(self.agents), Registry()), terms.get("agents", {})
+            terms = {"agents": {**cast("Mapping[str, Json]", kept), **own}}
+        if terms:
+            known = with_contracts(wire.known_agents(), terms)
+            steps, limits = bound(steps, limits, known, self.params)
         return model.Plan(
             self.name,
             steps,
@@ -111,6 +117,7 @@ class Plan:
             params=dict(self.params),
             origin=self.origin,
             voices=counts,
+            contracts=terms,
         )
 
 
@@ -183,6 +190,7 @@ def load(
         params=dict(made.params),
         origin=made.origin,
         voices=made.voices,
+        contracts=made.contracts,
         foreign=loaded.foreign,
     )
 
@@ -256,13 +264,15 @@ def add(
         whole = plan_to_be(opened, state)
         if isinstance(steps, str):
             content = read_file(steps)[0]
-            more = read_fragment(content, steps, root, whole, check=wire.guard_flaw)
+            check, own = wire.guard_flaw, wire.own_agents
+            more = read_fragment(content, steps, root, whole, check=check, own=own)
         else:
             more = {step.id: step for step in steps}
         if after is not None:
             if after not in whole.steps:
                 raise UsageError(f"the run has no step '{after}'")
             more = put_after(more, StepId(after))
+        more, _ = held(whole, more, wire.own_agents)
         check_added(whole, more)
         check_needs(state, more)
         return ask_to_add(opened, state, more, getpass.getuser(), because, wire.now_ms)

@@ -16,7 +16,7 @@ from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
 from holdfast.model.fixed import fixed
-from holdfast.model.plan import Guard, Plan, RunId, Step, StepId
+from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
 
 # --- the store ---------------------------------------------------------------------------------
 
@@ -423,6 +423,9 @@ class Fragments(Protocol):
 
     def check(self, plan: Plan, added: Mapping[StepId, Step]) -> None:
         """See that the plan can have these steps, none of which it has."""
+
+    def held(self, plan: Plan, added: Mapping[StepId, Step]) -> tuple[dict[StepId, Step], Limits]:
+        """The steps as the contracts of their agents want them, and the plan's limits with theirs."""
 
 
 class Identifies(Protocol):

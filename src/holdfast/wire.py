@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError, outside_fault
 from holdfast.model.event import Options, Recorded
-from holdfast.model.plan import Guard, Plan, RunId, Step, StepId
+from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
 
 if TYPE_CHECKING:
     import asyncio
@@ -150,13 +150,19 @@ def own_agents() -> Registry | None:
     return read_registry(content, path, root)
 
 
-def registry_for(plan: Plan) -> Registry:
-    """All agents that are known, with what the plan says its own count for."""
+def known_agents() -> Registry:
+    """All agents that are known whatever a plan says."""
     from holdfast.formats.agentfile import shipped
-    from holdfast.model.agent import with_voices
 
     own = own_agents()
-    return with_voices(shipped() if own is None else own.over(shipped()), plan.voices)
+    return shipped() if own is None else own.over(shipped())
+
+
+def registry_for(plan: Plan) -> Registry:
+    """All agents that are known, with what the plan says its own count for."""
+    from holdfast.model.agent import with_voices
+
+    return with_voices(known_agents(), plan.voices)
 
 
 def guard_flaw(kind: str, value: Json) -> Flaw | None:
@@ -326,18 +332,27 @@ class Fragments:
 
     def __init__(self, root: str) -> None:
         self._root = root
+        self._own = cache(own_agents)  # one registry for the whole run
 
     def read(self, content: bytes, file: str, plan: Plan) -> Mapping[StepId, Step]:
         """The steps of a file; some of them may be in the plan already."""
         from holdfast.formats.fragment import read_fragment
 
-        return read_fragment(content, file, self._root, plan, check=guard_flaw, again=True)
+        return read_fragment(
+            content, file, self._root, plan, check=guard_flaw, again=True, own=self._own
+        )
 
     def check(self, plan: Plan, added: Mapping[StepId, Step]) -> None:
         """See that the plan can have these steps."""
         from holdfast.formats.fragment import check_added
 
         check_added(plan, added)
+
+    def held(self, plan: Plan, added: Mapping[StepId, Step]) -> tuple[dict[StepId, Step], Limits]:
+        """The steps as the contracts of their agents want them, and the plan's limits with theirs."""
+        from holdfast.formats.fragment import held
+
+        return held(plan, added, self._own)
 
 
 def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes) -> World:

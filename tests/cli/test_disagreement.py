@@ -46,6 +46,20 @@ def test_a_disagreement_is_settled_by_weight_and_recorded_with_its_dissent(
     project.ok("verify")
 
 
+def test_an_agent_that_says_the_same_in_two_steps_counts_once(project: Project) -> None:
+    project.plan(
+        {
+            "x": saying("reviewer", "split it", confidence=90),
+            "y": saying("reviewer", "split it", confidence=60),
+            "z": saying("qa-engineer", "keep it", confidence=90),
+        }
+    )
+    assert project.run().code == 3
+    (one,) = found(project)
+    assert (one["how"], one["open"]) == ("tie", True)
+    assert [side["score"] for side in one["positions"]] == [0.63, 0.42, 0.63]
+
+
 def test_a_tie_waits_for_a_person_and_what_stands_on_it_does_not_start(project: Project) -> None:
     project.plan(
         {

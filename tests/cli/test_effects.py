@@ -404,6 +404,22 @@ def test_a_retry_above_a_held_effect_that_was_skipped_does_not_repeat_it(project
     assert project.ran() == ["publish"], "who names it wants it"
 
 
+def test_going_on_without_a_step_asks_only_about_effects_that_would_happen(
+    project: Project,
+) -> None:
+    publish(project)
+    kill(project.begun_by("run", "--yes", step="publish"))
+    project.open("sent")
+    steps = json.loads(project.read("plan.yaml"))["steps"]
+    tell = {"shell": project.sh(), "effects": "external", "needs": ["publish"]}
+    project.plan({**steps, "make": {"shell": project.sh("exit 1")}, "tell": tell})
+    assert project.run("--yes").states["publish"] == "skipped"
+    without = as_run(project, "skip", "make", "--because", "later")
+    assert (without.code, without.codes["publish"]) == (3, "effect_unconfirmed")
+    told = project.refused(2, "skip", "publish", "--because", "nobody knows")
+    assert "outside world: tell\n" in told, "what stands on the held step would happen"
+
+
 # --- the truth about a dead engine --------------------------------------------------------------------
 
 

@@ -167,6 +167,22 @@ def test_agents_that_want_the_same_count_together() -> None:
     assert len(found.dissent) == 1
 
 
+def test_an_agent_counts_once_for_a_side_with_its_best_and_steps_without_one_for_themselves() -> (
+    None
+):
+    def of(step: str, agent: str, action: str, confidence: float, turn: int = 1) -> Said:
+        return Said("s", Position(StepId(step), agent, action, confidence=confidence, round=turn))
+
+    twice = settled(of("x", "new", "a", 0.9), of("y", "new", "a", 0.5), of("z", "newer", "b", 0.9))
+    assert twice.how == "tie"
+    best = settled(of("x", "new", "a", 0.5), of("y", "new", "a", 0.9), of("z", "newer", "b", 0.7))
+    assert (best.how, winner(best)) == ("score", "new")
+    steps = settled(of("x", "", "a", 0.9), of("y", "", "a", 0.9), of("z", "newer", "b", 0.9))
+    assert (steps.how, steps.positions[steps.winner or 0].action) == ("score", "a")
+    turned = settled(of("x", "new", "a", 0.9), of("y", "new", "b", 0.9, 2), of("z", "", "b", 0.9))
+    assert (turned.how, turned.rounds) == ("agreed", 2)
+
+
 @pytest.mark.parametrize(
     ("confidence", "how"), [(0.9, "tie"), (0.91, "tie"), (0.89, "score"), (0.5, "score")]
 )

@@ -30,7 +30,7 @@ from holdfast.model.event import (
     StepsSkipped,
 )
 from holdfast.model.line import SkipRequested
-from holdfast.model.plan import Plan, RunId, Step, plan_digest
+from holdfast.model.plan import Limits, Plan, RunId, Step, plan_digest
 from tests.core.builders import (
     accepted,
     begun,
@@ -103,10 +103,36 @@ def test_an_addition_that_cannot_be_is_refused_and_changes_nothing(
     names = tuple(one.id for one in added)
     wild = Plan.__new__(Plan)  # a plan that its constructor would refuse
     object.__setattr__(wild, "steps", {one.id: one for one in added})
+    object.__setattr__(wild, "limits", BASE.limits)
     event = PlanExtended(ref("p"), ref("w"), plan_digest(BASE), names)
     state = grown(BASE, plans={ref("p"): wild})
     check_refused(state, event, words)
     check_refused(state, replace(event, parent=ref("other")), "does not follow")
+
+
+def test_added_steps_bring_the_limits_of_their_agents_and_no_others() -> None:
+    one, two = (replace(step(name, "a"), agent="w") for name in "xy")
+    whole, event = growth(BASE, one, two)
+    bound = replace(whole, limits=Limits(agents={"w": 1}))
+    state = grown(BASE, event, plans={event.plan: bound})
+    assert state.plan == bound
+    assert state.demands == dict.fromkeys((sid("x"), sid("y")), ((("agent", "w"), 1),))
+    for limits in (Limits(agents={"w": 2}), Limits(), Limits(agents={"w": 1}, attempts=9)):
+        tight = replace(BASE, limits=Limits(agents={"w": 1}))
+        wider = PlanExtended(ref("p"), ref("w"), plan_digest(tight), (one.id,))
+        later = replace(tight, steps={**tight.steps, one.id: one}, limits=limits)
+        check_refused(grown(tight, plans={ref("p"): later}), wider, "changes limits")
+
+
+def test_what_runs_counts_when_its_agent_is_bound_by_added_steps() -> None:
+    base = replace(BASE, steps={**BASE.steps, sid("a"): replace(BASE.steps[sid("a")], agent="w")})
+    one = replace(step("x", "b"), agent="w")
+    whole, event = growth(base, one)
+    bound = replace(whole, limits=Limits(agents={"w": 1}))
+    state = grown(base, started("a"), event, plans={event.plan: bound})
+    assert state.taken == {("agent", "w"): 1}
+    follow(state, accepted("a"))
+    assert state.taken == {("agent", "w"): 0}
 
 
 def check_refused(state: State, event: Event, words: str) -> None:

@@ -96,3 +96,25 @@ def test_a_step_that_nobody_selected_may_stay_undone() -> None:
     assert reading([START, reuse("a"), left, END]).problems == []
     failed: Fact = ("steps_skipped", {"items": [["b", "dependency_failed", "a"]]})
     assert reading([START, reuse("a"), failed, END]).problems != []
+
+
+@pytest.mark.req("I4")
+@pytest.mark.parametrize(
+    "limits, is_right",
+    [
+        ({"time": 9, "agents": {"w": 2}}, True),
+        ({"time": 9, "agents": {"w": 1, "x": 1}}, True),
+        ({"time": 9, "agents": {"w": 3}}, False),
+        ({"time": 9, "agents": {"x": 1}}, False),
+        ({"agents": {"w": 2}}, False),
+    ],
+)
+def test_a_plan_that_grew_only_binds_agents_further(
+    limits: Mapping[str, Any], *, is_right: bool
+) -> None:
+    before = {**PLAN, "limits": {"time": 9, "agents": {"w": 2}}}
+    later = {"steps": {**PLAN["steps"], "c": {}}, "limits": limits}
+    body = json.dumps({"plan": "p", "added": ["c"]})
+    rows = [Raw(1, 0, "run_started", "{}"), Raw(2, 0, "plan_extended", body)]
+    problems = read(rows, before, {"p": later}.__getitem__).problems
+    assert (not any("other limits" in one for one in problems)) is is_right

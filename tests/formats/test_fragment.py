@@ -8,9 +8,19 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import PlanError
-from holdfast.formats.fragment import check_added, read_fragment
+from holdfast.formats.fragment import check_added, held, read_fragment
 from holdfast.formats.planfile import load_text
-from holdfast.model.plan import Need, Plan, Step, StepId, fragment_bytes, fragment_steps
+from holdfast.model.agent import Action, Agent, Registry
+from holdfast.model.plan import (
+    Need,
+    Plan,
+    Step,
+    StepId,
+    fragment_bytes,
+    fragment_steps,
+    plan_bytes,
+    plan_from_json,
+)
 
 pytestmark = pytest.mark.req("R32", "C24")
 
@@ -108,3 +118,62 @@ def test_a_plan_that_was_never_checked_is_not_blamed_on_the_fragment() -> None:
 def test_json_is_a_fragment_too(tmp_path: Path) -> None:
     text = json.dumps({"schema": "holdfast.fragment/1", "steps": {"x": {"run": ["a"]}}})
     assert read_fragment(text.encode(), "more.json", str(tmp_path), plan())
+
+
+# --- contracts ----------------------------------------------------------------------------------------
+
+BOUND = """
+params: {topic: {type: string, default: hello}}
+agents:
+  writer:
+    version: "1.2"
+    input_schema: {actions: {write: {required_context: [topic, size], run: [./write, it]}}}
+    output_schema: {actions: {write: {required_outputs: [text]}}}
+    constraints: {timeout_ms: 1500, max_concurrent: 2, requires_human_approval: true}
+limits: {agents: {writer: 4}}
+steps:
+  first: {run: make it, outputs: [size]}
+"""
+WRITE = "steps:\n  second: {agent: writer@1.0, action: write, needs: [first]}\n"
+
+
+def kept(text: str) -> Plan:
+    """A plan as a run has it: read back from its snapshot."""
+    return plan_from_json(json.loads(plan_bytes(load_text(text.encode(), "plan.yaml", ".").plan)))
+
+
+@pytest.mark.req("R31")
+def test_added_steps_are_held_to_the_contracts_that_a_plan_keeps() -> None:
+    bound = kept(BOUND)
+    whole = load_text((BOUND + WRITE.removeprefix("steps:\n")).encode(), "plan.yaml", ".").plan
+    found = read_fragment(WRITE.encode(), "more.yaml", ".", bound)
+    second = StepId("second")
+    assert found == {second: whole.steps[second]}
+    assert (found[second].agent, found[second].approve) == ("writer", "always")
+    assert held(bound, found) == (found, whole.limits), "once more changes nothing"
+    assert whole.limits.agents == {"writer": 2}
+    raw = Step(second, agent="writer", action="write", needs=found[second].needs, shell="echo")
+    assert held(bound, {second: raw})[0][second].outputs == ("text",)
+
+
+@pytest.mark.req("R31")
+def test_what_breaks_a_contract_is_told_with_its_place() -> None:
+    text = (
+        "steps:\n  second: {agent: writer, action: sing, run: [x]}\n  third: {agent: who, run: [x]}"
+    )
+    with pytest.raises(PlanError) as caught:
+        read_fragment(text.encode(), "more.yaml", ".", kept(BOUND))
+    found = [f"{item.code}:{item.line}:{item.column}" for item in caught.value.problems]
+    assert found == ["P071:2:35", "P070:3:18"]
+
+
+@pytest.mark.req("R31")
+def test_a_persons_own_agents_and_those_of_a_graph_bind_added_steps_too() -> None:
+    own = Registry({"ada": Agent("ada", {"add": Action()}, max_concurrent=3, timeout=9.0)})
+    step = {StepId("x"): Step(StepId("x"), agent="ada", action="add", shell="echo")}
+    mine = kept("agents: default\nsteps: {a: {run: [x]}}")
+    more, limits = held(mine, step, lambda: own)
+    assert (more[StepId("x")].timeout, limits.agents) == (9.0, {"ada": 3})
+    graph = kept('{"graph_id": "g", "nodes": [{"id": "a", "agent": "ada", "action": "add"}]}')
+    assert held(graph, step, lambda: own)[1].agents == {"ada": 3}
+    assert held(plan(), step, lambda: own) == (step, plan().limits)

@@ -181,6 +181,7 @@ PLAN = Plan(
         time=7200.0, attempts=100, parallel=4, resources={"gpu": 2}, agents={"collector": 1}
     ),
     origin={"graph": {"graph_id": "GRAPH-20250114-a3f2"}},
+    contracts={"agents": {"collector": {"actions": {"collect": {}}}}},
     params={"topic": "heat pumps", "years": 2},
     steps={
         StepId("collect"): COLLECT,

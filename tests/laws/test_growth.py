@@ -19,10 +19,11 @@ from holdfast.engine.requests import ask, ask_to_add, check_needs
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import UsageError
-from holdfast.formats.fragment import check_added
+from holdfast.formats.fragment import check_added, held
 from holdfast.model.event import AttemptAccepted, Options, PlanExtended
 from holdfast.model.line import SkipRequested, StepsAdded
 from holdfast.model.plan import (
+    Limits,
     Plan,
     RunId,
     Step,
@@ -51,6 +52,9 @@ class Bits:
 
     def check(self, of: Plan, added: Mapping[StepId, Step]) -> None:
         check_added(of, added)
+
+    def held(self, of: Plan, added: Mapping[StepId, Step]) -> tuple[dict[StepId, Step], Limits]:
+        return held(of, added)
 
 
 def adding(one: Step, *more: Step) -> Step:

@@ -104,7 +104,7 @@ def _read(
     content = stdin_bytes() if fragment == "-" else read_file(fragment)[0]
     whole = plan_to_be(store, state)
     steps: Mapping[StepId, Step] = read_fragment(
-        content, fragment, where.root, whole, check=wire.guard_flaw
+        content, fragment, where.root, whole, check=wire.guard_flaw, own=wire.own_agents
     )
     if after is not None:
         above = known_step(whole, after)

@@ -23,7 +23,7 @@ from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import State
 from holdfast.engine.fork import fork_run, free_name
-from holdfast.engine.opened import is_left_rejected, left_open
+from holdfast.engine.opened import is_left_rejected, left_alone, left_open
 from holdfast.engine.requests import ask, check_secrets
 from holdfast.engine.runs import resume_run
 from holdfast.errors import UsageError
@@ -104,7 +104,9 @@ def skip(
         if not driven:
             allowed = manner["secrets"]
             check_secrets(with_store, state, allowed if isinstance(allowed, tuple) else ())
-            below = state.graph.below([step_id]) - {step_id}
+            drives = partial(wire.is_driven, with_store)
+            left = left_alone(with_store, state, wire.now_ms(), drives, without=step_id)
+            below = state.graph.below([step_id]) - {step_id} - left
             consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
         asked = SkipRequested(state.run, step_id, who(), with_store.put(because.encode()))
         request = ask(with_store, state, asked, wire.now_ms)

@@ -14,8 +14,9 @@ in this order:
 | anything else                                               | the highest score | `score`     |
 
 The score of a side is the sum over its agents of (weight + boost in their own domains) × confidence ×
-relevance. A veto is a critical or high recommendation of an agent inside one of its veto domains. A
-critical veto cannot be overridden, not even by a person; the side that lost is the dissent.
+relevance; an agent that says the same in several steps counts once, with the best of them. A veto is a
+critical or high recommendation of an agent inside one of its veto domains. A critical veto cannot be
+overridden, not even by a person; the side that lost is the dissent.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.errors import BugError, UsageError
-from holdfast.model.agent import Registry
+from holdfast.model.agent import Registry, agent_name
 from holdfast.model.conflict import (
     SEVERITIES,
     Conflict,
@@ -151,13 +152,17 @@ def settle(
 
 
 def _standing(positions: Iterable[Position], number: int) -> list[Position]:
-    """The latest word of each voice up to a round: of an agent in a step, all that it said at once."""
+    """The latest word of each voice up to a round: all that it said at once."""
     heard = [one for one in positions if one.round <= number]
-    latest: dict[tuple[str, str], int] = {}
+    latest: dict[str, int] = {}
     for one in heard:
-        voice = (one.step, one.agent)
-        latest[voice] = max(one.round, latest.get(voice, 0))
-    return [one for one in heard if one.round == latest[one.step, one.agent]]
+        latest[_voice(one)] = max(one.round, latest.get(_voice(one), 0))
+    return [one for one in heard if one.round == latest[_voice(one)]]
+
+
+def _voice(position: Position) -> str:
+    """Who speaks: an agent, in whichever step; a step that names none speaks for itself."""
+    return agent_name(position.agent) if position.agent else f"step {position.step}"
 
 
 def _scored(position: Position, registry: Registry) -> Position:
@@ -186,12 +191,20 @@ def _verdict(
         return None
     if any(_forbids(one, registry, "high") for one in stands):
         return None, "high_veto"
-    scores = {side: round(sum(one.score for one in ones), _DIGITS) for side, ones in sides.items()}
+    scores = {side: _together(ones) for side, ones in sides.items()}
     first, second = sorted(scores.values(), reverse=True)[:2]
     if first - second <= round(first * registry.rules.tie, _DIGITS):
         return None, "tie"
     winning = next(side for side, score in scores.items() if score == first)
     return _best(stands, sides[winning]), "score"
+
+
+def _together(side: Iterable[Position]) -> float:
+    """What a side is worth: each voice counts once."""
+    best: dict[str, float] = {}
+    for one in side:
+        best[_voice(one)] = max(one.score, best.get(_voice(one), 0.0))
+    return round(sum(best.values()), _DIGITS)
 
 
 def _forbids(position: Position, registry: Registry, severity: Severity) -> bool:

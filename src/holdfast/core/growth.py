@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.core.room import demands_of
+from holdfast.core.room import demands_of, taken_by
 from holdfast.core.state import COMPLETE, Origin, State, StepState
 from holdfast.core.waves import extended
 from holdfast.errors import BugError, PlanError
 from holdfast.model.event import PlanExtended
-from holdfast.model.plan import Need, Plan, Step, StepId
+from holdfast.model.plan import Limits, Need, Plan, Step, StepId
 
 _LOST = frozenset({"failed", "skipped"})
 
 
-def with_steps(plan: Plan, added: Mapping[StepId, Step]) -> Plan:
-    """The plan with further steps."""
-    return replace(plan, steps={**plan.steps, **added})
+def with_steps(plan: Plan, added: Mapping[StepId, Step], limits: Limits | None = None) -> Plan:
+    """The plan with further steps, and with other limits if their agents bring some."""
+    return replace(plan, steps={**plan.steps, **added}, limits=limits or plan.limits)
 
 
 def after(steps: Mapping[StepId, Step], above: StepId) -> dict[StepId, Step]:
@@ -56,14 +56,15 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
 
     The caller, which is the fold, has checked nothing yet: an illegal event changes nothing.
     """
-    steps = _checked(state, event)
-    plan = with_steps(state.plan, steps)
+    steps, limits = _checked(state, event)
+    plan = with_steps(state.plan, steps, limits)
     try:
         graph = extended(state.graph, plan, steps)
     except PlanError as error:
         raise BugError(
             f"'plan_extended' brings steps that need each other: {error.message}"
         ) from error
+    is_bounded = plan.limits != state.plan.limits
     state.plan, state.graph = plan, graph
     state.plan_digest, state.w_ref = event.plan, event.w_ref
     ready = []
@@ -78,6 +79,8 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
     state.counts["pending"] += len(steps)
     state.alone |= {s for s, step in steps.items() if step.runs_alone}
     state.demands = demands_of(plan)
+    if is_bounded:  # what runs may take of what was not counted before
+        state.taken = taken_by(state.demands, state.running)
     if state.selected is not None and (event.request or event.step in state.selected):
         state.selected |= (
             steps.keys()
@@ -88,11 +91,12 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
     return ready
 
 
-def _checked(state: State, event: PlanExtended) -> dict[StepId, Step]:
+def _checked(state: State, event: PlanExtended) -> tuple[dict[StepId, Step], Limits]:
     if event.parent != state.plan_digest:
         raise BugError("'plan_extended' does not follow from the plan of the run")
-    later = state.plans(event.plan).steps
-    steps = {step_id: later[step_id] for step_id in event.added if step_id in later}
+    later = state.plans(event.plan)
+    found = later.steps
+    steps = {step_id: found[step_id] for step_id in event.added if step_id in found}
     if len(steps) < len(event.added) or not steps:
         raise BugError("'plan_extended' names steps that its plan does not have")
     for step_id, step in steps.items():
@@ -101,7 +105,17 @@ def _checked(state: State, event: PlanExtended) -> dict[StepId, Step]:
         for need in step.needs:
             if need.step not in state.steps and need.step not in steps:
                 raise BugError(f"'plan_extended' adds '{step_id}', whose need is no step")
-    return steps
+    if not _only_binds_agents(state.plan.limits, later.limits):
+        raise BugError("'plan_extended' changes limits that added steps cannot change")
+    return steps, later.limits
+
+
+def _only_binds_agents(limits: Limits, later: Limits) -> bool:
+    """Whether the later limits differ only in agents, of whom no more may run at once than before."""
+    if later == limits:
+        return True
+    freer = any(later.agents.get(name, most + 1) > most for name, most in limits.agents.items())
+    return replace(later, agents=limits.agents) == limits and not freer
 
 
 def _enter_waves(state: State) -> None:

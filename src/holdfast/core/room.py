@@ -7,7 +7,7 @@ the one that the limits give it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from holdfast.model.plan import Limits, Plan, StepId
@@ -28,6 +28,15 @@ def demands_of(plan: Plan) -> dict[StepId, Demands]:
                 takes.append((("agent", step.agent), 1))
             found[step_id] = tuple(takes)
     return found
+
+
+def taken_by(demands: Mapping[StepId, Demands], running: Iterable[StepId]) -> dict[Thing, int]:
+    """What the attempts of these steps have taken."""
+    taken: dict[Thing, int] = {}
+    for step_id in running:
+        for thing, count in demands.get(step_id, ()):
+            taken[thing] = taken.get(thing, 0) + count
+    return taken
 
 
 def capacity(limits: Limits, thing: Thing, machine: Mapping[str, int] = NOTHING_SAID) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from holdfast.engine.journals import read_plan
 from holdfast.engine.lines import Line
+from holdfast.model.agent import Registry, released, with_contracts
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
 from holdfast.model.line import StepsAdded
@@ -69,7 +70,8 @@ class Additions:
         plan = self._plans.get(event.plan)
         if plan is None:
             plan = self._plans[event.plan] = read_plan(self._store, event.plan)
-        return {step_id: plan.steps[step_id] for step_id in event.added}
+        then = with_contracts(Registry(), plan.contracts)  # those of today hold them again
+        return {step_id: released(plan.steps[step_id], then) for step_id in event.added}
 
     def _other(self, line: str) -> Additions:
         """Those of another line, whose artifact is shared."""

@@ -93,10 +93,12 @@ def foresee(
             sight.heed(additions, partial(_unfit, additions, plan, fragments))
         seen = preview(graph, options, sight, now=now)
         more = _brought(additions, plan, seen) if fragments is not None else {}
-        if not more:
+        if not more or fragments is None:
             break
         added.update({name: origin for name, (origin, _) in more.items()})
-        plan = with_steps(plan, {name: step for name, (_, step) in more.items()})
+        plan = with_steps(
+            plan, *fragments.held(plan, {name: step for name, (_, step) in more.items()})
+        )
         survey.grow(plan)
         grown(plan)
     outlooks = without_overwritten(graph, seen)

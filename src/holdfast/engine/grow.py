@@ -71,8 +71,7 @@ class Grower:
     def requested(self, event: AdditionRequested) -> Steps:
         """The steps that a person wants to add; PlanError if they do not fit."""
         steps = fragment_steps(self.world.store.get(event.fragment))
-        self.check(steps)
-        return steps
+        return self.checked(steps)
 
     def brought(self, step_id: StepId, fragments: Sequence[File]) -> dict[StepId, Step]:
         """The steps that an attempt wants to add, each after its own step; PlanError if they do not fit."""
@@ -101,12 +100,14 @@ class Grower:
         self._check_run(fresh)
         return dict(steps)
 
-    def check(self, steps: Steps) -> None:
-        """See that these steps, all of them new, can be added now; PlanError if not."""
+    def checked(self, steps: Steps) -> Steps:
+        """These steps, all of them new, as their contracts want them; PlanError if they do not fit."""
         if self.world.fragments is None:
             raise _refused("steps cannot be added here")
         self.world.fragments.check(self.state.plan, steps)
-        self._check_run(steps, "holdfast stop, add it again, then ")
+        held, _ = self.world.fragments.held(self.state.plan, steps)
+        self._check_run(held, "holdfast stop, add it again, then ")
+        return held
 
     def _check_run(self, steps: Steps, first: str = "") -> None:
         """See that the run lets these steps start one day, and may show them what they ask for.
@@ -172,7 +173,8 @@ class Grower:
         fresh = {name: step for name, step in steps.items() if name not in self.state.steps}
         if not fresh:
             return None, []
-        plan = with_steps(self.state.plan, fresh)
+        assert self.world.fragments is not None  # checked before anything is added
+        plan = with_steps(self.state.plan, *self.world.fragments.held(self.state.plan, fresh))
         blobs: list[tuple[Digest, bytes]] = []
         digest, ref = (self._put(blobs, part) for part in (plan_bytes(plan), structure(plan)))
         self._plans = {digest: plan}
@@ -201,16 +203,17 @@ class Grower:
 def fitting(
     plan: Plan, origin: StepId, steps: Steps, fragments: Fragments | None
 ) -> dict[StepId, Step]:
-    """Those of the steps that `origin` adds which the plan does not have; PlanError if they do not fit.
+    """Those of the steps that `origin` adds which the plan does not have, as their contracts want them.
 
-    One that is there already must be the same.
+    PlanError if they do not fit. One that is there already must be the same; it may have been kept before
+    it was held to a contract.
     """
-    fresh = {}
-    for name, step in steps.items():
-        known = plan.steps.get(name)
-        if known is None:
-            fresh[name] = step
-        elif not is_same(known, step, origin):
+    others = {name: step for name, step in steps.items() if not _stands(plan, step, origin)}
+    if others and fragments is not None:
+        others, _ = fragments.held(plan, others)
+    fresh = {name: step for name, step in others.items() if name not in plan.steps}
+    for name, step in others.items():
+        if name not in fresh and not _stands(plan, step, origin):
             raise _refused(f"the plan has another step '{name}' already", "use another id")
     if fresh and fragments is None:
         raise _refused("steps cannot be added here")
@@ -223,6 +226,12 @@ def fitting(
                 "say 'approve: always' for it",
             )
     return fresh
+
+
+def _stands(plan: Plan, step: Step, origin: StepId) -> bool:
+    """Whether the plan has the very step."""
+    known = plan.steps.get(step.id)
+    return known is not None and is_same(known, step, origin)
 
 
 def words_of(error: PlanError) -> str:

@@ -29,13 +29,18 @@ def is_left_rejected(store: Store, state: State, step_id: StepId) -> bool:
 
 
 def left_alone(
-    store: Store, state: State, now: int, drives: Callable[[State], bool]
+    store: Store,
+    state: State,
+    now: int,
+    drives: Callable[[State], bool],
+    without: StepId | None = None,
 ) -> set[StepId]:
     """The steps that going on with a run will not let touch the outside: their effects are open.
 
-    With those that stand on them, if what they need is not given. Whose repetition was approved is none.
+    With those that stand on them, if what they need is not given. Whose repetition was approved is none,
+    nor is a step that the run goes on `without`.
     """
-    once = [s for s, step in state.plan.steps.items() if step.done_once]
+    once = [s for s, step in state.plan.steps.items() if step.done_once and s != without]
     if not once:
         return set()
     book, given = Book(), dict[StepId, list[Word]]()

@@ -43,6 +43,7 @@ class Reading:
 
     needs: dict[str, Sequence[str]]
     plans: Callable[[str], Mapping[str, Json]]
+    limits: _Body = field(default_factory=dict)
     status: str = ""
     gaps: set[str] = field(default_factory=set)  # steps that a person goes on without
     steps: dict[str, Stand] = field(default_factory=dict)
@@ -100,7 +101,7 @@ def read(
     `plans` gives a later one by its digest.
     """
     steps = cast("Mapping[str, Mapping[str, Any]]", plan["steps"])
-    reading = Reading({}, plans)
+    reading = Reading({}, plans, limits=cast("_Body", plan.get("limits", {})))
     for step, data in steps.items():
         reading.learn(step, data)
     for row in rows:
@@ -239,8 +240,15 @@ def _steps_reopened(reading: Reading, body: _Body) -> None:
 
 
 def _plan_extended(reading: Reading, body: _Body) -> None:
-    """Exactly the named steps are new, and nothing that was there is another now."""
-    later = cast("Mapping[str, Mapping[str, Any]]", reading.plans(body["plan"])["steps"])
+    """Exactly the named steps are new, and nothing that was there is another now.
+
+    Of the limits only those of agents may be narrower.
+    """
+    plan = reading.plans(body["plan"])
+    later = cast("Mapping[str, Mapping[str, Any]]", plan["steps"])
+    if not _narrower(reading.limits, limits := cast("_Body", plan["limits"])):
+        reading.wrong("the plan that the run goes on with has other limits")
+    reading.limits = limits
     if later.keys() - reading.steps.keys() != set(body["added"]):
         reading.wrong("the plan that the run goes on with has not just the added steps")
     for step, known in reading.needs.items():
@@ -251,6 +259,14 @@ def _plan_extended(reading: Reading, body: _Body) -> None:
             reading.wrong(f"step '{step}' is added and was there already")
         elif step in later:
             reading.learn(step, later[step])
+
+
+def _narrower(before: _Body, now: _Body) -> bool:
+    known, agents = before.get("agents", {}), now.get("agents", {})
+    others = [{key: of[key] for key in of if key != "agents"} for of in (before, now)]
+    return others[0] == others[1] and all(
+        agents.get(name) in range(1, most + 1) for name, most in known.items()
+    )
 
 
 def _request_refused(_reading: Reading, _body: _Body) -> None:

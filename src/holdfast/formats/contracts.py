@@ -8,7 +8,7 @@ step of an agent that is known is only warned about.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from holdfast.errors import PlanError, Problem
 from holdfast.formats.agentfile import agents_in, read_registry, shipped
@@ -18,14 +18,17 @@ from holdfast.formats.problems import Placed
 from holdfast.formats.projectfiles import file_content
 from holdfast.formats.reading import Reading
 from holdfast.model.agent import (
+    NO_STEPS,
     Action,
     Breach,
     Registry,
     agent_name,
     breaches,
+    contracts,
     held_to,
     limited,
     voices,
+    with_contracts,
 )
 from holdfast.model.digest import Json
 from holdfast.model.plan import Limits, Step, StepId
@@ -47,13 +50,15 @@ _KEYS = {"context": "action", "version": "agent"}
 class Contracts:
     """The registry of one load, read when it is first asked for; `binds` if the plan says `agents`.
 
-    A foreign file is warned about everything, and limited as the contracts say.
+    A plan that is there already says it by the contracts that were `kept` when it was read. A foreign file
+    is warned about everything, and limited as the contracts say.
     """
 
     reading: Reading
     said: Node | None = None  # `agents` of the plan
     own: Own | None = None  # gives the registry of the person, if there is one
     foreign: bool = False
+    kept: Mapping[str, Json] = field(default_factory=dict)  # what a plan that is there is held to
     _known: Registry | None = None
     _below: Registry | None = None  # without what the plan says
 
@@ -63,8 +68,15 @@ class Contracts:
         return voices(self.known, self._below or self.known) if self.binds else {}
 
     @property
+    def to_keep(self) -> dict[str, Json]:
+        """What the plan keeps for steps that are added later."""
+        if not self.binds:
+            return {}
+        return {"agents": contracts(self.known, self._below or self.known)}
+
+    @property
     def binds(self) -> bool:
-        return self.said is not None
+        return self.said is not None or bool(self.kept)
 
     @property
     def known(self) -> Registry:
@@ -76,6 +88,8 @@ class Contracts:
         mine = self.own() if self.own is not None else None
         found = shipped() if mine is None else mine.over(shipped())
         self._below = found
+        if self.kept:
+            return with_contracts(found, self.kept)
         node = self.said
         if isinstance(node, Scalar) and node.value == DEFAULT:
             return found
@@ -110,18 +124,22 @@ class Contracts:
         place_of: Callable[[StepId], Tree],
         limits: Limits,
         given: Iterable[str] = (),
+        beside: Mapping[StepId, Step] = NO_STEPS,
     ) -> tuple[dict[StepId, Step], Limits]:
-        """Hold steps to their contracts and report what breaks them; `given` is context all have."""
+        """Hold steps to their contracts and report what breaks them; `given` is context all have.
+
+        They may need steps that are `beside` them, which stay as they are.
+        """
         held = dict(steps)
         asked = {step.id: step for step in steps.values() if step.agent}
-        if not asked and not self.binds:
+        if not asked and self.said is None:
             return held, limits
         known = self.known  # also if no step asks for it: what is wrong with it is told
         if self.binds:
             held |= {step_id: held_to(step, known) for step_id, step in asked.items()}
         if self.binds or self.foreign:
             limits = limited(limits, asked, known)
-        for breach in breaches(held, known, given):
+        for breach in breaches(held, known, given, beside):
             self._report(breach, place_of(breach.step))
         if self.binds or self.foreign:
             named = [step_id for step_id in asked if "@" in held[step_id].agent]
@@ -146,13 +164,13 @@ class Contracts:
 
 
 def bound(
-    steps: Mapping[StepId, Step], limits: Limits, registry: Registry
+    steps: Mapping[StepId, Step], limits: Limits, registry: Registry, given: Iterable[str] = ()
 ) -> tuple[dict[StepId, Step], Limits]:
     """Steps that were made by hand, held to contracts; PlanError if they break one."""
     held = {step_id: held_to(step, registry) for step_id, step in steps.items()}
     broken = [
         Problem(breach.message, hint=breach.hint, code=_CODES[breach.key])
-        for breach in breaches(held, registry)
+        for breach in breaches(held, registry, given)
     ]
     if broken:
         raise PlanError(tuple(broken))

@@ -1,18 +1,21 @@
 """A fragment: steps in the grammar of a plan file that are added to a plan which is there.
 
-It is read with the plan in view: its steps may need those of the plan, read its params, and must not
-get in the way of what is there. Everything wrong is told with its place in the fragment.
+It is read with the plan in view: its steps may need those of the plan, read its params, are held to the
+contracts of its agents, and must not get in the way of what is there. Everything wrong is told with its
+place in the fragment.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping as Table
 from pathlib import Path
 from typing import cast
 
-from holdfast.formats.contracts import Contracts
+from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import PLAN, At, InputAt, NeedAt
+from holdfast.formats.graph import GRAPH, context_of
 from holdfast.formats.nodes import Mapping, Node, Scalar, read
 from holdfast.formats.planfile import step_of
 from holdfast.formats.problems import NOWHERE, Problems, folded, quoted
@@ -20,10 +23,11 @@ from holdfast.formats.reading import Check, Param, Reading, kind_of
 from holdfast.formats.records import Key, record
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.expression import MOST
-from holdfast.model.plan import FRAGMENT_SCHEMA, PLAN_SCHEMA, STEP_ID, Plan, Step, StepId
+from holdfast.model.plan import FRAGMENT_SCHEMA, PLAN_SCHEMA, STEP_ID, Limits, Plan, Step, StepId
 
 FRAGMENT: dict[str, Key] = {"schema": Key(PLAN["description"].shape), "steps": PLAN["steps"]}
 _NODE = Scalar(None, NOWHERE.line, NOWHERE.column)
+_NO_KEYS = Mapping({}, NOWHERE.line, NOWHERE.column)
 _EACH = 100  # expressions for each step
 
 
@@ -35,11 +39,13 @@ def read_fragment(
     *,
     check: Check | None = None,
     again: bool = False,
+    own: Own | None = None,
 ) -> dict[StepId, Step]:
     """The steps of a fragment; PlanError with everything that keeps them from being added.
 
     Files that it names are looked for in `root`, the directory of the project. With `again` it may hold
-    steps that are there; whether they are the same is for the caller to see.
+    steps that are there; whether they are the same is for the caller to see. `own` gives the agents that
+    the person knows.
     """
     problems = Problems(file)
     tree = read(content, problems, strict_json=file.endswith(".json"))
@@ -52,15 +58,51 @@ def read_fragment(
     reading.params = {
         name: Param(name, _NODE, "string", value, value) for name, value in plan.params.items()
     }
-    steps, wired = _steps(reading, tree, given, plan, again=again)
+    contracts = _contracts(reading, plan, own)
+    steps, wired = _steps(reading, tree, given, plan, contracts, again=again)
+    places = cast("Mapping", given["steps"]).pairs
+    steps, _ = _hold(contracts, plan, steps, lambda name: cast("Mapping", places[name][1]))
     problems.stop()
     _check(plan, wired, problems)
     problems.stop()
     return steps
 
 
+def held(
+    plan: Plan, added: Table[StepId, Step], own: Own | None = None
+) -> tuple[dict[StepId, Step], Limits]:
+    """Steps that were read already as the contracts of their agents want them, and the limits with them.
+
+    PlanError if they break one. Steps that are held already stay as they are.
+    """
+    if not any(step.agent for step in added.values()):
+        return dict(added), plan.limits
+    reading = Reading(Problems(""), Path())
+    found = _hold(_contracts(reading, plan, own), plan, added, lambda _: _NO_KEYS)
+    reading.problems.stop()
+    return found
+
+
+def _contracts(reading: Reading, plan: Plan, own: Own | None) -> Contracts:
+    """What steps of the plan are held to, as it was when the plan was read."""
+    is_foreign = GRAPH in plan.origin and not plan.contracts
+    return Contracts(reading, own=own, foreign=is_foreign, kept=plan.contracts)
+
+
+def _hold(
+    contracts: Contracts,
+    plan: Plan,
+    added: Table[StepId, Step],
+    place_of: Callable[[StepId], Mapping],
+) -> tuple[dict[StepId, Step], Limits]:
+    if not (contracts.binds or contracts.foreign):
+        return dict(added), plan.limits  # whoever breaks one would only be warned
+    given = (*plan.params, *context_of(plan))
+    return contracts.hold(added, place_of, plan.limits, given, plan.steps)
+
+
 def check_added(plan: Plan, added: Table[StepId, Step]) -> None:
-    """The same for steps that were read already; PlanError if they do not fit the plan."""
+    """See that the plan can have steps that were read already; PlanError if it cannot."""
     problems = Problems("")
     for step_id in added:
         _check_free(step_id, _NODE, plan, problems)
@@ -77,7 +119,13 @@ def _check_schema(tree: Mapping, given: dict[str, object], problems: Problems) -
 
 
 def _steps(
-    reading: Reading, tree: Mapping, given: dict[str, object], plan: Plan, *, again: bool
+    reading: Reading,
+    tree: Mapping,
+    given: dict[str, object],
+    plan: Plan,
+    contracts: Contracts,
+    *,
+    again: bool,
 ) -> tuple[dict[StepId, Step], dict[str, Wired]]:
     problems = reading.problems
     node = cast("Node | None", given.get("steps"))
@@ -86,7 +134,6 @@ def _steps(
         hint = "write 'steps:' and below it each step as 'id:' with its keys"
         raise problems.fatal("P001", place, "the fragment has no steps", hint)
     reading.most = MOST + _EACH * len(node.pairs)
-    contracts = Contracts(reading)
     steps: dict[StepId, Step] = {}
     wired: dict[str, Wired] = {}
     spellings = {folded(name): str(name) for name in plan.steps}

@@ -132,7 +132,7 @@ def graph_plan(reading: Reading, tree: Mapping, contracts: Contracts, name: str 
         raise CyclicDependencyError(in_order(problems.found))
     problems.stop()
     _check_batches(reading, cast("Node | None", given.get("batches")), steps)
-    known = ("issue",) if "issue_number" in given else ()
+    known = _context(given)
     held, limits = contracts.hold(steps, lambda one: nodes[one].node, Limits(), known)
     _warn_idle(problems, held, nodes)
     problems.stop()
@@ -144,6 +144,16 @@ def graph_plan(reading: Reading, tree: Mapping, contracts: Contracts, name: str 
         limits=limits,
         origin={GRAPH: plain(tree)},
     )
+
+
+def context_of(plan: Plan) -> tuple[str, ...]:
+    """The context that all steps of a graph have, if the plan was one."""
+    graph = plan.origin.get(GRAPH)
+    return _context(graph) if isinstance(graph, Table) else ()
+
+
+def _context(given: Iterable[str]) -> tuple[str, ...]:
+    return ("issue",) if "issue_number" in given else ()
 
 
 def _first_text(tree: Mapping, keys: Iterable[str]) -> str:

@@ -159,6 +159,7 @@ def _plan(
         params={param.name: param.given for param in reading.params.values()},
         origin=cast("Table[str, Json]", given.get("origin", {})),
         voices=contracts.voices,
+        contracts=contracts.to_keep,
     )
     return plan, ""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, field, replace
+from types import MappingProxyType
 from typing import Literal, NamedTuple, cast
 
 from holdfast.model.digest import Json
@@ -21,6 +22,9 @@ TIERS: tuple[Tier, ...] = ("orchestrator", "supervisor", "specialist", "responde
 Roll = Literal["agents", "reviewers"]
 ROLLS: tuple[Roll, ...] = ("agents", "reviewers")
 Breached = Literal["agent", "action", "context", "outputs", "timeout", "version"]
+NO_STEPS: Mapping[StepId, Step] = MappingProxyType({})
+_TERMS = ("version", "timeout", "max_concurrent", "requires_human_approval")
+_ACTION_TERMS = ("required_context", "required_outputs", "uses", "run", "shell")
 VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:\.[0-9]{1,6})?\Z")
 
 
@@ -126,10 +130,17 @@ def is_compatible(wanted: str, version: str) -> bool:
 
 
 def breaches(
-    steps: Mapping[StepId, Step], registry: Registry, given: Iterable[str] = ()
+    steps: Mapping[StepId, Step],
+    registry: Registry,
+    given: Iterable[str] = (),
+    beside: Mapping[StepId, Step] = NO_STEPS,
 ) -> Iterator[Breach]:
-    """Everything in which steps break the contracts of their agents; `given` is context all of them have."""
+    """Everything in which steps break the contracts of their agents; `given` is context all of them have.
+
+    They may need steps that are `beside` them, which nobody looks at.
+    """
     everywhere = frozenset(given)
+    whole = {**beside, **steps} if beside else steps
     for step in steps.values():
         if not step.agent:
             continue
@@ -141,7 +152,7 @@ def breaches(
         yield from _with_agent(step, agent)
         action = agent.actions.get(step.action)
         if action is not None:
-            yield from _with_action(step, agent, action, everywhere | provided(step, steps))
+            yield from _with_action(step, agent, action, everywhere | provided(step, whole))
 
 
 def _with_agent(step: Step, agent: Agent) -> Iterator[Breach]:
@@ -211,6 +222,22 @@ def held_to(step: Step, registry: Registry) -> Step:
     )
 
 
+def released(step: Step, registry: Registry) -> Step:
+    """The step without the time and outputs of its contract, so that another one can fill them in.
+
+    What it says itself in the same words goes with them. A question stays: it may be its own.
+    """
+    agent = registry.find(step.agent) if step.agent else None
+    if agent is None:
+        return step
+    action = agent.actions.get(step.action)
+    return replace(
+        step,
+        timeout=None if step.timeout == agent.timeout else step.timeout,
+        outputs=() if action and step.outputs == action.required_outputs else step.outputs,
+    )
+
+
 def limited(limits: Limits, steps: Mapping[StepId, Step], registry: Registry) -> Limits:
     """The limits with how many steps of each agent may run at once; a smaller one that is set stays."""
     most = dict(limits.agents)
@@ -244,6 +271,53 @@ def voices(registry: Registry, below: Registry) -> dict[str, Json]:
 def _speaks(agent: Agent) -> bool:
     """Whether a contract says what the agent counts for; without that it counts like any stranger."""
     return agent.weight is not None or bool(agent.boost or agent.veto_domains)
+
+
+def contracts(registry: Registry, below: Registry) -> dict[str, Json]:
+    """The contracts of a registry beyond the one below it, by name, as a plan keeps them."""
+    return {
+        name: {
+            **_said_of(agent, _TERMS, Agent(name, {})),
+            "actions": {
+                action: _said_of(found, _ACTION_TERMS, Action())
+                for action, found in agent.actions.items()
+            },
+        }
+        for name, agent in registry.agents.items()
+        if agent is not below.agents.get(name)
+    }
+
+
+def _said_of(noun: Agent | Action, terms: Iterable[str], plain: Agent | Action) -> dict[str, Json]:
+    """What a contract says of these terms, as JSON; what it does not say is left out."""
+    found = {term: getattr(noun, term) for term in terms}
+    return {
+        term: list(value) if isinstance(value, tuple) else value
+        for term, value in found.items()
+        if value != getattr(plain, term)
+    }
+
+
+def with_contracts(below: Registry, said: Mapping[str, Json]) -> Registry:
+    """A registry with the contracts that a plan keeps laid over it."""
+    kept = cast("Mapping[str, Mapping[str, Json]]", said.get("agents", {}))
+    return Registry({name: _agent(name, terms) for name, terms in kept.items()}).over(below)
+
+
+def _agent(name: str, terms: Mapping[str, Json]) -> Agent:
+    actions = cast("Mapping[str, Mapping[str, Json]]", terms["actions"])
+    plain = {term: value for term, value in terms.items() if term != "actions"}
+    return Agent(
+        name,
+        {action: Action(**_fields(found)) for action, found in actions.items()},  # type: ignore[arg-type]  # as `contracts` writes them
+        **plain,  # type: ignore[arg-type]  # likewise
+    )
+
+
+def _fields(terms: Mapping[str, Json]) -> dict[str, object]:
+    return {
+        term: tuple(value) if isinstance(value, list) else value for term, value in terms.items()
+    }
 
 
 def with_voices(below: Registry, said: Mapping[str, Json]) -> Registry:

@@ -189,7 +189,8 @@ class Plan:
 
     `params` are the values it was loaded with; they are filled in already and kept to be shown. `origin` is
     what a file of another format said beside that, kept for whoever wants that format back. `voices` is
-    what the words of its own agents count when they disagree.
+    what the words of its own agents count when they disagree, `contracts` what they and all steps that are
+    added later are held to; it is empty if the plan binds nobody.
     """
 
     name: str
@@ -201,6 +202,7 @@ class Plan:
     params: Mapping[str, Json] = field(default_factory=dict)
     origin: Mapping[str, Json] = field(default_factory=dict)
     voices: Mapping[str, Json] = field(default_factory=dict)
+    contracts: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
@@ -252,6 +254,8 @@ def plan_bytes(plan: Plan) -> bytes:
         head["origin"] = plan.origin
     if plan.voices:
         head["voices"] = plan.voices
+    if plan.contracts:
+        head["contracts"] = plan.contracts
     return encoded(f'{spelled(head)[:-1]},"steps":{{{steps}}}}}')
 
 
@@ -301,6 +305,7 @@ def plan_from_json(data: Mapping[str, Json]) -> Plan:
         params=_numbers(cast("Mapping[str, Json]", data.get("params", {}))),
         origin=_numbers(cast("Mapping[str, Json]", data.get("origin", {}))),
         voices=_numbers(cast("Mapping[str, Json]", data.get("voices", {}))),
+        contracts=_numbers(cast("Mapping[str, Json]", data.get("contracts", {}))),
     )
 
 
