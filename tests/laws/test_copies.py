@@ -3,7 +3,7 @@
 The law: what lies in the project is what the accepted steps changed, each set whole; a step is kept back if
 and only if a step that is not ordered with it was accepted with other content for the same path; and what a
 person decides is carried out once, wherever the process dies. Once it is, the plan stands as it is: a
-further run executes nothing and leaves the project alone.
+further run executes nothing and leaves the project alone. Steps that are made again do not reverse it.
 """
 
 import os
@@ -186,6 +186,32 @@ def test_changes_are_whole_and_conflicts_true_wherever_the_process_dies(
         assert state.status == "completed"
 
 
+def decided(
+    folder: str, plan: Plan, writes: Writes, seed: int, data: st.DataObject
+) -> tuple[Bed, set[str]]:
+    """A run whose conflicts a person settled, one way or the other; the paths they were about."""
+    for path, text in FILES.items():
+        Path(folder, path).write_text(text)
+    bed = Bed(MemoryStore(), folder)
+    world = bed.world(executor(writes, seed))
+    state = drive(lambda: start_run(world, plan, LINE, Options()))
+    about: set[str] = set()
+    for _ in range(12):
+        if state.status == "completed":
+            break
+        desk = Desk(bed.store, "", LINE, bed.clock)
+        for conflict in desk.open():
+            about |= {*conflict.found.paths}
+            if data.draw(st.integers(0, 3)) == 0:
+                merge(folder, conflict.found.paths[0])
+            sides = [StepId(""), *(step for step in conflict.record.steps if step)]
+            desk.decide(conflict, data.draw(st.sampled_from(sides)), Person("me"), "")
+        run = state.run
+        state = drive(lambda: resume_run(bed.world(executor(writes, seed)), run))  # noqa: B023 - called right here
+    assert state.status == "completed"
+    return bed, about
+
+
 @pytest.mark.req("C27", "C28")
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=plans(declared=True), seed=st.integers(0, 100), data=st.data())
@@ -194,29 +220,30 @@ def test_after_a_settled_conflict_the_unchanged_plan_stands(
 ) -> None:
     plan, writes = drawn
     with tempfile.TemporaryDirectory(dir=root) as folder:
-        for path, text in FILES.items():
-            Path(folder, path).write_text(text)
-        bed = Bed(MemoryStore(), folder)
-        world = bed.world(executor(writes, seed))
-        state = drive(lambda: start_run(world, plan, LINE, Options()))
-        for _ in range(12):
-            if state.status == "completed":
-                break
-            desk = Desk(bed.store, "", LINE, bed.clock)
-            for conflict in desk.open():
-                if data.draw(st.integers(0, 3)) == 0:
-                    merge(folder, conflict.found.paths[0])
-                sides = [StepId(""), *(step for step in conflict.record.steps if step)]
-                desk.decide(conflict, data.draw(st.sampled_from(sides)), Person("me"), "")
-            run = state.run
-            state = drive(lambda: resume_run(bed.world(executor(writes, seed)), run))  # noqa: B023 - called right here
-        assert state.status == "completed"
+        bed, _ = decided(folder, plan, writes, seed, data)
         there = files(folder)
         for _ in range(2):
             script = executor(writes, seed)
             state = drive(lambda: start_run(bed.world(script), plan, LINE, Options()))  # noqa: B023 - called right here
             assert (state.status, script.executed) == ("completed", {})
             assert files(folder) == there
+
+
+@pytest.mark.req("C28", "I7")
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=plans(declared=True), seed=st.integers(0, 100), data=st.data())
+def test_a_settled_conflict_is_not_reversed_by_making_steps_again(
+    root: str, drawn: tuple[Plan, Writes], seed: int, data: st.DataObject
+) -> None:
+    plan, writes = drawn
+    with tempfile.TemporaryDirectory(dir=root) as folder:
+        bed, about = decided(folder, plan, writes, seed, data)
+        there = files(folder)
+        script = executor(writes, seed + 1)
+        state = drive(lambda: start_run(bed.world(script), plan, LINE, Options(force=True)))
+        assert state.status in {"completed", "waiting"}
+        now = files(folder)
+        assert {path: now.get(path) for path in about} == {path: there.get(path) for path in about}
 
 
 def merge(folder: str, path: str) -> None:
