@@ -291,3 +291,4 @@ def test_an_edit_after_a_crash_within_a_take_over_is_kept_for_the_person(
         assert [entry.digest for entry in tree_entries(bed.store.get(lost.kept))] == [mine]
         assert bed.store.get(mine) == b"mine\n"
         assert not Path(folder, "apply", state.run).exists()
+        assert audit(bed.store).problems == (), "the index tells of it too"

@@ -404,10 +404,12 @@ class Finisher:
         log: bytes = b"",
         *,
         unwatched: bool = False,
+        theirs: Digest | None = None,
     ) -> Result:
         """An attempt that gave no answer: what it left at its output paths is kept, then put back.
 
-        `unwatched` says that its engine died, so that anybody may have written there since.
+        `unwatched` says that its engine died, so that anybody may have written there since;
+        `theirs` is what a person wrote where its changes were taken back.
         """
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
@@ -415,7 +417,7 @@ class Finisher:
         log_digest = self.contents.note(step, blobs, log)
         result = Result(AttemptLost(step.id, started.attempt, code, words, log_digest), now, blobs)
         back = self._put_back(started, step, result, loud=True, unwatched=unwatched)
-        kept = back.kept.digest if back else None
+        kept = back.kept.digest if back else theirs
         result.ending = AttemptLost(step.id, started.attempt, code, words, log_digest, kept)
         if kept is not None:
             result.artifacts.append(self.row(started, kept, "tree", "interrupted", now))
