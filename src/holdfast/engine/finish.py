@@ -236,13 +236,15 @@ class Finisher:
         whole = self.contents.kept(parked.digest, parked.form)
         lost = word.lost
         files = tuple(file for file in whole.files if file.path not in lost)
-        lies = self._bench.taker.lying(lost)
+        taker = self._bench.taker
+        lies = taker.lying(lost)
+        others = {path: [*some, *taker.last_written(path)] for path, some in word.others.items()}
         saw = seen_in(self._world.store.get(started.own_ref), step)
         candidate = replace(
             whole,
             files=files,
             changes=settled(whole.changes, lost, word.allowed),
-            settled=records(whole.changes, whole.settled, word.others, lies, saw),
+            settled=records(whole.changes, whole.settled, others, lies, saw),
         )
         digest, blobs, entries = self.contents.of(step, candidate)
         verified = not lost and bool(step.guards or step.outputs or step.schema is not None)

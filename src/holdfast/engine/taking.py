@@ -104,10 +104,10 @@ class Taker:
         self._names: dict[str, _Wrote] = {}
         self._seen: set[Digest] = set()
         self._won: dict[str, dict[StepId, _Award]] | None = None
-        self._not_named = [
+        self._not_named = [  # taken from the end: who goes on from another comes after it
             step_id
-            for step_id, step in state.plan.steps.items()
-            if step.changes_copy and state.steps[step_id].phase in COMPLETE
+            for step_id in reversed(state.graph.order)
+            if state.plan.steps[step_id].changes_copy and state.steps[step_id].phase in COMPLETE
         ]
         self._above: dict[StepId, frozenset[StepId]] = {}
 
@@ -198,6 +198,12 @@ class Taker:
                 if here.phase == "done" and self._wrote_now(other, change.path, _digest(lies)):
                     return other
         return None
+
+    def last_written(self, path: str) -> list[Digest | None]:
+        """What a step of this run left at a path last, if one did."""
+        self._catch_up()
+        wrote = self._names.get(_folded(path))
+        return [wrote.digest] if wrote is not None and wrote.path == path else []
 
     def lying(self, paths: Sequence[str]) -> Contents:
         """What lies at each of these paths now."""
@@ -330,11 +336,9 @@ class Taker:
 
     def _may_go_on(self, step: Step, change: Change, lies: Entry | None) -> bool:
         """Whether a person wants a change over what lies there."""
-        if _is_over(change, lies):
-            return True
         last = self._state.steps[step.id].last
         again = last is not None and last.code == "retried" and _begins_at(change, lies)
-        return again and self._was_asked_about(step.id)
+        return _is_over(change, lies) or (again and self._was_asked_about(step.id))
 
     def _was_asked_about(self, step: StepId) -> bool:
         """Whether the step was in a conflict of this run: else it is tried again for another reason."""
@@ -343,32 +347,31 @@ class Taker:
 
     def _overruled(self, step: Step, change: Change, lies: Entry | None) -> Clash | None:
         """What stands there because people settled a conflict so, against this step or one beside it."""
-        for other, one, artifact in self._awarded().get(_folded(change.path), {}).values():
-            if one.won:
-                clash = self._beside(
-                    step, change, lies, _Wrote(one.path, other, one.digest, artifact)
-                )
+        for award in self._awarded().get(_folded(change.path), {}).values():
+            one = award.settled
+            if not one.won:
+                clash = self._gave_way(step, change, lies, award)
             else:
-                clash = self._gave_way(step, change, lies, (other, one))
+                wrote = _Wrote(one.path, award.step, one.digest, award.artifact)
+                clash = self._beside(step, change, lies, wrote)
             if clash is not None:
                 return clash
         return None
 
     def _gave_way(
-        self, step: Step, change: Change, lies: Entry | None, loser: tuple[StepId, Settled]
+        self, step: Step, change: Change, lies: Entry | None, award: _Award
     ) -> Clash | None:
-        """The version that a step gave way to, written by a step that has no record of it, or by a person."""
-        other, one = loser
-        now, is_loser = _digest(lies), other == step.id
+        """The version that a step gave way to, of a step that has no record of it, or of a person."""
+        now, one = _digest(lies), award.settled
         if one.path != change.path or self._may_go_on(step, change, lies):
             return None
-        if now != one.digest and not is_loser:
+        if now != one.digest and award.step != step.id:
             return None
-        winner = self._clash(self._state.plan.steps[other], change.path, change.path, now)
+        winner = self._clash(self._state.plan.steps[award.step], change.path, change.path, now)
         if winner.by:
             return None if winner.by in self._ordered(step.id) else winner
-        stands_by_hand = now == one.digest and (is_loser or other not in self._ordered(step.id))
-        return winner if stands_by_hand else None
+        may_follow = award.step in self._ancestors(step.id)
+        return winner if now == one.digest and not may_follow else None
 
     def _awarded(self) -> dict[str, dict[StepId, _Award]]:
         """What people decided about conflicts, as the newest artifacts of the steps in them tell."""
