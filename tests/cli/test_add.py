@@ -276,6 +276,24 @@ def test_what_an_added_step_changed_does_not_count_against_it_or_its_origin(
     assert project.read("doc.txt") == "OTHER WORDS\n"
 
 
+@pytest.mark.req("C28")
+@pytest.mark.parametrize(("take", "text"), [("one", "one\n"), ("two", "two\n")])
+def test_a_settled_conflict_of_added_steps_is_not_asked_about_again(
+    project: Project, take: str, text: str
+) -> None:
+    project.write("F", "old\n")
+    copy = {"inputs": ["F"], "workspace": "scratch", "effects": "workspace"}
+    more: Steps = {n: {"shell": f"echo {n} > F", **copy} for n in ("one", "two")}
+    project.plan({"scan": {"shell": adds(project, more)}})
+    assert project.run("-j", "1", "--yes").code == 3
+    project.ok("resolve", "two", "--take", take)
+    assert project.resume().code == 0
+    for _ in range(2):
+        run = project.run()
+        assert (run.code, set(run.states.values())) == (0, {"reused"})
+        assert project.read("F") == text
+
+
 def test_a_python_step_adds_too_and_an_added_step_adds_in_its_turn(project: Project) -> None:
     inner = json.dumps({"steps": {"deep": {"shell": "echo deep"}}})
     outer = {"steps": {"mid": {"shell": f"printf '%s' '{inner}' > $HOLDFAST_ADD/a.json"}}}

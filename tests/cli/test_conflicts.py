@@ -180,6 +180,83 @@ def test_who_lost_does_not_win_by_being_made_again(project: Project) -> None:
     assert (project.read("a"), project.ran()) == ("right\n", [])
 
 
+def rewriting(project: Project, **changed: str) -> None:
+    """Two steps that read one file and write it each in its own way; `changed` ones by another command."""
+    project.plan(
+        {
+            name: {
+                "shell": project.sh(f"{changed.get(name, 'true')}; echo {name} > F"),
+                "inputs": "F",
+                **SCRATCH,
+            }
+            for name in ("one", "two")
+        }
+    )
+
+
+OTHER = "true; true"
+
+
+@pytest.mark.req("C28", "I7")
+@pytest.mark.parametrize(
+    ("take", "changed", "text", "sides"),
+    [
+        ("mine", {"two": OTHER}, "hand\n", ["two"]),
+        ("mine", {"one": OTHER}, "hand\n", ["one"]),
+        ("one", {"one": OTHER, "two": OTHER}, "one\n", ["one", "two"]),
+        ("two", {"one": OTHER, "two": OTHER}, "two\n", ["one", "two"]),
+    ],
+)
+def test_who_lost_is_asked_about_again_whoever_won(
+    project: Project, take: str, changed: dict[str, str], text: str, sides: list[str]
+) -> None:
+    project.write("F", "old\n")
+    rewriting(project)
+    assert project.run("-j", "1").code == 3
+    if take == "mine":
+        project.write("F", text)
+    project.ok("resolve", "two", "--take", take)
+    assert project.resume().code == 0
+    assert set(project.run().states.values()) == {"reused"}
+    rewriting(project, **changed)
+    run = project.run("-j", "1")
+    assert (run.code, project.read("F")) == (3, text)
+    assert the_conflict(run)["steps"] == sides
+    project.ok("resolve", the_conflict(run)["conflict"], "--take", "mine")
+    assert project.resume().code == 0
+    run = project.run()
+    assert (set(run.states.values()), project.read("F")) == ({"reused"}, text)
+
+
+@pytest.mark.req("C28")
+def test_who_lost_does_not_win_by_failing_first(project: Project) -> None:
+    project.write("F", "old\n")
+    rewriting(project)
+    project.run("-j", "1")
+    project.ok("resolve", "two", "--take", "one")
+    project.resume()
+    rewriting(project, two=f"test -e {project.folder}/go || exit 1")
+    assert project.run("-j", "1").states["two"] == "failed"
+    (project.folder / "go").touch()
+    run = project.resume()
+    assert (run.code, run.states["two"], project.read("F")) == (3, "waiting", "one\n")
+
+
+@pytest.mark.req("C28")
+def test_who_lost_is_asked_about_what_the_winner_made_since(project: Project) -> None:
+    project.write("F", "old\n")
+    rewriting(project)
+    project.run("-j", "1")
+    project.ok("resolve", "two", "--take", "one")
+    project.resume()
+    rewriting(project, one="one() { echo ONE; }; trap 'one > F' EXIT")
+    assert (project.run().code, project.read("F")) == (0, "ONE\n"), "the winner goes on alone"
+    rewriting(project, one="true; one() { echo ONE; }; trap 'one > F' EXIT", two=OTHER)
+    run = project.run("-j", "1")
+    assert (run.code, project.read("F")) == (3, "ONE\n")
+    assert the_conflict(run)["steps"] == ["one", "two"]
+
+
 def test_equal_content_is_no_conflict(project: Project) -> None:
     same = {"shell": "echo same > f", **SCRATCH}
     project.plan({"a": same, "b": same, "c": {"shell": "rm x", "inputs": "x", **SCRATCH}})

@@ -52,6 +52,29 @@ def test_a_step_that_changes_what_it_reads_stands(project: Project, where: Any) 
     assert project.read("VERSION") == "8\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "inputs", "left"),
+    [
+        ("rm Z", ["Z"], ["A"]),
+        ("rm Z", ["*"], ["A"]),
+        ("rm [Z]", ["Z"], ["A"]),
+        ("mv A B", ["A", "Z"], ["B", "Z"]),
+    ],
+)
+def test_a_step_that_removes_what_it_reads_stands(
+    project: Project, command: str, inputs: list[str], left: list[str]
+) -> None:
+    project.write("A", "a\n")
+    project.write("Z", "z\n")
+    project.plan({"s": {"shell": command, "inputs": inputs, **SCRATCH}})
+    assert project.run().code == 0
+    assert [path for path in ("A", "B", "Z") if project.has(path)] == left
+    assert project.ok("plan").code == 0
+    assert project.run().states == {"s": "reused"}
+    project.write("A" if "B" in left else "Z", "other\n")
+    assert project.run().states == {"s": "done"}, "somebody else changed it"
+
+
 def test_what_a_step_below_changed_does_not_run_the_steps_above(project: Project) -> None:
     committed(project, a="a\n")
     project.plan(

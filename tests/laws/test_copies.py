@@ -3,7 +3,7 @@
 The law: what lies in the project is what the accepted steps changed, each set whole; a step is kept back if
 and only if a step that is not ordered with it was accepted with other content for the same path; and what a
 person decides is carried out once, wherever the process dies. Once it is, the plan stands as it is: a
-further run executes nothing and leaves the project alone.
+further run executes nothing and leaves the project alone. Steps that are made again do not reverse it.
 """
 
 import os
@@ -49,10 +49,9 @@ def plans(draw: st.DrawFn, *, declared: bool = False) -> tuple[Plan, Writes]:
         content = st.sampled_from(["one\n", "two\n", None])
         if declared:  # each its own: who finds nothing to change only reads
             content = st.sampled_from([f"{name}\n", *([] if place else [None])])
-        drawn = draw(st.dictionaries(st.sampled_from(PATHS), content, max_size=2))
-        if declared:  # as above: what is not there cannot be removed
-            drawn = {path: text for path, text in drawn.items() if text or path in FILES}
-        writes[name] = drawn
+        writes[name] = draw(st.dictionaries(st.sampled_from(PATHS), content, max_size=2))
+        if declared:
+            writes[name] = {p: t for p, t in writes[name].items() if t is not None or p in FILES}
         writes[name][f"own-{name}"] = name
         steps[StepId(name)] = Step(
             StepId(name),
@@ -189,6 +188,32 @@ def test_changes_are_whole_and_conflicts_true_wherever_the_process_dies(
         assert state.status == "completed"
 
 
+def decided(
+    folder: str, plan: Plan, writes: Writes, seed: int, data: st.DataObject
+) -> tuple[Bed, set[str]]:
+    """A run whose conflicts a person settled, one way or the other; the paths they were about."""
+    for path, text in FILES.items():
+        Path(folder, path).write_text(text)
+    bed = Bed(MemoryStore(), folder)
+    world = bed.world(executor(writes, seed))
+    state = drive(lambda: start_run(world, plan, LINE, Options()))
+    about: set[str] = set()
+    for _ in range(12):
+        if state.status == "completed":
+            break
+        desk = Desk(bed.store, "", LINE, bed.clock)
+        for conflict in desk.open():
+            about |= {*conflict.found.paths}
+            if data.draw(st.integers(0, 3)) == 0:
+                merge(folder, conflict.found.paths[0])
+            sides = [StepId(""), *(step for step in conflict.record.steps if step)]
+            desk.decide(conflict, data.draw(st.sampled_from(sides)), Person("me"), "")
+        run = state.run
+        state = drive(lambda: resume_run(bed.world(executor(writes, seed)), run))  # noqa: B023 - called right here
+    assert state.status == "completed"
+    return bed, about
+
+
 @pytest.mark.req("C27", "C28")
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=plans(declared=True), seed=st.integers(0, 100), data=st.data())
@@ -197,29 +222,38 @@ def test_after_a_settled_conflict_the_unchanged_plan_stands(
 ) -> None:
     plan, writes = drawn
     with tempfile.TemporaryDirectory(dir=root) as folder:
-        for path, text in FILES.items():
-            Path(folder, path).write_text(text)
-        bed = Bed(MemoryStore(), folder)
-        world = bed.world(executor(writes, seed))
-        state = drive(lambda: start_run(world, plan, LINE, Options()))
-        for _ in range(12):
-            if state.status == "completed":
-                break
-            desk = Desk(bed.store, "", LINE, bed.clock)
-            for conflict in desk.open():
-                if data.draw(st.integers(0, 3)) == 0:
-                    merge(folder, conflict.found.paths[0])
-                sides = [StepId(""), *(step for step in conflict.record.steps if step)]
-                desk.decide(conflict, data.draw(st.sampled_from(sides)), Person("me"), "")
-            run = state.run
-            state = drive(lambda: resume_run(bed.world(executor(writes, seed)), run))  # noqa: B023 - called right here
-        assert state.status == "completed"
+        bed, _ = decided(folder, plan, writes, seed, data)
         there = files(folder)
         for _ in range(2):
             script = executor(writes, seed)
             state = drive(lambda: start_run(bed.world(script), plan, LINE, Options()))  # noqa: B023 - called right here
             assert (state.status, script.executed) == ("completed", {})
             assert files(folder) == there
+
+
+@pytest.mark.req("C28", "I7")
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=plans(declared=True), seed=st.integers(0, 100), data=st.data())
+def test_a_settled_conflict_is_not_reversed_by_making_steps_again(
+    root: str, drawn: tuple[Plan, Writes], seed: int, data: st.DataObject
+) -> None:
+    plan, writes = drawn
+    beside = {name: replace(step, needs=()) for name, step in plan.steps.items()}
+    plan = replace(plan, steps=beside)  # who comes after another may go on from what was decided
+    with tempfile.TemporaryDirectory(dir=root) as folder:
+        bed, about = decided(folder, plan, writes, seed, data)
+        there = files(folder)
+        script = executor(writes, seed + 1)
+        state = drive(lambda: start_run(bed.world(script), plan, LINE, Options(force=True)))
+        for _ in range(12):  # what is asked about is left as it is
+            if state.status == "completed":
+                break
+            run = state.run
+            settled(bed, run)
+            state = drive(lambda: resume_run(bed.world(script), run))  # noqa: B023 - called right here
+        assert state.status == "completed"
+        now = files(folder)
+        assert {path: now.get(path) for path in about} == {path: there.get(path) for path in about}
 
 
 def merge(folder: str, path: str) -> None:
@@ -267,3 +301,4 @@ def test_an_edit_after_a_crash_within_a_take_over_is_kept_for_the_person(
         assert [entry.digest for entry in tree_entries(bed.store.get(lost.kept))] == [mine]
         assert bed.store.get(mine) == b"mine\n"
         assert not Path(folder, "apply", state.run).exists()
+        assert audit(bed.store).problems == (), "the index tells of it too"

@@ -236,13 +236,15 @@ class Finisher:
         whole = self.contents.kept(parked.digest, parked.form)
         lost = word.lost
         files = tuple(file for file in whole.files if file.path not in lost)
-        lies = self._bench.taker.lying(lost)
+        taker = self._bench.taker
+        lies = taker.lying(lost)
+        others = {path: [*some, *taker.last_written(path)] for path, some in word.others.items()}
         saw = seen_in(self._world.store.get(started.own_ref), step)
         candidate = replace(
             whole,
             files=files,
             changes=settled(whole.changes, lost, word.allowed),
-            settled=records(whole.changes, whole.settled, word.others, lies, saw),
+            settled=records(whole.changes, whole.settled, others, lies, saw),
         )
         digest, blobs, entries = self.contents.of(step, candidate)
         verified = not lost and bool(step.guards or step.outputs or step.schema is not None)
@@ -404,10 +406,12 @@ class Finisher:
         log: bytes = b"",
         *,
         unwatched: bool = False,
+        theirs: Digest | None = None,
     ) -> Result:
         """An attempt that gave no answer: what it left at its output paths is kept, then put back.
 
-        `unwatched` says that its engine died, so that anybody may have written there since.
+        `unwatched` says that its engine died, so that anybody may have written there since;
+        `theirs` is what a person wrote where its changes were taken back.
         """
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
@@ -415,7 +419,7 @@ class Finisher:
         log_digest = self.contents.note(step, blobs, log)
         result = Result(AttemptLost(step.id, started.attempt, code, words, log_digest), now, blobs)
         back = self._put_back(started, step, result, loud=True, unwatched=unwatched)
-        kept = back.kept.digest if back else None
+        kept = back.kept.digest if back else theirs
         result.ending = AttemptLost(step.id, started.attempt, code, words, log_digest, kept)
         if kept is not None:
             result.artifacts.append(self.row(started, kept, "tree", "interrupted", now))

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 
 from holdfast.core.decide import close_gaps, reset, settle
@@ -35,7 +34,6 @@ from holdfast.engine.world import World
 from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
-    AttemptLost,
     Event,
     Options,
     Recorded,
@@ -230,13 +228,17 @@ def _lost(world: World, state: State, survey: Survey) -> list[Result]:
     finisher = Finisher(world, state, survey, outputs, bench, conflicts)
     results = []
     for step_id, started in state.running.items():
-        lost = finisher.lost(started, INTERRUPTED, world.clock(), log=logs[step_id], unwatched=True)
-        if (
-            isinstance(lost.ending, AttemptLost)
-            and f"{state.run}.{step_id}.{started.attempt}" in taken_back
-        ):
-            lost.ending = replace(lost.ending, kept=lost.ending.kept or theirs)
-        results.append(lost)
+        was_taken_back = f"{state.run}.{step_id}.{started.attempt}" in taken_back
+        results.append(
+            finisher.lost(
+                started,
+                INTERRUPTED,
+                world.clock(),
+                log=logs[step_id],
+                unwatched=True,
+                theirs=theirs if was_taken_back else None,
+            )
+        )
     return results
 
 

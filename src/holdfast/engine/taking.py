@@ -23,6 +23,7 @@ from holdfast.errors import EditError, IntegrityError
 from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import Change, Settled, changes_in, settled_in
 from holdfast.model.digest import Digest
+from holdfast.model.event import ConflictFound
 from holdfast.model.glob import parents
 from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Candidate, File
@@ -53,6 +54,14 @@ class _Wrote(NamedTuple):
     path: str
     step: StepId
     digest: Digest | None
+    artifact: Digest
+
+
+class _Award(NamedTuple):
+    """What people decided about a path in a conflict of a step, with the artifact that tells it."""
+
+    step: StepId
+    settled: Settled
     artifact: Digest
 
 
@@ -94,11 +103,11 @@ class Taker:
         self._made_here: dict[Digest, _Made] = {}  # perhaps not stored yet
         self._names: dict[str, _Wrote] = {}
         self._seen: set[Digest] = set()
-        self._won: dict[str, _Wrote] | None = None
-        self._not_named = [
+        self._won: dict[str, dict[StepId, _Award]] | None = None
+        self._not_named = [  # taken from the end: who goes on from another comes after it
             step_id
-            for step_id, step in state.plan.steps.items()
-            if step.changes_copy and state.steps[step_id].phase in COMPLETE
+            for step_id in reversed(state.graph.order)
+            if state.plan.steps[step_id].changes_copy and state.steps[step_id].phase in COMPLETE
         ]
         self._above: dict[StepId, frozenset[StepId]] = {}
 
@@ -125,6 +134,8 @@ class Taker:
         kept = self._outputs.keep_paths(paths)
         written = self._outputs.write(changes, key, wish.fresh)
         self._remember(step.id, wish.artifact, wish.changes)
+        if self.settled(wish.artifact):
+            self._award(step.id, wish.artifact, self._awarded())
         return Taken(written, kept)
 
     def stand(self, wish: Wish, key: str) -> Taken:
@@ -187,6 +198,12 @@ class Taker:
                 if here.phase == "done" and self._wrote_now(other, change.path, _digest(lies)):
                     return other
         return None
+
+    def last_written(self, path: str) -> list[Digest | None]:
+        """What a step of this run left at a path last, if one did."""
+        self._catch_up()
+        wrote = self._names.get(_folded(path))
+        return [wrote.digest] if wrote is not None and wrote.path == path else []
 
     def lying(self, paths: Sequence[str]) -> Contents:
         """What lies at each of these paths now."""
@@ -296,37 +313,81 @@ class Taker:
         return Clash(path)
 
     def _rival(self, step: Step, change: Change, lies: Entry | None) -> Clash | None:
-        """A step that is not ordered with this one and wrote the same file, in this run or by people's word.
+        """Who is in the way of a change: a step that wrote the same file in this run, or people's word.
 
         Names that are one to some file systems are one file here. Who was asked by a person to be made again
         began with what the other wrote, and may go on from it.
         """
-        name = _folded(change.path)
-        wrote = self._names.get(name) or self._awarded().get(name)
-        if wrote is None or wrote.step in self._ordered(step.id):
+        wrote = self._names.get(_folded(change.path))
+        clash = self._beside(step, change, lies, wrote) if wrote is not None else None
+        return clash or self._overruled(step, change, lies)
+
+    def _beside(
+        self, step: Step, change: Change, lies: Entry | None, wrote: _Wrote
+    ) -> Clash | None:
+        """A step that is not ordered with this one and whose version lies there."""
+        if wrote.step in self._ordered(step.id):
             return None
-        if wrote.path == change.path:
-            last = self._state.steps[step.id].last
-            again = last is not None and last.code == "retried" and _begins_at(change, lies)
-            if wrote.digest != _digest(lies) or _is_over(change, lies) or again:
-                return None
+        if wrote.path == change.path and (
+            wrote.digest != _digest(lies) or self._may_go_on(step, change, lies)
+        ):
+            return None
         return Clash(change.path, wrote.step, wrote.artifact)
 
-    def _awarded(self) -> Mapping[str, _Wrote]:
-        """What stands since earlier runs because people settled a conflict so."""
+    def _may_go_on(self, step: Step, change: Change, lies: Entry | None) -> bool:
+        """Whether a person wants a change over what lies there."""
+        last = self._state.steps[step.id].last
+        again = last is not None and last.code == "retried" and _begins_at(change, lies)
+        return _is_over(change, lies) or (again and self._was_asked_about(step.id))
+
+    def _was_asked_about(self, step: StepId) -> bool:
+        """Whether the step was in a conflict of this run: else it is tried again for another reason."""
+        events = (recorded.event for recorded in self._world.store.read(f"run:{self._state.run}"))
+        return any(isinstance(one, ConflictFound) and step in one.steps for one in events)
+
+    def _overruled(self, step: Step, change: Change, lies: Entry | None) -> Clash | None:
+        """What stands there because people settled a conflict so, against this step or one beside it."""
+        for award in self._awarded().get(_folded(change.path), {}).values():
+            one = award.settled
+            if not one.won:
+                clash = self._gave_way(step, change, lies, award)
+            else:
+                wrote = _Wrote(one.path, award.step, one.digest, award.artifact)
+                clash = self._beside(step, change, lies, wrote)
+            if clash is not None:
+                return clash
+        return None
+
+    def _gave_way(
+        self, step: Step, change: Change, lies: Entry | None, award: _Award
+    ) -> Clash | None:
+        """The version that a step gave way to, of a step that has no record of it, or of a person."""
+        now, one = _digest(lies), award.settled
+        if one.path != change.path or self._may_go_on(step, change, lies):
+            return None
+        if now != one.digest and award.step != step.id:
+            return None
+        winner = self._clash(self._state.plan.steps[award.step], change.path, change.path, now)
+        if winner.by:
+            return None if winner.by in self._ordered(step.id) else winner
+        may_follow = award.step in self._ancestors(step.id)
+        return winner if now == one.digest and not may_follow else None
+
+    def _awarded(self) -> dict[str, dict[StepId, _Award]]:
+        """What people decided about conflicts, as the newest artifacts of the steps in them tell."""
         if self._won is None:
             self._won = {}
             state = self._state
             for other, row in self._world.store.newest_of_all(state.project, state.line).items():
                 step = state.plan.steps.get(other)
-                if step is None or not step.changes_copy:
-                    continue
-                with suppress(IntegrityError):  # purged
-                    for one in self.settled(row.digest):
-                        if one.won:
-                            wrote = _Wrote(one.path, other, one.digest, row.digest)
-                            self._won[_folded(one.path)] = wrote
+                if step is not None and step.changes_copy:
+                    with suppress(IntegrityError):  # purged
+                        self._award(other, row.digest, self._won)
         return self._won
+
+    def _award(self, step: StepId, digest: Digest, won: dict[str, dict[StepId, _Award]]) -> None:
+        for one in self.settled(digest):
+            won.setdefault(_folded(one.path), {})[step] = _Award(step, one, digest)
 
     def _catch_up(self) -> None:
         """Know what steps of this run changed before this engine drove it, or beside it."""

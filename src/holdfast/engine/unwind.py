@@ -178,7 +178,9 @@ class Unwinder:
             elif first.base is not None:
                 found[path] = _spelled(first)
         for path in {os.path.normpath(word) for word in step.run or shell_words(step.shell)}:
-            gone = None if path in files else self._before(step, None, writes.get(path, []))
+            if path in files or reads(step, path):
+                continue  # it stands there still, or among the inputs
+            gone = self._before(step, None, writes.get(path, []))
             if gone is not None and gone.base is not None:  # named, and removed since
                 found[path] = _spelled(gone)
         return found
