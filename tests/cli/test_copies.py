@@ -231,6 +231,54 @@ def test_what_cannot_be_taken_over_is_refused_whole(
     assert words in told, told
 
 
+@pytest.mark.req("C27")
+@pytest.mark.parametrize("where", [SCRATCH, WORKTREE])
+@pytest.mark.parametrize(
+    ("body", "then"),
+    [
+        ("rm -r d; echo file > d", {"d": "file\n", "e": "e\n"}),
+        ("rm e; mkdir -p e/f; echo g > e/f/g", {"d/q": "q\n", "e/f/g": "g\n"}),
+    ],
+)
+def test_a_file_takes_the_place_of_a_directory_or_a_directory_that_of_a_file(
+    project: Project, where: Any, body: str, then: dict[str, str]
+) -> None:
+    committed(project, d__q="q\n", e="e\n")
+    project.plan({"s": {"shell": body, "inputs": ["d/q", "e"], **where}})
+
+    def there() -> dict[str, str]:
+        names = ("d", "d/q", "e", "e/f/g")
+        return {name: project.read(name) for name in names if (project.root / name).is_file()}
+
+    for state in ("done", "reused"):
+        assert project.run().states == {"s": state}
+        assert there() == then
+    project.ok("undo", "s")
+    assert there() == {"d/q": "q\n", "e": "e\n"}
+    project.write("e" if "d" in then else "d/q", "other\n")
+    project.run()
+    assert there().keys() == then.keys()
+    assert project.ok("verify").code == 0
+
+
+def test_a_file_of_a_person_keeps_its_directory(project: Project) -> None:
+    project.write("d/q", "q\n")
+    project.write("d/mine", "mine\n")
+    project.plan({"s": {"shell": "rm -r d; echo file > d", "inputs": "d/q", **SCRATCH}})
+    run = project.run()
+    assert (run.code, run.states) == (3, {"s": "waiting"})
+    assert (project.read("d/q"), project.read("d/mine")) == ("q\n", "mine\n")
+
+
+def test_files_whose_names_differ_by_case_are_two_where_they_lie(project: Project) -> None:
+    committed(project, D="D\n", d__q="q\n")
+    if (project.root / "d").is_file():
+        pytest.skip("this file system folds case")
+    project.plan({"s": {"shell": "echo y >> D; echo y >> d/q", **WORKTREE}})
+    assert project.run().code == 0
+    assert (project.read("D"), project.read("d/q")) == ("D\ny\n", "q\ny\n")
+
+
 def test_a_link_in_the_project_is_never_written_through(project: Project) -> None:
     committed(project, a="a\n")
     outside = project.folder / "outside"

@@ -8,16 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.edits.apply import (
-    ANY,
-    Claims,
-    Conflict,
-    FileChange,
-    Recovered,
-    apply,
-    forget,
-    recover,
-)
+from holdfast.edits.apply import Claims, Conflict, Recovered, apply, forget, recover
+from holdfast.edits.change import ANY, FileChange
 from holdfast.errors import EditError, IntegrityError, StoreError
 
 
@@ -138,7 +130,8 @@ def test_conflict_names_every_path_and_writes_nothing(site: Site) -> None:
     [
         (FileChange("x", None, ONE), FileChange("x", None, TWO)),
         (FileChange("x", None, ONE), FileChange("x/y", None, TWO)),
-        (FileChange("a.txt", ONE, None), FileChange("a.txt/y", None, TWO)),
+        (FileChange("x", None, None), FileChange("x/y", None, None)),
+        (FileChange("x", None, ONE), FileChange("X/y", None, TWO)),
         (FileChange("x", None, ONE), FileChange("X", None, TWO)),
         (FileChange("\u00e9", None, ONE), FileChange("e\u0301", None, TWO)),
         (FileChange("ﬁ", None, ONE), FileChange("fi", None, TWO)),
@@ -160,6 +153,46 @@ def test_a_rename_by_case_is_allowed_where_names_differ(site: Site) -> None:
         pytest.skip("this file system folds case")
     site.apply(FileChange("a.txt", ONE, None), FileChange("A.txt", None, ONE))
     assert tree(site.root) == {"A.txt": (0o644, b"one")}
+
+
+NEST = (FileChange("n", None, TWO), FileChange("n/in/egg", ONE, None))
+
+
+@pytest.mark.req("I7")
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_file_takes_the_place_of_a_directory_and_back(site: Site, turn: int) -> None:
+    (site.root / "n/in").mkdir(parents=True)
+    (site.root / "n/in/egg").write_bytes(b"one")
+    before = tree(site.root)
+    site.apply(*NEST[::turn])
+    assert tree(site.root)["n"] == (0o644, b"two")
+    site.recover(never)
+    assert tree(site.root) == before
+    deeper = (FileChange("a.txt", ONE, None), FileChange("a.txt/y", None, TWO))
+    site.apply(*deeper[::turn])
+    assert tree(site.root)["a.txt/y"] == (0o644, b"two")
+    site.recover(never)
+    assert tree(site.root) == before
+
+
+@pytest.mark.req("I7")
+def test_a_directory_with_something_else_in_it_stays(site: Site) -> None:
+    (site.root / "n/in").mkdir(parents=True)
+    (site.root / "n/in/egg").write_bytes(b"one")
+    (site.root / "n/mine").write_bytes(b"mine")
+    before = tree(site.root)
+    with pytest.raises(EditError, match="not as expected"):
+        site.apply(*NEST)
+    assert tree(site.root) == before
+
+
+def test_names_that_differ_by_case_are_two_where_both_are_there(site: Site) -> None:
+    if (site.root / "A.TXT").exists():
+        pytest.skip("this file system folds case")
+    (site.root / "A.TXT").mkdir()
+    (site.root / "A.TXT/q").write_bytes(b"one")
+    site.apply(FileChange("a.txt", ONE, TWO), FileChange("A.TXT/q", ONE, TWO))
+    assert (site.root / "A.TXT/q").read_bytes() == (site.root / "a.txt").read_bytes() == b"two"
 
 
 @pytest.mark.parametrize("bad", ["", "sha", ONE.upper(), ONE + "0", ANY])

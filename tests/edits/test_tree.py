@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.edits.apply import ANY, FileChange, apply, forget, recover
+from holdfast.edits.apply import apply, forget, recover
+from holdfast.edits.change import ANY, FileChange
 from holdfast.edits.tree import Entry, hash_file, read_tree, split_path, write_all
 from holdfast.errors import EditError
 

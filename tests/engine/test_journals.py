@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.edits.apply import FileChange, apply, recover
+from holdfast.edits.apply import apply, recover
+from holdfast.edits.change import FileChange
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.removed import Left, prune
 from holdfast.errors import EditError

@@ -21,7 +21,7 @@ from holdfast.cli.place import (
 from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import State
-from holdfast.edits.apply import FileChange
+from holdfast.edits.change import FileChange
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs

@@ -14,6 +14,9 @@ its old image. Bringing one path to one image is the single act here: `apply` do
 directory is synchronised even where nothing had to be done: the earlier process may have died
 before its own fsync.
 
+A file may take the place of a directory whose files the edit removes, and a directory that of a
+file. Only then is anything removed before the rest is written, here and on the way back.
+
 Content that is neither image was put there by someone else. It stays. The journal directory then
 stays too, closed (`settled.json`), with the copies that found no place, until `forget`.
 
@@ -31,11 +34,11 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from holdfast.edits.change import ANY, FileChange, check_disjoint, cleared_by, in_the_way
 from holdfast.edits.journal import (
     Content,
     Image,
@@ -58,7 +61,7 @@ from holdfast.edits.tree import (
     TEMP_SUFFIX,
     Found,
     chunks,
-    fold,
+    is_directory,
     look,
     open_directory,
     open_file,
@@ -72,33 +75,7 @@ from holdfast.edits.tree import (
     write_file,
 )
 from holdfast.errors import EditError, IntegrityError
-
-ANY = "*"
-
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """One file: what must be there now, and what shall be there; digests are SHA-256 in hex.
-
-    `before=None`: must be absent; `before=ANY`: not checked. `after=None`: delete.
-    """
-
-    path: str
-    before: str | None
-    after: str | None
-    mode: int = 0o644
-
-    def __post_init__(self) -> None:
-        split_path(self.path)
-        expected = None if self.before == ANY else self.before
-        if not all(
-            _DIGEST.fullmatch(digest) for digest in (expected, self.after) if digest is not None
-        ):
-            raise EditError(f"a change of {quoted(self.path)} has a malformed digest")
-        if self.mode & ~0o777:
-            raise EditError(f"a change of {quoted(self.path)} has the mode {self.mode:o}")
+from holdfast.model.glob import parents
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +159,7 @@ def apply(
     EditError: refused or in conflict, nothing changed. StoreError: the disk failed; nothing
     changed, or the journal is still there and `recover` comes next, in a new process.
     """
-    _check_disjoint(changes)
+    check_disjoint(root, changes)
     place = place_of(journal_dir, key)
     claims = claims or Claims(journal_dir)
     paths = [change.path for change in changes]
@@ -250,31 +227,6 @@ def recover(
 # Checks, before anything is written.
 
 
-def _check_disjoint(changes: Sequence[FileChange]) -> None:
-    seen: dict[tuple[str, ...], list[FileChange]] = {}
-    for change in changes:
-        seen.setdefault(_folded(change), []).append(change)
-    for change in changes:
-        folded = _folded(change)
-        for twin in seen[folded]:
-            if twin is not change and (
-                twin.path == change.path or (twin.after is None) == (change.after is None)
-            ):
-                raise EditError(
-                    f"paths {quoted(change.path)} and {quoted(twin.path)} name one file"
-                )
-        for depth in range(1, len(folded)):
-            if folded[:depth] in seen:
-                outer = seen[folded[:depth]][0].path
-                raise EditError(
-                    f"{quoted(outer)} is both a file and a parent of {quoted(change.path)}"
-                )
-
-
-def _folded(change: FileChange) -> tuple[str, ...]:
-    return tuple(fold(part) for part in change.path.split("/"))
-
-
 def _unfinished(journal_dir: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The edits that were not forgotten, with their paths."""
     for key in keys_in(journal_dir):
@@ -288,8 +240,10 @@ def _plan(root_fd: int, changes: Sequence[FileChange], key: str) -> Journal:
     conflicts: list[str] = []
     made: dict[str, None] = {}
     files: dict[tuple[int, ...], str] = {}
+    way = in_the_way([(change.path, change.after is not None) for change in changes])
+    cleared = cleared_by(way, {change.path for change in changes if change.after is not None})
     for index, change in enumerate(changes):
-        found, missing = _find(root_fd, change.path)
+        found, missing = _find(root_fd, change.path, way, cleared)
         if found is not None:
             _check_single(change.path, found, files)
         if change.before not in {ANY, found.digest if found else None}:
@@ -299,20 +253,28 @@ def _plan(root_fd: int, changes: Sequence[FileChange], key: str) -> Journal:
         rows.append(_row(index, change, found, key))
     if conflicts:
         raise changed(conflicts)
-    return Journal(tuple(rows), tuple(made))
+    return Journal(tuple(rows), tuple(made), cleared)
 
 
-def _find(root_fd: int, path: str) -> tuple[Found | None, list[str]]:
-    """What stands at the path, and which of its parents are missing, outermost first."""
+def _find(
+    root_fd: int, path: str, way: Collection[str], cleared: Collection[str]
+) -> tuple[Found | None, list[str]]:
+    """What stands at the path, and which of its parents are missing, outermost first.
+
+    Nothing does below a file in the `way`, nor where a directory will be `cleared`.
+    """
     *above, name = split_path(path)
     for depth in range(len(above) + 1):
         try:
             parent = open_directory(root_fd, above[:depth])
-        except FileNotFoundError:
+        except (FileNotFoundError, EditError) as error:
+            if isinstance(error, EditError) and "/".join(above[:depth]) not in way:
+                raise
             return None, ["/".join(above[:end]) for end in range(depth, len(above) + 1)]
         with opened(parent):
             if depth == len(above):
-                return look(parent, name, path), []
+                is_cleared = path in cleared and is_directory(parent, name)
+                return None if is_cleared else look(parent, name, path), []
     return None, []
 
 
@@ -345,35 +307,58 @@ def _close(place: str, conflicts: tuple[Conflict, ...]) -> None:
 
 
 def _forward(site: _Site, journal: Journal) -> tuple[Conflict, ...]:
+    wanted = [(row, row.after) for row in journal.rows]
+    conflicts = _make_way(site, wanted, journal.cleared)
     for path in journal.made:
         with suppress(FileNotFoundError, EditError):  # its files meet the same fault and report it
             _make_directory(site.root, split_path(path))
-    ordered = sorted(journal.rows, key=lambda row: row.after is None)
-    return _bring_all(site, [(row, row.after) for row in ordered])
+    return conflicts + _bring_all(site, wanted)
 
 
 def _back(site: _Site, journal: Journal) -> tuple[Conflict, ...]:
-    ordered = sorted(journal.rows, key=lambda row: row.before is None)
-    conflicts = _bring_all(site, [(row, row.before) for row in ordered])
+    wanted = [(row, row.before) for row in journal.rows]
+    files = {row.path for row in journal.rows if row.before is not None}
+    made = [path for path in journal.made if not files.isdisjoint({path, *parents(path)})]
+    conflicts = _make_way(site, wanted, made)
+    conflicts += _bring_all(site, wanted)
     for path in reversed(journal.made):
         with suppress(FileNotFoundError, EditError):
             _remove_directory(site.root, split_path(path))
     return conflicts
 
 
-def _bring_all(site: _Site, wanted: list[tuple[Row, Image | None]]) -> tuple[Conflict, ...]:
+_Wanted = list[tuple[Row, Image | None]]
+
+
+def _make_way(site: _Site, wanted: _Wanted, directories: Sequence[str]) -> tuple[Conflict, ...]:
+    """Remove the files, then the directories, in whose place others come; they are brought no more."""
+    way = in_the_way([(row.path, image is not None) for row, image in wanted])
+    first = [(row, image) for row, image in wanted if row.path in way]
+    wanted[:] = [(row, image) for row, image in wanted if row.path not in way]
+    conflicts = _bring_all(site, first, gives_way=True)
+    for path in reversed(directories):
+        with suppress(FileNotFoundError, EditError):
+            _remove_directory(site.root, split_path(path))
+    return conflicts
+
+
+def _bring_all(site: _Site, wanted: _Wanted, *, gives_way: bool = False) -> tuple[Conflict, ...]:
+    """Bring every path to its image: what is written first, then what is removed."""
     conflicts: list[Conflict] = []
-    for row, image in wanted:
+    for row, image in sorted(wanted, key=lambda one: one[1] is None):
         try:
-            _bring(site, row, image)
+            _bring(site, row, image, gives_way=gives_way)
         except EditError as error:
             copy = os.path.join(site.place, image.staged) if image else None
             conflicts.append(Conflict(row.path, error.message, copy))
     return tuple(conflicts)
 
 
-def _bring(site: _Site, row: Row, image: Image | None) -> None:
-    """Give the path this image if it holds one of its two images, else raise EditError."""
+def _bring(site: _Site, row: Row, image: Image | None, *, gives_way: bool = False) -> None:
+    """Give the path this image if it holds one of its two images, else raise EditError.
+
+    A file that gives way is gone if what takes its place, a file above it or a directory, is there.
+    """
     *above, name = split_path(row.path)
     try:
         parent = open_directory(site.root, above)
@@ -384,8 +369,15 @@ def _bring(site: _Site, row: Row, image: Image | None) -> None:
         for depth in range(1, len(above) + 1):
             _make_directory(site.root, above[:depth])
         parent = open_directory(site.root, above)
+    except EditError:
+        if gives_way:
+            return
+        raise
     with opened(parent):
         _remove(parent, row.temp)
+        if gives_way and is_directory(parent, name):
+            sync(parent)
+            return
         found = look(parent, name, row.path)
         _check_known(row, found)
         if image and (found is None or (found.digest, found.mode) != (image.digest, image.mode)):

@@ -59,6 +59,7 @@ class Row:
 class Journal:
     rows: tuple[Row, ...]
     made: tuple[str, ...]
+    cleared: tuple[str, ...] = ()  # directories that a file takes the place of, outermost first
     version: int = _VERSION
 
 
@@ -167,8 +168,8 @@ def read_journal(place: str) -> Journal:
             Row(row["path"], _image(row["before"]), _image(row["after"]), row["temp"])
             for row in body["rows"]
         )
-        journal = Journal(rows, tuple(body["made"]))
-        for path in (*(row.path for row in rows), *journal.made):
+        journal = Journal(rows, tuple(body["made"]), tuple(body.get("cleared", ())))
+        for path in (*(row.path for row in rows), *journal.made, *journal.cleared):
             split_path(path)
     except (ValueError, KeyError, TypeError, AttributeError, EditError) as error:
         raise IntegrityError(f"the journal in {quoted(place)} cannot be read") from error

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.errors import EditError, StoreError
+from holdfast.model.glob import parents
 
 CHUNK = 1 << 20
 MAX_PATH_BYTES = 4095
@@ -261,7 +262,8 @@ def read_tree(root: str, paths: Iterable[str]) -> tuple[Entry, ...]:
     """Every regular file at or beneath the given paths, sorted by path; missing paths are left out.
 
     A link, a device, a socket, a FIFO or a name that `split_path` refuses is an EditError: what
-    cannot be put back is not part of a result. Directories without files leave no trace.
+    cannot be put back is not part of a result. Directories without files leave no trace. A path below
+    another one is read with that: if a file lies there, there is nothing below it.
     """
     entries = {}
     with outside_world(f"read files in {quoted(root)}"):
@@ -289,8 +291,9 @@ def read_contents(root: str, paths: Iterable[str], limit: int) -> tuple[Content,
 def _files(root: str, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
     """Each regular file at or beneath the paths once, open for as long as it is looked at."""
     seen: set[str] = set()
+    given = set(paths)
     with opened(open_root(root)) as root_fd:
-        pending = list(paths)
+        pending = [path for path in given if given.isdisjoint(parents(path))]
         while pending:
             path = pending.pop()
             *above, name = split_path(path)
@@ -320,7 +323,7 @@ def take_special(root: str, paths: Iterable[str], keep: Callable[[str, bytes], N
             with suppress(EditError, OSError):  # whoever reads it next is told what is wrong there
                 *above, name = split_path(path)
                 with opened(open_directory(root_fd, above)) as parent:
-                    if _is_directory(parent, name):
+                    if is_directory(parent, name):
                         pending.extend(_names_in(parent, name, path))
                     else:
                         _take(parent, name, path, keep)
@@ -345,7 +348,7 @@ def clear(root: str, paths: Iterable[str]) -> None:
             except FileNotFoundError:
                 continue
             with opened(parent):
-                if _is_directory(parent, name):
+                if is_directory(parent, name):
                     shutil.rmtree(name, dir_fd=parent)
                 elif _mode(parent, name) is not None:
                     os.unlink(name, dir_fd=parent)
@@ -358,7 +361,7 @@ def _mode(parent: int, name: str) -> int | None:
         return None
 
 
-def _is_directory(parent: int, name: str) -> bool:
+def is_directory(parent: int, name: str) -> bool:
     mode = _mode(parent, name)
     return mode is not None and stat.S_ISDIR(mode)
 

@@ -12,7 +12,8 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from holdfast.edits.apply import Claims, FileChange, apply, forget, recover
+from holdfast.edits.apply import Claims, apply, forget, recover
+from holdfast.edits.change import FileChange
 from holdfast.edits.journal import images_in, is_settled, keep_home, keys_in, place_of
 from holdfast.edits.tree import clear, read_tree, sync_files, take_special
 from holdfast.engine.family import forked_with

@@ -11,7 +11,8 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, NoReturn, cast
 
-from holdfast.edits.apply import FileChange, apply, forget, recover
+from holdfast.edits.apply import apply, forget, recover
+from holdfast.edits.change import FileChange
 from holdfast.edits.journal import keep_home
 from holdfast.edits.tree import read_tree
 from holdfast.engine.lines import line_journal

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from holdfast.core.state import COMPLETE, State
-from holdfast.edits.apply import FileChange
+from holdfast.edits.change import FileChange
 from holdfast.edits.lock import exclusive
 from holdfast.edits.tree import fold
 from holdfast.engine.outputs import Kept, Outputs

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.edits.apply import FileChange
+from holdfast.edits.change import FileChange
 from holdfast.engine.audit import withdrawn
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
