@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.project import Project, kill, until
+from tests.cli.project import Project, finish, kill, until
 from tests.cli.test_onward import as_run
 
 NEVER = {"regex": {"pattern": "never"}}
@@ -193,3 +193,113 @@ def test_a_fork_says_that_an_effect_may_have_happened(project: Project) -> None:
     answer = project.call("fork", "@", "--from", "spec", "--yes")
     assert answer.code == 0, answer.err
     assert "pay: its effect may have happened in" in answer.err
+
+
+# --- over runs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("I17", "D18")
+def test_an_engine_that_joined_does_not_repeat_what_a_dead_one_began(project: Project) -> None:
+    project.plan({"pay": pay(project)})
+    first = project.begun_by("run", "--yes", "--join", "--lease", "1", "--beat", "0.1", step="pay")
+    until(lambda: len(done(project)) == 1, "it was made")
+    second = project.start("run", "--yes", "--join", "--lease", "1", "--beat", "0.1", "--json")
+    until(lambda: len(project.ok("history", "--json").json["runs"]) == 2, "the other one joined")
+    kill(first)
+    project.open("go")
+    assert finish(second).code == 3
+    assert len(done(project)) == 1
+    project.ok("verify")
+
+
+@pytest.mark.req("I17")
+@pytest.mark.parametrize("lacks", ["input", "key"])
+def test_an_effect_stays_held_over_a_run_that_cannot_begin_it(project: Project, lacks: str) -> None:
+    project.write("invoice.txt", "seven")
+    project.write("up.json", '{"id": 7}')
+    project.plan(
+        {
+            "up": {"shell": project.sh("cat up.json"), "inputs": "up.json"},
+            "pay": pay(project, needs=[{"step": "up", "key": "id"}], inputs="invoice.txt"),
+        }
+    )
+    cut_off(project)
+    assert project.resume("--yes").code == 3
+    there = {"input": "invoice.txt", "key": "up.json"}[lacks]
+    before = project.read(there)
+    if lacks == "input":
+        (project.root / there).unlink()
+    else:
+        project.write(there, "{}")
+    assert project.run("--yes").states["pay"] == "failed"
+    project.write(there, before)
+    run = project.run("--yes")
+    assert (run.code, run.codes["pay"]) == (3, "effect_unconfirmed")
+    assert len(done(project)) == 1
+
+
+@pytest.mark.req("I17")
+def test_what_a_person_gave_is_kept_when_a_gap_above_is_closed(project: Project) -> None:
+    project.plan(
+        {
+            "up": {"shell": project.sh("cat there")},
+            "pay": pay(project, needs=["up"]),
+            "beside": {"shell": "exit 1"},
+        }
+    )
+    assert project.run("--yes").states["pay"] == "skipped"
+    skip = project.start("skip", "up", "--because", "later", "--yes")
+    until(lambda: len(done(project)) == 1, "it was made")
+    kill(skip)
+    project.open("go")
+    project.ok("amend", "pay", "-", "--because", "it went out", stdin=b"mine\n")
+    assert project.resume("--yes").states["pay"] == "reused"
+    project.write("there", "text")
+    run = project.retry("up", "--yes")
+    assert (run.states["up"], run.codes["pay"]) == ("done", "effect_unconfirmed")
+    assert len(done(project)) == 1
+    project.ok("verify")
+
+
+@pytest.mark.req("I17")
+def test_what_was_made_and_waits_is_not_made_again_by_a_new_run(project: Project) -> None:
+    project.open("go")
+    project.plan({"pay": pay(project, guards=[{"human": {}}])})
+    assert project.run("--yes").code == 3
+    again = project.run("--yes")
+    assert (again.code, again.codes["pay"]) == (3, "effect_unconfirmed")
+    assert len(done(project)) == 1
+
+
+@pytest.mark.req("I17")
+def test_gc_keeps_the_run_that_knows_of_a_skipped_effect(project: Project) -> None:
+    project.plan({"pay": pay(project), "other": {"shell": project.sh()}})
+    cut_off(project)
+    as_run(project, "skip", "pay", "--because", "later")
+    for _ in range(2):
+        assert project.run("--force-node", "other", "-s", "other").code == 0
+    project.ok("gc", "--keep-runs", "1", "--yes")
+    run = project.run("--yes")
+    assert (run.code, run.codes["pay"]) == (3, "effect_unconfirmed")
+    assert len(done(project)) == 1
+
+
+@pytest.mark.req("I17")
+def test_an_effect_that_was_idempotent_when_it_began_is_held_if_it_is_not_now(
+    project: Project,
+) -> None:
+    project.plan({"pay": pay(project, idempotent=True)})
+    cut_off(project)
+    project.plan({"pay": pay(project)})
+    run = project.run("--yes")
+    assert (run.code, run.codes["pay"]) == (3, "effect_unconfirmed")
+    assert len(done(project)) == 1
+
+
+@pytest.mark.req("I17", "R172")
+def test_a_fork_asks_about_an_effect_beside_it(project: Project) -> None:
+    project.plan({"spec": {"shell": project.sh()}, "pay": pay(project)})
+    cut_off(project)
+    assert project.resume("--yes").code == 3
+    assert "pay" in project.refused(2, "fork", "@", "--from", "spec")
+    assert len(done(project)) == 1

@@ -169,7 +169,7 @@ class Person:
         self.sim.machine.fired["retried"] += 1
         only = [self.source.choice(failed)]
         return self.sim.spawn(
-            lambda world: resume_run(world, run, only=only), f"retry {only} of {run}"
+            lambda world: resume_run(world, run, only=only, asked=only), f"retry {only} of {run}"
         )
 
     def _open(self) -> list[RunId]:

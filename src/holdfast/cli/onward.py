@@ -21,7 +21,7 @@ from holdfast.cli.place import (
 from holdfast.cli.run import drive, run_options, still_outside
 from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
 from holdfast.engine.fork import fork_run, free_name
 from holdfast.engine.opened import is_left_rejected, left_alone, left_open
 from holdfast.engine.requests import ask, check_secrets
@@ -190,6 +190,7 @@ def fork(
     finally:
         with_store.close()
     below = state.graph.below([step_id])
+    below |= {s for s, here in state.steps.items() if here.phase not in COMPLETE or s in state.gaps}
     for one in sorted(once & below, key=state.graph.rank.__getitem__):
         talk(f"{one}: its effect may have happened in {short(state.run)}; the fork does it anew")
     outside = [s for s in state.graph.order if state.plan.steps[s].effects == "external"]

@@ -364,8 +364,12 @@ def retry(
     if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
         consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
+        named = (step_id,)
         return drive(
-            where, state.plan, manner, lambda world: resume_run(world, found, only=(step_id,))
+            where,
+            state.plan,
+            manner,
+            lambda world: resume_run(world, found, only=named, asked=named),
         )
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")

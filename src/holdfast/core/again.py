@@ -41,6 +41,7 @@ def steps_reset(state: State, event: StepsReset, _: int) -> None:
         step = state.steps[step_id]
         step.rejections = step.losses = step.reopened = 0
         step.running = step.parked = None
+        step.asked = step_id in event.asked
         stay(state, step_id)
         note_again(state, step_id)
         if step.phase == "skipped" and step.reason is not None:
@@ -112,6 +113,7 @@ def _reopen(state: State, step_id: StepId) -> None:
         state.unselected -= step.reason.code == NOT_SELECTED
     step.running = step.parked = step.reason = step.digest = step.last = None
     step.rejections = step.losses = 0
+    step.asked = False
     state.ready.discard(step_id)
     state.gaps.pop(step_id, None)
     set_phase(state, step, "pending")
@@ -141,7 +143,8 @@ def gap_closed(state: State, event: GapClosed, _: int) -> None:
     _close_conflicts(state, event.steps)
     for step_id in event.steps:
         _reopen(state, step_id)
-        state.steps[step_id].last = Reason("retried")
+    named = state.steps[event.step]
+    named.asked, named.last = True, Reason("retried")
     for step_id in event.steps:
         if not state.missing[step_id]:
             now_ready(state, step_id)

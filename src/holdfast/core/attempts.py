@@ -37,7 +37,7 @@ def attempt_started(state: State, event: AttemptStarted, at: int) -> None:
     if event.attempt != step.attempts + 1:
         raise BugError(f"attempt {event.attempt} of '{event.step}' follows {step.attempts}")
     step.attempts = event.attempt
-    step.running = event
+    step.running, step.asked = event, False
     step.config_ref = event.config_ref
     step.started_at = at
     if step.reason is None:
@@ -126,7 +126,7 @@ def effect_started(state: State, event: EffectStarted, _: int) -> None:
     """An attempt may act outside from now on, under a key."""
     step = move(state, event.step, "effect_started")
     _require_attempt(step, event, "effect_started")
-    step.effect, step.effect_at = event.key, state.seq + 1
+    step.effect, step.effect_at, step.effect_failed = event.key, state.seq + 1, False
 
 
 def effect_confirmed(state: State, event: EffectConfirmed, _: int) -> None:
@@ -161,6 +161,7 @@ def attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
     _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
     step.rejections += 1
+    step.effect_failed = event.code == "command_failed"
     step.last, step.log = Reason(event.code), event.log
     step.said = event.feedback
     step.fed = (*step.fed, Fed(None, "", event.feedback, event.alike))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from holdfast.core.moves import INTERRUPTED, NOT_SELECTED
 from holdfast.core.reopen import beyond, stagnates
@@ -147,13 +147,17 @@ def leave_out(state: State, step_id: StepId) -> StepsSkipped:
     return StepsSkipped(tuple(items))
 
 
-def reset(state: State, steps: Iterable[StepId], code: str) -> Sequence[RunEvent]:
+def reset(
+    state: State, steps: Iterable[StepId], code: str, asked: Collection[StepId] = ()
+) -> Sequence[RunEvent]:
     """Failed or held steps, and what was skipped because of them, are pending again in one event."""
     again = {s for s in steps if state.steps[s].phase in {"failed", "waiting"}}
-    return _reset(state, again, code)
+    return _reset(state, again, code, asked)
 
 
-def _reset(state: State, again: set[StepId], code: str) -> list[RunEvent]:
+def _reset(
+    state: State, again: set[StepId], code: str, asked: Collection[StepId] = ()
+) -> list[RunEvent]:
     """One pass from above: a skipped step can go on if nothing that it needs stays out of reach."""
     names = []
     for step_id in sorted(state.graph.below(again), key=state.graph.rank.__getitem__):
@@ -162,7 +166,8 @@ def _reset(state: State, again: set[StepId], code: str) -> list[RunEvent]:
                 continue
             again.add(step_id)
         names.append(step_id)
-    return [StepsReset(tuple(names), code)] if names else []
+    wanted = tuple([step_id for step_id in names if step_id in asked])
+    return [StepsReset(tuple(names), code, wanted)] if names else []
 
 
 def _is_cut_off(state: State, step_id: StepId, again: set[StepId]) -> bool:

@@ -13,23 +13,26 @@ from holdfast.model.plan import StepId
 
 UNCONFIRMED: Final = "effect_unconfirmed"
 REJECTED: Final = "rejected_by_person"
-_UNTRIED: Final = frozenset({"pending", "skipped"})
 
 
 def is_open(state: State, step_id: StepId) -> bool | None:
     """Whether a run left an effect that may have happened; None if earlier runs have to be asked.
 
-    Nobody knows it either if a person rejected the step, or went on without it.
+    Nobody knows it either if a person rejected the step, or went on without it. What was made and waits
+    for a person is done, and has no artifact yet. A command that ended by itself, without a result, left
+    nothing open.
     """
     here = state.steps.get(step_id)
-    if here is None or (not here.attempts and here.phase in _UNTRIED):
+    if here is None:
         return None
     code = here.reason.code if here.reason is not None else ""
-    if here.phase == "waiting" and code == UNCONFIRMED:
+    if here.phase == "waiting" and (code == UNCONFIRMED or here.parked is not None):
         return True
-    if step_id in state.gaps or (here.phase == "failed" and code == REJECTED):
-        return None if not here.attempts else here.effect is not None
-    return False
+    if is_settled(state, step_id):
+        return False
+    if not here.attempts:
+        return None
+    return here.effect is not None and not here.effect_failed
 
 
 def is_settled(state: State, step_id: StepId) -> bool:

@@ -59,9 +59,11 @@ class StepState:
     settled: tuple[ConflictFound, ...] = ()  # conflicts of what is parked that were decided
     effect: Digest | None = None  # the key of an effect that was started and not confirmed
     effect_at: int = 0  # the number of the event that started the last effect
+    effect_failed: bool = False  # its command ended by itself, without a result
     held_at: int = 0  # the number of the event that holds it for a person
     reopened: int = 0  # how often it sent a step above it back
     sent_back: int = 0  # how often a step below sent it back
+    asked: bool = False  # a person named it to be tried again, and no attempt began since
     remade: bool = False  # it was sent back and has to be made, whatever stands
     stood: bool = False  # it had an artifact in this run before
     last: Reason | None = None  # how the last attempt ended, if it did not count

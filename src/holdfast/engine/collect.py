@@ -23,14 +23,17 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
+    AttemptFailed,
+    AttemptParked,
+    AttemptRejected,
     AttemptStarted,
+    EffectConfirmed,
+    EffectStarted,
     Event,
     Recorded,
     RunEnded,
     RunRested,
     StepHeld,
-    StepsReleased,
-    StepsReset,
     StepsReused,
 )
 from holdfast.model.line import (
@@ -71,7 +74,8 @@ class Told:
     names: set[Digest] = field(default_factory=set)
     reuses: list[tuple[StepId, Digest, Digest, str]] = field(default_factory=list)
     tried: set[StepId] = field(default_factory=set)
-    held: set[StepId] = field(default_factory=set)
+    outside: set[StepId] = field(default_factory=set)  # steps that began an effect
+    held: set[StepId] = field(default_factory=set)  # those whose effect may have happened
     work: dict[tuple[StepId, int], int] = field(default_factory=dict)
     wrote: list[Wrote] = field(default_factory=list)
 
@@ -182,12 +186,21 @@ def _take(told: Told, recorded: Recorded) -> None:
             told.tried.add(event.step)
         case AttemptAccepted():
             told.work[event.step, event.attempt] = event.duration_ms
+            told.held.discard(event.step)
+        case AttemptParked() if event.step in told.outside:
+            told.held.add(event.step)
+        case AttemptFailed() if event.code == "command_failed":
+            told.held.discard(event.step)
+        case EffectStarted():
+            told.outside.add(event.step)
+            told.held.add(event.step)
+        case EffectConfirmed() | AttemptRejected():
+            told.held.discard(event.step)
         case StepsReused():
             told.reuses += [(i.step, i.config_ref, i.digest, i.code) for i in event.items]
+            told.held.difference_update(i.step for i in event.items)
         case StepHeld() if event.reason.code == "effect_unconfirmed":
             told.held.add(event.step)
-        case StepsReset() | StepsReleased():
-            told.held.difference_update(event.steps)
         case _:
             pass
 

@@ -137,7 +137,7 @@ class People:
             self._scribe.fail(step_id, reason, no.decision.because)
         elif is_held:
             if self._gates.use(asked[0], step_id, here.attempts + 1):
-                self._scribe.record(reset(self._state, [step_id], "retried"))
+                self._scribe.record(reset(self._state, [step_id], "retried", [step_id]))
         else:
             code = "answered" if self._state.plan.steps[step_id].uses == "human" else "approved"
             self._scribe.append(StepsReleased((step_id,), code))

@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
+from holdfast.core.effects import is_cut_off, is_open
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
 from holdfast.core.refs import Upstream
@@ -17,6 +18,7 @@ from holdfast.engine.additions import Additions
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
+from holdfast.engine.journals import read_state
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
@@ -198,19 +200,31 @@ class Looker:
         here = state.steps[step.id]
         if _is_answered(here):
             return True
-        asked = step.id in state.options.force_steps or _is_asked_again(here)
-        if step.idempotent or asked:
+        if step.idempotent or here.asked or step.id in state.options.force_steps:
             return False
-        if here.remade and self._prober.given(step.id, {state.run: 0}) is not None:
+        if self._prober.given(step.id, {state.run: 0}) is not None:
             return choice.action == "run"
         if here.effect_at:
-            return False
-        return self._prober.open_since(step.id, state.previous) is not None
+            return is_open(state, step.id) is True
+        since = self._prober.open_since(step.id, state.previous)
+        return since is not None or (state.options.joined and self._is_open_beside(step.id))
+
+    def _is_open_beside(self, step_id: StepId) -> bool:
+        """Whether an engine that shared the line left the effect of a step open, and its run unfinished."""
+        state, store = self._state, self._world.store
+        for row in store.runs(state.line):
+            if row.project != state.project or row.run == state.run:
+                continue
+            other = read_state(store, row.run)
+            left = other is not None and not other.ended
+            if left and other and (is_cut_off(other, step_id) or is_open(other, step_id)):
+                return True
+        return False
 
     def _given(self, step: Step) -> Artifact | None:
         """What a person gave in the place of an effect that nobody confirmed: it stands, whatever its key."""
         state, here = self._state, self._state.steps[step.id]
-        if step.effects != "external" or here.remade or _is_asked_again(here):
+        if step.effects != "external" or here.remade or here.asked:
             return None
         since: dict[RunId, int] | None = None
         if here.effect is not None:
@@ -405,11 +419,6 @@ class Looker:
 def _is_answered(here: StepState) -> bool:
     """Whether a person gave its result when it was held, and that did not get through yet."""
     return "answered" in {found.code for found in (here.last, here.reason) if found is not None}
-
-
-def _is_asked_again(here: StepState) -> bool:
-    """Whether somebody who saw it held wants it tried again; what was skipped above it is no such wish."""
-    return here.last is not None and here.last.code == "retried" and here.held_at > 0
 
 
 def _failed(before: StepState) -> bool:

@@ -79,9 +79,17 @@ def start_run(
 
 
 def resume_run(
-    world: World, run: RunId, *, only: Sequence[StepId] | None = None, code: str = "retried"
+    world: World,
+    run: RunId,
+    *,
+    only: Sequence[StepId] | None = None,
+    code: str = "retried",
+    asked: Sequence[StepId] = (),
 ) -> tuple[Hold, Engine]:
-    """Continue a run at rest, or one whose engine died. Failed steps are tried again: all, or `only` some."""
+    """Continue a run at rest, or one whose engine died. Failed steps are tried again: all, or `only` some.
+
+    A person `asked` for some of them by name.
+    """
     first = next(iter(_events(world, run)), None)
     if first is None:
         raise UsageError(f"there is no run '{run}'")
@@ -91,7 +99,7 @@ def resume_run(
     hold.take(join=first.options.joined)
     try:
         settle_undone(world, hold, first.project, first.line)
-        return hold, _continue(world, hold, run, only=only, code=code)
+        return hold, _continue(world, hold, run, only=only, code=code, asked=asked)
     except BaseException:
         hold.release()
         raise
@@ -155,6 +163,7 @@ def _continue(
     *,
     only: Sequence[StepId] | None = None,
     code: str = "retried",
+    asked: Sequence[StepId] = (),
 ) -> Engine:
     hold.drives(run)
     fence, state = _take_over(world, run)
@@ -170,7 +179,7 @@ def _continue(
         engine.settle(result)
     again = _failed(world, state) if only is None else only
     engine.record(close_gaps(state, again if only is not None else ()))
-    engine.record(reset(state, again, code))
+    engine.record(reset(state, again, code, asked))
     if state.forked is not None:
         put_in_place(world, engine)
     return engine

@@ -285,10 +285,11 @@ class StepsSkipped:
 
 @fixed
 class StepsReset:
-    """Failed, held or skipped steps are pending again, with fresh budgets."""
+    """Failed, held or skipped steps are pending again, with fresh budgets; a person `asked` for some."""
 
     steps: tuple[StepId, ...]
     code: str
+    asked: tuple[StepId, ...] = ()
 
 
 @fixed
