@@ -82,6 +82,22 @@ def test_a_person_says_whose_version_stands(
     assert project.ok("verify").code == 0
 
 
+def test_a_version_that_a_person_put_there_already_can_be_taken(project: Project) -> None:
+    overlapping(project)
+    name = the_conflict(project.run("-j", "1"))["conflict"]
+    project.write("a", "right\n")
+    project.write("r", "r\n")
+    project.ok("resolve", name, "--take", "right")
+    assert project.resume().code == 0
+    assert (project.read("a"), project.read("r")) == ("right\n", "r\n")
+    project.ok("verify")
+    assert set(project.run().states.values()) == {"reused"}
+    project.ok("undo", "below")
+    project.ok("undo", "right")
+    assert (project.read("a"), project.has("r")) == ("left\n", False), "the other version"
+    project.ok("verify")
+
+
 def test_a_decision_stands_when_everything_is_put_in_place_again(project: Project) -> None:
     overlapping(project)
     name = the_conflict(project.run("-j", "1"))["conflict"]

@@ -261,6 +261,37 @@ def test_a_file_takes_the_place_of_a_directory_or_a_directory_that_of_a_file(
     assert project.ok("verify").code == 0
 
 
+@pytest.mark.parametrize(
+    ("body", "then"),
+    [
+        ("echo more >> d", {"d": "file\nmore\n"}),
+        ("rm d; echo z > z", {"z": "z\n"}),
+        ("rm d; mkdir d; echo n > d/n", {"d/n": "n\n"}),
+    ],
+)
+def test_a_worktree_has_the_file_that_a_step_above_put_in_the_place_of_a_directory(
+    project: Project, body: str, then: dict[str, str]
+) -> None:
+    committed(project, d__q="q\n")
+    project.plan(
+        {
+            "above": {"shell": "rm -r d; echo file > d", **WORKTREE},
+            "below": {"shell": body, "needs": "above", **WORKTREE},
+        }
+    )
+
+    def there() -> dict[str, str]:
+        names = ("d", "d/n", "d/q", "z")
+        return {name: project.read(name) for name in names if (project.root / name).is_file()}
+
+    for state in ("done", "reused"):
+        assert project.run().states == {"above": state, "below": state}
+        assert there() == then
+    project.ok("undo", "below")
+    assert there() == {"d": "file\n"}
+    assert project.ok("verify").code == 0
+
+
 def test_a_file_of_a_person_keeps_its_directory(project: Project) -> None:
     project.write("d/q", "q\n")
     project.write("d/mine", "mine\n")

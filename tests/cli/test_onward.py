@@ -270,6 +270,31 @@ def test_a_fork_is_refused_where_it_cannot_be(project: Project) -> None:
     assert as_run(project, "fork", "@", "--from", "a").code == 0, "it is made again anyway"
 
 
+def test_a_fork_does_not_change_files_twice(project: Project) -> None:
+    project.write("f", "base\n")
+    copy = {"workspace": "scratch", "effects": "workspace", "inputs": "f"}
+    project.plan(
+        {
+            "s": {"shell": "echo s"},
+            "change": {"shell": "echo more >> f", "needs": ["s"], **copy},
+            "below": {"shell": project.sh(), "needs": ["change"]},
+        }
+    )
+    project.run()
+    for step in ("s", "change"):
+        said = project.refused(2, "fork", "@", "--from", step)
+        assert "what 'change' changed in the project stands" in said
+        assert "hint: undo 'change' first, or fork from a step below" in said
+    assert project.read("f") == "base\nmore\n"
+    assert len(project.ok("history", "--all", "--json").json["runs"]) == 1
+    assert as_run(project, "fork", "@", "--from", "below").code == 0
+    assert project.read("f") == "base\nmore\n"
+    project.ok("undo", "change")
+    assert as_run(project, "fork", "@", "--from", "s").code == 0
+    assert project.read("f") == "base\nmore\n", "once"
+    project.ok("verify")
+
+
 def test_a_fork_at_a_step_that_adds_steps_lets_it_add_anew(project: Project) -> None:
     more = json.dumps(
         {"steps": {"x": {"shell": "echo x"}, "y": {"shell": "echo y", "needs": ["x"]}}}

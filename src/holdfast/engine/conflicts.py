@@ -70,7 +70,7 @@ class Conflicts:
             if other:
                 found = overlap(_scope(paths), [(step, made), (other, some[0].made)])
             else:
-                kept = self._outputs.keep_paths(paths)
+                kept = self._outputs.keep_places(paths)
                 told.blobs += kept.blobs
                 found = changed_under(_scope(paths), step, made, kept.digest)
             self._tell(told, found, paths)
@@ -183,7 +183,7 @@ class Conflicts:
         told = Told()
         record = self.record(found)
         if not said.take and all(one.step for one in record.positions):
-            kept = self._outputs.keep_paths(found.paths)
+            kept = self._outputs.keep_places(found.paths)
             told.blobs += kept.blobs
             mine = Position(StepId(""), action="keep", content=kept.digest)
             record = replace(record, positions=(*record.positions, mine))

@@ -101,20 +101,19 @@ class Copy:
             self.closed.add(path)
 
     def take_away(self, path: str) -> None:
-        """Let nothing lie at a path from the top."""
+        """Let no file lie at a path from the top; a directory there, or a file above it, stays."""
         *above, name = _parts(path)
         with suppress(FileNotFoundError), opened(self._into(above, make=False)) as parent:
-            if _clear(parent, name):
-                self._forget_beneath(path)
-        self._forget(path)
+            if not _is_directory(parent, name):
+                _clear(parent, name)
+        self.files.pop(path, None)
+        self.links.pop(path, None)
 
     def _forget(self, path: str) -> None:
         """Whatever was noted at a path, or at one above it, is not there any more."""
-        self.files.pop(path, None)
-        self.links.pop(path, None)
-        for outer in parents(path):
-            self.files.pop(outer, None)
-            self.links.pop(outer, None)
+        for place in (path, *parents(path)):
+            self.files.pop(place, None)
+            self.links.pop(place, None)
 
     def _forget_beneath(self, path: str) -> None:
         for noted in (self.files, self.links):
@@ -275,6 +274,10 @@ def _clear(parent: int, name: str) -> bool:
         return True
     os.unlink(name, dir_fd=parent)
     return False
+
+
+def _is_directory(parent: int, name: str) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
 
 
 def _is_at(path: str, places: Iterable[str]) -> bool:

@@ -266,8 +266,8 @@ class Finisher:
             if taken.paths:
                 result.blobs += taken.kept.blobs
                 result.applied.append(key)
-            if allowed:
-                result.ending = replace(ending, kept=taken.kept.digest)
+                if allowed:
+                    result.ending = replace(ending, kept=taken.kept.digest)
             return
         told = self.conflicts.about_files(wish.step.id, ending.digest, taken)
         result.blobs += told.blobs

@@ -1,7 +1,8 @@
 """Forks a run at a step: a new run, in a line of its own, that begins with what the other one had.
 
 Everything that does not stand on the step is taken as it was, the very same artifacts, whatever changed
-since; the step and all below it is made again. The other run and its line are not touched.
+since; the step and all below it is made again. The other run and its line are not touched. What a step
+changed in the project from a copy is not taken back: such a step cannot be made again while that stands.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from holdfast.engine.survey import Survey
 from holdfast.engine.world import World
 from holdfast.errors import EditError, UsageError
 from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.changeset import changes_in, settled_in
 from holdfast.model.event import (
     Event,
     Options,
@@ -57,6 +59,7 @@ def free_name(store: Store, origin: State, wanted: str | None) -> str:
 def fork_run(world: World, origin: State, step: StepId, line: str) -> tuple[Hold, Engine]:
     """Begin a run that makes `step` and all below it again, and takes the rest from another run."""
     plan = _plan(origin, step)
+    _check_copies(world.store, origin, step)
     hold = Hold(world, origin.project, line)
     hold.take(join=False)
     try:
@@ -96,6 +99,36 @@ def _plan(origin: State, step: StepId) -> Plan:
         )
     steps = {name: one for name, one in origin.plan.steps.items() if name not in gone}
     return replace(origin.plan, steps=steps)
+
+
+def _check_copies(store: Store, origin: State, step: StepId) -> None:
+    """UsageError if what is made again changed files in copies: it would change them twice."""
+    again = origin.graph.below([step])
+    newest = store.newest_of_all(origin.project, origin.line)
+    standing = [
+        one
+        for one in origin.graph.order
+        if one in again
+        and origin.plan.steps[one].changes_copy
+        and one in newest
+        and _has_changes(store, newest[one])
+    ]
+    if standing:
+        names = ", ".join(f"'{one}'" for one in standing)
+        raise UsageError(
+            f"what {names} changed in the project stands; made again, it would be changed twice",
+            hint=f"undo '{standing[-1]}' first, or fork from a step below",
+        )
+
+
+def _has_changes(store: Store, row: Artifact) -> bool:
+    """Whether an artifact changed files beside its outputs, or people decided about some."""
+    if row.form != "tree":
+        return False
+    if not store.has(row.digest):  # purged: nobody can tell
+        return True
+    manifest = store.get(row.digest)
+    return bool(changes_in(manifest) or settled_in(manifest))
 
 
 def _beginning(

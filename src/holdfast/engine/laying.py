@@ -41,8 +41,8 @@ class Layer:
             for laid in (*self._outputs_of(need), *self._changes_of(need)):
                 if laid.content is not None:
                     write_file(folder, laid.path, laid.content, executable=laid.executable)
-                elif os.path.lexists(os.path.join(folder, laid.path)):
-                    os.unlink(os.path.join(folder, laid.path))
+                elif _is_file(place := os.path.join(folder, laid.path)):
+                    os.unlink(place)
 
     def worktree(self, step: Step, copy: Copy, seen: Mapping[str, Json]) -> None:
         """Lay over the files of a commit: declared inputs, and what the steps above left in the project."""
@@ -100,3 +100,7 @@ class Layer:
             return
         for name in sorted(os.listdir(full)):
             yield from self._in_project(f"{path}/{name}")
+
+
+def _is_file(path: str) -> bool:
+    return os.path.islink(path) or os.path.isfile(path)

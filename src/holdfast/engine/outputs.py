@@ -117,6 +117,16 @@ class Outputs:
         digest = digest_bytes(manifest)
         return Kept(digest, (*blobs, (digest, manifest)), entries)
 
+    def keep_places(self, paths: Sequence[str]) -> Kept:
+        """Store what lies at or beneath these paths, or is a file where a directory of theirs would be."""
+        return self.keep_paths(sorted({self._place(path) for path in paths}))
+
+    def _place(self, path: str) -> str:
+        above = (
+            outer for outer in parents(path) if os.path.isfile(os.path.join(self._root, outer))
+        )
+        return next(above, path)
+
     def _chunks(self, path: str) -> Iterator[bytes]:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(os.path.join(self._root, path), flags)

@@ -184,7 +184,9 @@ class Taker:
             gave_way = lies is not None and lies.digest in over.get(change.path, ())
             if gave_way or _begins_at(change, lies):
                 found.append(self._file_change(change, lies))
-        return found
+        gone = {one.path for one in found if one.after is None}
+        held = {outer for path in there.keys() - gone for outer in parents(path)}
+        return [one for one in found if one.path not in held]  # steps below made it a directory
 
     def outdated(self, step: Step, changes: Sequence[Change]) -> StepId | None:
         """The step above that wrote anew, in this run, where these changes begin: they must be made again."""
