@@ -293,6 +293,45 @@ def test_steps_in_a_row_may_change_one_file(project: Project) -> None:
     assert project.read("a") == "2\n"
 
 
+WORKTREE = {"workspace": "worktree", "effects": "workspace"}
+TO_FILE, IN_IT = "rm -r d; echo file > d", "echo n > d/n; echo new > d/two"
+
+
+@pytest.mark.req("C28")
+@pytest.mark.parametrize(
+    ("first", "second", "then", "before"),
+    [
+        (TO_FILE, IN_IT, {"d/n": "n\n", "d/two": "new\n"}, {"d": "file\n"}),
+        (
+            IN_IT,
+            TO_FILE,
+            {"d": "file\n"},
+            {"d/n": "n\n", "d/one": "1\n", "d/two": "new\n"},
+        ),
+    ],
+)
+def test_a_file_and_a_directory_in_one_place_are_settled_either_way(
+    project: Project, first: str, second: str, then: dict[str, str], before: dict[str, str]
+) -> None:
+    repository(project.root, {"d/one": "1\n", "d/two": "2\n"})
+    project.plan({"a": {"shell": first, **WORKTREE}, "b": {"shell": second, **WORKTREE}})
+
+    def there() -> dict[str, str]:
+        names = ("d", "d/n", "d/one", "d/two")
+        return {name: project.read(name) for name in names if (project.root / name).is_file()}
+
+    name = the_conflict(project.run("-j", "1"))["conflict"]
+    assert there() == before
+    project.ok("resolve", name, "--take", "b")
+    assert project.resume().states == {"a": "done", "b": "done"}
+    assert there() == then
+    assert project.run().states == {"a": "reused", "b": "reused"}
+    assert there() == then
+    project.ok("undo", "b")
+    assert there() == before
+    project.ok("verify")
+
+
 def test_a_file_where_a_directory_must_be_is_a_conflict(project: Project) -> None:
     project.plan(
         {

@@ -240,14 +240,28 @@ class Finisher:
         lies = taker.lying(lost)
         others = {path: [*some, *taker.last_written(path)] for path, some in word.others.items()}
         saw = seen_in(self._world.store.get(started.own_ref), step)
+        changes = settled(whole.changes, lost, word.allowed)
         candidate = replace(
             whole,
             files=files,
-            changes=settled(whole.changes, lost, word.allowed),
+            changes=changes,
             settled=records(whole.changes, whole.settled, others, lies, saw),
         )
+        if way := taker.cleared(changes, word.allowed):
+            more = tuple(sorted((*changes, *way), key=lambda change: change.path))
+            result = self._settled(step, replace(candidate, changes=more), word, now)
+            if isinstance(result.ending, AttemptAccepted):
+                return result
+        return self._settled(step, candidate, word, now)
+
+    def _settled(self, step: Step, candidate: Candidate, word: Word, now: int) -> Result:
+        """Let a candidate stand as people decided."""
+        here = self._state.steps[step.id]
+        started, parked = here.running, here.parked
+        assert started is not None  # it was kept by an attempt
+        assert parked is not None
         digest, blobs, entries = self.contents.of(step, candidate)
-        verified = not lost and bool(step.guards or step.outputs or step.schema is not None)
+        verified = not word.lost and bool(step.guards or step.outputs or step.schema is not None)
         result = Result(_stands(started, parked, digest, verified=verified), now, blobs)
         self._stand(started, step, candidate, entries, result, word.allowed)
         return result

@@ -207,6 +207,24 @@ class Taker:
         wrote = self._names.get(_folded(path))
         return [wrote.digest] if wrote is not None and wrote.path == path else []
 
+    def cleared(self, changes: Sequence[Change], allowed: Allowed) -> tuple[Change, ...]:
+        """Removals of what is in the way of files that won: a file above them, files beneath them.
+
+        Only what people have seen, `allowed`, is removed.
+        """
+        known = {change.path for change in changes}
+        way: dict[str, Entry] = {}
+        for change in changes:
+            if change.digest is not None and change.path in allowed:
+                above = [entry for outer in parents(change.path) for entry in self._file_at(outer)]
+                way |= {entry.path: entry for entry in above}
+                way |= self._read([change.path]) if not above else {}
+        return tuple(
+            Change(path, None, base=entry.digest, base_executable=entry.executable)
+            for path, entry in way.items()
+            if path not in known and allowed.get(path) == entry.digest
+        )
+
     def lying(self, paths: Sequence[str]) -> Contents:
         """What lies at each of these paths now."""
         there = self._read(paths)

@@ -22,6 +22,7 @@ from holdfast.model.artifact import Artifact, Entry, tree_entries
 from holdfast.model.changeset import Change, changes_in
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, AttemptStarted, Event
+from holdfast.model.glob import parents
 from holdfast.model.line import StepUndone
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Append, Batch, Store
@@ -143,7 +144,8 @@ class Undo:
         self._read([change.path for change in changes])
         left = []
         for change in changes:
-            was = replaced.get(change.path) or _base(change)
+            above = not replaced.keys().isdisjoint(parents(change.path))
+            was = None if above else replaced.get(change.path) or _base(change)
             now = self._files.get(change.path)
             if _is_entry(now, was):
                 continue
