@@ -203,7 +203,9 @@ class Seat(PassingStore):
         """Everything that runs is gone; whether the commit is there, the disk says when it is opened."""
         machine = self._process.machine
         machine.fault("power", self._process.name)
-        ends = {item.journal: item.expected for item in batch.appends if item.events}
+        ends = {
+            item.journal: self._store.last(item.journal) for item in batch.appends if item.events
+        }
         self._disk.cut(lambda: self._store.commit(batch))
         left = self._disk.open()
         if all(left.last(journal) > expected for journal, expected in ends.items()):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from functools import cache
 
 from holdfast.core.decide import close_gaps, reset, settle
@@ -277,10 +276,14 @@ def supersede(world: World, project: str, line: str) -> RunId | None:
     for row in _runs(world, project, line):
         latest = row.run
         while not _has_ended(world, row.run):
-            if row.run in {holder.run for holder in world.store.holders(project, line)}:
+            holders = world.store.holders(project, line)
+            if row.run in {holder.run for holder in holders}:
                 break
-            with suppress(FencedError):  # another engine that joins does the same: look again
+            try:
                 _supersede_one(world, row.run)
+            except FencedError:  # another engine that joins does the same: look again
+                if world.owner.engine not in {holder.owner.engine for holder in holders}:
+                    raise  # this one was taken for dead meanwhile
         else:
             _tidy(world, row.run)
     return latest
