@@ -15,6 +15,7 @@ HoldfastError
 ├── ProcessError      a process could not be started or watched
 ├── EditError         a set of files cannot be changed as asked
 ├── AttemptError      an attempt ended without a candidate (a fact for the journal)
+├── CallError         a model gave no answer, and whether asking again may help
 ├── GuardBroken       a guard could not give a verdict
 └── BugError          Holdfast itself: an impossible event or state
 
@@ -228,6 +229,32 @@ class AttemptError(HoldfastError):
         super().__init__(message)
         self.reason = reason
         self.log = log
+
+
+class CallError(HoldfastError):
+    """A call of a model gave no answer; `reason` is the code for the journal.
+
+    `again` says that the same call may succeed later, `after` in how many seconds the provider wants it.
+    `read` are the tokens that came before it broke off; None if nothing can have been charged.
+    """
+
+    code = "call"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str,
+        again: bool = False,
+        after: float | None = None,
+        read: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+        self.again = again
+        self.after = after
+        self.read = read
 
 
 class GuardBroken(HoldfastError):  # noqa: N818 - reads as the fact it is

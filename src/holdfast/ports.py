@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.model.artifact import Artifact, Form, Status, Verdict
+from holdfast.model.call import Answer, Request, Usage
 from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
@@ -312,6 +313,39 @@ class Given:
     ] = ()  # path, executable, content (form tree)
 
 
+class Calls(Protocol):
+    """Asks models for an attempt. Every call is reserved and stored before it is sent, and after it."""
+
+    async def ask(self, request: Request, listen: Callable[[str], None] | None = None) -> Answer:
+        """The answer: the stored one if this was answered before and not acted on.
+
+        AttemptError if there is none, with the code that says why.
+        """
+
+
+class ChatModel(Protocol):
+    """Asks a model once: one request, one answer, nothing tried again."""
+
+    def cost(self, model: str, usage: Usage) -> int | None:
+        """What so many tokens of a model cost in micro-dollars; None if its price is not known."""
+
+    def room(self, provider: str) -> Rates:
+        """How fast a provider may be asked."""
+
+    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
+        """One call. `listen` gets the text as it comes. CallError if there is no answer."""
+
+    async def close(self) -> None:
+        """End what is kept between calls."""
+
+
+class Rates(NamedTuple):
+    """How fast a provider may be asked: calls at once, and calls in a minute (0 is no bound)."""
+
+    at_once: int = 8
+    per_minute: int = 0
+
+
 @fixed
 class Job:
     """Everything an attempt needs, and nothing it should not know.
@@ -335,6 +369,8 @@ class Job:
     on_output: Callable[[str, bytes], None] | None = None
     take: Callable[[Candidate], Candidate] | None = None
     effect: str = ""
+    calls: Calls | None = None
+    told: frozenset[StepId] = frozenset()  # needs that the prompt or the values read by themselves
 
 
 @fixed

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError, outside_fault
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
     from holdfast.model.agent import Registry
+    from holdfast.config.providers import Market
+    from holdfast.generators.models import Source
     from holdfast.model.digest import Json
-    from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules, Store
+    from holdfast.model.provider import Provider
+    from holdfast.ports import ChatModel, Flaw, Generator, GuardKind, IgnoreRules, Store
     from holdfast.process.slots import Slots
     from holdfast.store.host import LineLock
 
@@ -165,6 +168,49 @@ def registry_for(plan: Plan) -> Registry:
     return with_voices(known_agents(), plan.voices)
 
 
+def model_named(root: str, name: str) -> str | None:
+    """What a tier or an alias stands for, as provider:model; None if nobody said."""
+    return _market(root).names.get(name)
+
+
+@cache
+def _market(root: str) -> Market:
+    from holdfast.config.providers import read_market
+
+    return read_market(root)
+
+
+def models_for(root: str) -> ChatModel:
+    """Whoever can be asked from a project directory."""
+    from holdfast.generators.models import Models
+    from holdfast.generators.prices import Prices
+
+    market = _market(root)
+    return Models(market.providers, _source, Prices(market.prices).cost)
+
+
+def _source(provider: Provider) -> Source:
+    from holdfast.generators.chat import Chat
+
+    return Chat(provider, key_of)
+
+
+def key_of(provider: Provider) -> str:
+    """The key of a provider; CallError if there is none."""
+    from holdfast.errors import CallError
+
+    found = os.environ.get(provider.api_key_env, "") if provider.api_key_env else ""
+    if found:
+        return found
+    if provider.base_url and not provider.api_key_env:
+        return "none"
+    raise CallError(
+        f"there is no key for '{provider.name}'",
+        reason="credentials_missing",
+        hint=f"set {provider.api_key_env or 'api_key_env of the provider'}",
+    )
+
+
 def guard_flaw(kind: str, value: Json) -> Flaw | None:
     """Why a guard can never judge by its value; what is plainly right is known without a library."""
     from holdfast.ports import Flaw
@@ -206,6 +252,7 @@ def identities() -> Identities:
             "shell": shell_identity,
             "python": python_identity(imports),
             "human": lambda *_: {},
+            "llm": lambda *_: {},
             "agent": lambda *_: {},  # of a foreign plan, of which nobody said how it is done
         },
         lambda guard, root: guard_identity(guard, root, imports.of_module),
@@ -217,6 +264,7 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
     from holdfast.executors.local import LocalExecutor
     from holdfast.generators.human import HumanGenerator
     from holdfast.generators.imports import Imports
+    from holdfast.generators.llm import LlmGenerator
     from holdfast.generators.python import Pool, PythonGenerator
     from holdfast.generators.shell import ShellGenerator
     from holdfast.process.run import Slots
@@ -234,6 +282,7 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
         "shell": ShellGenerator(slots=slots),
         "python": PythonGenerator(pool, imports),
         "human": HumanGenerator(),
+        "llm": LlmGenerator(),
     }
     return LocalExecutor(generators, guards, inline)
 
@@ -374,6 +423,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
+        models=partial(models_for, os.path.abspath(root)),
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),

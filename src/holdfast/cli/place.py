@@ -62,6 +62,7 @@ class Place:
             check=wire.guard_flaw,
             held=held,
             own=wire.own_agents,
+            models=wire.model_named,
         )
 
     def line(self) -> str | None:

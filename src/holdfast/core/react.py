@@ -63,6 +63,8 @@ def may_start(state: State, step_id: StepId, machine: Mapping[str, int] = NOTHIN
     how much of them there is here.
     """
     limits = state.plan.limits
+    if state.short is not None:
+        return state.short
     if limits.attempts is not None and state.attempts >= limits.attempts:
         return False
     if state.frozen and step_id in state.frozen:

@@ -10,7 +10,7 @@ from functools import partial
 
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
-from holdfast.core.values import filled, has_expressions
+from holdfast.core.values import filled, has_expressions, read_by
 from holdfast.engine.contents import Contents
 from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import lay_out
@@ -114,6 +114,7 @@ class Bench:
             on_output=self._listener(started),
             take=self._taking(step) if step.changes_copy else None,
             effect=self._state.steps[step.id].effect or "",
+            told=read_by(step) if step.asks_model else frozenset(),
         )
 
     def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:

@@ -20,6 +20,7 @@ from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
+from holdfast.engine.calls import Switchboard
 from holdfast.engine.claims import Claims
 from holdfast.engine.conflicts import Conflicts
 from holdfast.engine.desk import Desk
@@ -91,6 +92,7 @@ class Engine:
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )
+        self._board = Switchboard(world, state, self._scribe, self._bench.contents, self._call)
         self._claims = Claims(world, state, self._scribe, self._look_again)
         self._desk = Desk(state, world.inline, world.resources)
         self._has_agents = any(step.agent for step in steps.values())
@@ -177,6 +179,7 @@ class Engine:
             await asyncio.gather(pulse, return_exceptions=True)
             self._scribe.writer.close()
             self._bench.close()
+            await self._board.close()
             await self._world.executor.close()
 
     async def _breathe(self) -> None:
@@ -317,6 +320,10 @@ class Engine:
 
     # --- starting -----------------------------------------------------------------------------------
 
+    def _call(self) -> None:
+        """Something is to be stored for whoever waits for it."""
+        self._wake.set()
+
     def _look_again(self, step_id: StepId) -> None:
         self._to_look.append(step_id)
         self._wake.set()
@@ -405,6 +412,9 @@ class Engine:
         if error is not None:
             self._error = error
             return
+        for waiter in pending.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
         try:
             for key in pending.applied:
                 self._outputs.placed(key)
@@ -451,6 +461,8 @@ class Engine:
                 worktree = await given_worktree(self._world, self.state.run)
                 self._bench.give(started.step, worktree)
             job = self._bench.job(started)
+            if self._world.models is not None:
+                job = replace(job, calls=self._board.line(started, job.on_output))
             if started.reguard is None:
                 outcome = await executor.run(job)
             else:

@@ -12,7 +12,7 @@ from holdfast.model.agent import Registry
 from holdfast.model.event import Recorded
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Executor, Fragments, IgnoreRules, Lock, Owner, Store
+from holdfast.ports import ChatModel, Executor, Fragments, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.commit import Writer
@@ -40,6 +40,8 @@ class World:
     gone: Callable[[Owner], bool]
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
+    models: Callable[[], ChatModel] | None = None  # without it no model can be asked
+    purse: Callable[[], int | None] = lambda: None  # micro-dollars that other limits leave
     fragments: Fragments | None = None  # without it no steps can be added
     secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None

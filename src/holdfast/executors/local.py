@@ -23,7 +23,7 @@ from holdfast.ports import Candidate, Generator, GuardKind, Job, Outcome
 from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
 
 _FULL = 64 * 1024  # bytes; with less than this hardly anything can be written
-_LOST = frozenset({"timed_out", "lost"})
+_LOST = frozenset({"timed_out", "lost", "call_failed", "limit_reached"})
 
 
 class Inline(Generator, Protocol):

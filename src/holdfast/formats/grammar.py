@@ -6,6 +6,7 @@ key without a shape is reserved: it belongs to the grammar, and this version ref
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
 from holdfast.formats.agentfile import contract_schema
@@ -29,6 +30,7 @@ from holdfast.formats.shapes import (
     TEXT,
     Shape,
     as_is,
+    decimal,
     each,
     plain,
     text,
@@ -42,8 +44,9 @@ from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Input, Limits, Need, Ne
 
 T = TypeVar("T")
 
-USES = ("shell", "python", "human")
-USES_LATER = ("llm", "agent", "cli-agent", "plan")
+USES = ("shell", "python", "human", "llm", "agent")
+USES_LATER = ("cli-agent", "plan")
+MODEL_RETRIES = 2  # of steps that a model does, unless they say otherwise
 
 
 class At(NamedTuple):
@@ -183,10 +186,43 @@ def _tool_versions(reading: Reading, key: str, node: Node) -> dict[str, tuple[st
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model and how to sample it."""
+
+    name: str
+    parameters: dict[str, Json]
+
+
+_MODEL: dict[str, Key] = {
+    "id": Key(LINE, words="The model, as provider:name or by tier."),
+    "temperature": Key(decimal(0, 2), words="How freely it chooses its words, from 0 to 2."),
+    "top_p": Key(decimal(0, 1), words="The part of the likeliest words it chooses from."),
+    "max_tokens": Key(whole(1), words="How long an answer may be."),
+    "seed": Key(whole(0), words="Where its dice begin, if the provider lets one say."),
+}
+
+
+def _model(reading: Reading, key: str, node: Node) -> ModelChoice | None:
+    if not isinstance(node, Mapping):
+        name = LINE.read(reading, key, node)
+        return None if name is None else ModelChoice(name, {})
+    given = record(reading, key, node, _MODEL)
+    if given is None:
+        return None
+    if "id" not in node.pairs:
+        reading.problems.add("P033", node, f"{reading.label(key)} has no 'id'")
+    name = str(given.pop("id", ""))
+    return ModelChoice(name, cast("dict[str, Json]", given)) if name else None
+
+
+MODEL: Shape[ModelChoice] = Shape(_model, {"anyOf": [LINE.schema, {"$ref": "#/$defs/model"}]})
+MONEY = decimal(0, 1_000_000)
+
 BUDGET: dict[str, Key] = {
     "attempts": Key(whole(1), words="How many attempts."),
-    "usd": RESERVED,
-    "tokens": RESERVED,
+    "usd": Key(MONEY, words="How many dollars its calls may cost."),
+    "tokens": Key(whole(1), words="How many tokens its calls may use."),
 }
 
 
@@ -270,12 +306,12 @@ LIMITS: dict[str, Key] = {
         _AMOUNTS, words="How much there is of each named resource; of one not named, 1."
     ),
     "agents": Key(_AMOUNTS, words="How many steps of each agent run at once."),
-    "usd": RESERVED,
-    "tokens": RESERVED,
+    "usd": Key(MONEY, words="How many dollars the calls of a run may cost."),
+    "tokens": Key(whole(1), words="How many tokens the calls of a run may use."),
 }
 
 DEFAULTS: dict[str, Key] = {
-    "model": Key(LINE, words="The model of steps that name none."),
+    "model": Key(MODEL, words="The model of steps that name none."),
     "retries": _RETRIES,
     "timeout": Key(DURATION, words="The time of one attempt, like 5m."),
     "workspace": _WORKSPACE,
@@ -303,7 +339,7 @@ STEP: dict[str, Key] = {
         Shape(_prompt, {"anyOf": [TEXT.schema, {"$ref": "#/$defs/prompt"}]}),
         words="A text, a file, or its parts; ${{ … }} is filled in.",
     ),
-    "model": Key(LINE, words="The model, by name or tier."),
+    "model": Key(MODEL, words="The model, as provider:name or by tier; or how to ask it."),
     "with": Key(
         VALUES,
         "values",
@@ -446,6 +482,7 @@ def plan_schema() -> Json:
             "input": record_schema(_INPUT, ("glob",)),
             "prompt": record_schema(_PROMPT, ("task",)),
             "budget": record_schema(BUDGET),
+            "model": record_schema(_MODEL, ("id",)),
             "guard": guard_schema(),
             "param": param_schema(),
             "defaults": record_schema(DEFAULTS),

@@ -13,18 +13,18 @@ from typing import cast
 from holdfast.errors import Problem, outside_fault
 from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
-from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
+from holdfast.formats.grammar import MODEL_RETRIES, PLAN, STEP, At, InputAt, ModelChoice, NeedAt
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
-from holdfast.formats.reading import Check, Find, Reading, kind_of
+from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
 from holdfast.formats.records import record
 from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
-from holdfast.model.plan import COPIES, STEP_ID, Input, Limits, Need, Plan, Step, StepId
+from holdfast.model.plan import COPIES, MODEL_USES, STEP_ID, Input, Limits, Need, Plan, Step, StepId
 
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
@@ -35,7 +35,7 @@ class Asked:
 
     `find` finds files, `check` says why a guard can never judge, `held` whether anybody holds a name
     that approvers need; without them nobody looks. `own` gives the agents that
-    the person knows.
+    the person knows, `models` what a tier or an alias stands for.
     """
 
     name: str | None = None
@@ -44,6 +44,7 @@ class Asked:
     check: Check | None = None
     held: Callable[[str], bool] | None = None
     own: Own | None = None
+    models: Named | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,17 @@ def load_plan(
     check: Check | None = None,
     held: Callable[[str], bool] | None = None,
     own: Own | None = None,
+    models: Named | None = None,
 ) -> Loaded:
     """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it.
 
     `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
     of a project (its directory, a glob) for params that are files; `check` says of a kind of guard
     and its value why it can never judge; `held` says whether anybody holds the name of an approver,
-    `own` gives the agents that the person knows.
+    `own` gives the agents that the person knows, `models` what a tier or an alias stands for.
     """
     content, root = read_file(path)
-    return load_text(content, path, root, Asked(name, params or {}, find, check, held, own))
+    return load_text(content, path, root, Asked(name, params or {}, find, check, held, own, models))
 
 
 def read_file(path: str) -> tuple[bytes, str]:
@@ -134,7 +136,7 @@ def _plan(
     if not isinstance(tree, Mapping):
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
-    reading = Reading(problems, root, source=content, check=asked.check)
+    reading = Reading(problems, root, source=content, check=asked.check, models=asked.models)
     if is_graph(tree):
         contracts = Contracts(reading, own=asked.own, foreign=True)
         return graph_plan(reading, tree, contracts, asked.name), GRAPH
@@ -257,6 +259,7 @@ def step_of(
             message = f"{quoted(wired.id)} may be done again outside: its effect is not idempotent"
             hint = "leave out 'retries', or say idempotent: true if a repetition does no harm"
             reading.problems.warn("P906", node.pairs["retries"][0], message, hint)
+    _take_model(reading, node, given)
     _check_together(reading, node, given)
     if given.get("approve") == "never":
         del given["approve"]
@@ -321,11 +324,15 @@ def _take_command(
     if "uses" in node.pairs and "uses" not in given:
         return  # reported
     uses = given.setdefault("uses", "shell")
-    if uses == "human":
+    if uses in _BY_PROMPT:
         for key in ("run", "shell"):
             if key in node.pairs:
-                message = f"step {quoted(reading.step)} is done by a person and cannot have '{key}'"
+                who = _BY_PROMPT[str(uses)]
+                message = f"step {quoted(reading.step)} is done by {who} and cannot have '{key}'"
                 problems.add("P035", node.pairs[key][0], message, "say what to do in 'prompt'")
+        if uses != "human" and "prompt" not in node.pairs:
+            message = f"step {quoted(reading.step)} is done by a model and has no 'prompt'"
+            problems.add("P042", _first(node), message, "say what to do in 'prompt'")
     elif uses == "python":
         _take_function(reading, node, given, run)
     elif run is not None:
@@ -336,15 +343,42 @@ def _take_command(
         if given.get("shell") is not None and not str(given["shell"]).strip():
             problems.add("P040", node.pairs["shell"][1], f"{reading.label('shell')} is empty")
     elif "prompt" in node.pairs and "uses" not in node.pairs:
-        message = (
-            "'uses: llm', which a step with only a prompt means, is not available in this version"
-        )
-        problems.add("P031", node.pairs["prompt"][0], message, "give it 'run' or 'shell'")
+        given["uses"] = "llm"
     elif (action := contracts.action(given.get("agent"), given.get("action"))) is not None:
         given |= {"uses": action.uses, "run": action.run, "shell": action.shell}
     else:
         message = f"step {quoted(reading.step)} has nothing to run"
         problems.add("P042", _first(node), message, "give it 'run' or 'shell'")
+
+
+def _take_model(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+    """Find out which model a step asks, by the name of a tier or by its own."""
+    chosen = given.pop("model", None)
+    if isinstance(chosen, ModelChoice):
+        given["parameters"] = chosen.parameters
+        given["model"] = chosen.name
+    if given.get("uses") not in MODEL_USES:
+        return
+    given.setdefault("workspace", "scratch")
+    given.setdefault("retries", MODEL_RETRIES)
+    name = str(given.get("model", ""))
+    place = node.pairs["model"][1] if "model" in node.pairs else _first(node)
+    if not name:
+        hint = "say model: small, or model: provider:name"
+        message = f"step {quoted(reading.step)} has no model"
+        reading.problems.add("P054", place, message, hint)
+    elif ":" not in name and reading.models is not None:
+        found = reading.models(str(reading.root), name)
+        if found is None:
+            hint = f'say in your own config.toml: [tiers] {name} = "provider:model"'
+            message = f"nobody said which model {quoted(name)} is"
+            reading.problems.add("P054", place, message, hint)
+        else:
+            given |= {"model": found, "tier": name}
+    produces = cast("list[At]", given.get("produces", []))
+    if len(produces) > 1:
+        message = f"{quoted(reading.step)} gives one answer and cannot produce several files"
+        reading.problems.add("P035", produces[1].node, message, "keep one path")
 
 
 def _take_function(
@@ -398,15 +432,23 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
 def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
     """A budget and the asking that it is for go together."""
     place = node.pairs.get("budget")
-    bounded = place is not None and isinstance(place[1], Mapping) and "attempts" in place[1].pairs
+    keys = place[1].pairs if place is not None and isinstance(place[1], Mapping) else {}
     asks = given.get("approve") == "over_budget"
-    if asks and not bounded:
+    if asks and "attempts" not in keys:
         message = f"'approve: over_budget' of {quoted(reading.step)} has no budget to be over"
         hint = "say budget: {attempts: 2}"
         reading.problems.add("P033", node.pairs["approve"][0], message, hint)
-    elif "budget" in node.pairs and not asks:
+    elif "attempts" in keys and not asks:
         message = f"'budget' of {quoted(reading.step)} says nothing: nobody is asked beyond it"
         reading.problems.warn("P903", node.pairs["budget"][0], message, "say approve: over_budget")
+    if given.get("uses") not in MODEL_USES:
+        for key in ("usd", "tokens"):
+            if key in keys:
+                message = f"'budget.{key}' of {quoted(reading.step)} says nothing: no model is asked"
+                reading.problems.warn("P903", keys[key][0], message)
+
+
+_BY_PROMPT = {"human": "a person", "llm": "a model", "agent": "a model"}
 
 
 def _first(node: Mapping) -> Placed:

@@ -20,6 +20,7 @@ _SLACK = 8  # quotes, block marks and escapes that stand in the file and not in 
 ParamType = Literal["string", "int", "bool", "files"]
 Find = Callable[[str, str], list[str]]
 Check = Callable[[str, Json], Flaw | None]
+Named = Callable[[str, str], str | None]  # (project directory, tier or alias) -> provider:model
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Reading:
     expressions: int = 0
     expanded: int = 0  # characters that params were filled in with
     check: Check | None = None
+    models: Named | None = None
     checked: set[str] = field(default_factory=set)  # values of guards that were looked at
     lacking: set[str] = field(default_factory=set)  # libraries that are not there, time that is up
     seconds: float = 0.0  # spent on checks

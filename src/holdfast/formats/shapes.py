@@ -90,6 +90,23 @@ def whole(least: int) -> Shape[int]:
     return Shape(read, {"type": "integer", "minimum": least, "maximum": _MOST})
 
 
+def decimal(least: float, most: float) -> Shape[float]:
+    """A number between two bounds."""
+
+    def read(reading: Reading, key: str, node: Node) -> float | None:
+        value = node.value if isinstance(node, Scalar) else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            reading.wrong_type(key, node, "a number")
+            return None
+        if not least <= value <= most:
+            message = f"{reading.label(key)} must be from {least:g} to {most:g}"
+            reading.problems.add("P037", node, message)
+            return None
+        return value
+
+    return Shape(read, {"type": "number", "minimum": least, "maximum": most})
+
+
 def word(*words: str, reserved: Iterable[str] = (), any_case: bool = False) -> Shape[str]:
     """One of a closed list; reserved words are known but not available."""
     kept = frozenset(reserved)

@@ -73,6 +73,7 @@ class Options:
     fail_fast: bool = False
     barrier: bool = False  # a wave starts after the one before is settled
     select: tuple[StepId, ...] = ()  # only these may run; none named means all
+    max_cost: int | None = None  # what the run may spend in all, in micro-dollars
 
 
 @fixed
@@ -96,9 +97,10 @@ class RunStarted:
 
 @fixed
 class RunResumed:
-    """Another engine, or the same one later, continues the run."""
+    """Another engine, or the same one later, continues the run; a person may let it spend more."""
 
     engine: str
+    max_cost: int | None = None
 
 
 @fixed
@@ -246,6 +248,65 @@ class AttemptLost:
     feedback: Digest | None = None
     log: Digest | None = None
     kept: Digest | None = None
+
+
+@fixed
+class CallStarted:
+    """A model is about to be asked; nothing was sent before this was stored.
+
+    `reserved` is what the call may cost at most, in micro-dollars, None if its price is not known; `tokens`
+    what it may use at most. The number of a call counts within its attempt.
+    """
+
+    step: StepId
+    attempt: int
+    call: int
+    model: str
+    request: Digest
+    reserved: int | None = None
+    tokens: int = 0
+
+
+@fixed
+class CallAnswered:
+    """A model answered, and the answer is stored: it is never asked for again.
+
+    `cost` is None if the price is not known. `id` is the provider's own name of the answer.
+    """
+
+    step: StepId
+    attempt: int
+    call: int
+    answer: Digest
+    input: int
+    output: int
+    cached: int = 0
+    cost: int | None = None
+    took_ms: int = 0
+    finish: str = "stop"
+    id: str = ""
+
+
+@fixed
+class CallFailed:
+    """A call gave no answer. `cost` is what it may have cost, `wait_ms` the time until it is tried again."""
+
+    step: StepId
+    attempt: int
+    call: int
+    code: str
+    cost: int | None = 0
+    tokens: int = 0
+    feedback: Digest | None = None
+    wait_ms: int | None = None
+
+
+@fixed
+class AnswersKept:
+    """Answers that an earlier run of the line paid for and never acted on; this run need not ask again."""
+
+    step: StepId
+    items: tuple[tuple[Digest, Digest], ...]  # (request, answer)
 
 
 @fixed
@@ -418,6 +479,10 @@ RunEvent = (
     | AttemptLost
     | EffectStarted
     | EffectConfirmed
+    | CallStarted
+    | CallAnswered
+    | CallFailed
+    | AnswersKept
     | OutputsPlaced
     | StepFailed
     | StepHeld

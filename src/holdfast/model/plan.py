@@ -20,6 +20,7 @@ RunId = NewType("RunId", str)
 STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
 PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
+MODEL_USES = frozenset({"llm", "agent"})
 AGENT = "agent"  # what a step uses of which nobody said how it is done
 
 NeedType = Literal["data", "sequence", "approval"]
@@ -85,6 +86,7 @@ class Step:
     shell: str = ""
     prompt: Json = None
     model: str = ""
+    tier: str = ""  # what the plan file called the model, if that was not its name
     parameters: Mapping[str, Json] = field(default_factory=dict)
     values: Mapping[str, Json] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
@@ -112,6 +114,8 @@ class Step:
     share: bool = False
     env: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    turns: int | None = None
     tool_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     description: str = ""
     contract: str = ""
@@ -121,9 +125,14 @@ class Step:
     action: str = ""
 
     @property
+    def asks_model(self) -> bool:
+        """Whether a model is asked for what it makes."""
+        return self.uses in MODEL_USES
+
+    @property
     def is_idle(self) -> bool:
         """Whether nobody said how it is done, so that it has nothing to run."""
-        return self.uses == AGENT
+        return self.uses == AGENT and self.prompt is None
 
     @property
     def asks_first(self) -> bool:
@@ -171,7 +180,7 @@ class Step:
 
 @fixed
 class Limits:
-    """Bounds of a run: wall seconds, attempts, steps at once; and of those, at one resource or one agent.
+    """Bounds of a run: wall seconds, attempts, money, tokens, steps at once; and of those, at one resource or agent.
 
     A resource that is not named here is there once.
     """
@@ -179,6 +188,8 @@ class Limits:
     time: float | None = None
     attempts: int | None = None
     parallel: int | None = None
+    usd: float | None = None
+    tokens: int | None = None
     resources: Mapping[str, int] = field(default_factory=dict)
     agents: Mapping[str, int] = field(default_factory=dict)
 
@@ -324,7 +335,7 @@ _STEP = tuple(
 )
 _STEP_KEYS = frozenset(name for name, _ in _STEP)
 _LIMITS = _defaults(Limits)
-_TUPLES = {"run", "produces", "outputs", "env", "secrets", "escalate"}
+_TUPLES = {"run", "produces", "outputs", "env", "secrets", "escalate", "tools"}
 
 
 _all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _STEP))

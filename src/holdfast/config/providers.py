@@ -1,0 +1,186 @@
+"""Providers, tiers, prices and budgets, as the person's own file, the environment and the project say.
+
+A project may name tiers and aliases and lower budgets. Who is asked, where he is, and which variable
+holds his key is the person's alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from holdfast.config.settings import personal_file, project_table, section, table
+from holdfast.errors import UsageError
+from holdfast.model.provider import KINDS, TIERS, Price, Provider, usual_providers
+
+_PROVIDER = ("kind", "base_url", "api_key_env", "models", "at_once", "per_minute")
+_PRICE = ("input", "output", "cached")
+_BUDGET = ("run", "day", "project")
+_MOST_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """What models may cost, in dollars: one run, one day, the whole project; None is no bound."""
+
+    run: float | None = None
+    day: float | None = None
+    project: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """Who can be asked, under which names, and what it costs."""
+
+    providers: Mapping[str, Provider] = field(default_factory=usual_providers)
+    names: Mapping[str, str] = field(default_factory=dict)  # tier or alias -> provider:model
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    budgets: Budgets = Budgets()
+
+
+def read_market(root: str, env: Mapping[str, str] = os.environ) -> Market:
+    """What holds for a project directory; UsageError names the file and the key that is wrong."""
+    place = personal_file(env)
+    own = table(place)
+    project, there = project_table(root)
+    return Market(
+        _providers(own, place, env),
+        {**_names(project, there), **_names(own, place)},
+        _prices(own, place),
+        _smaller(_budgets(own, place), _budgets(project, there)),
+    )
+
+
+def _providers(
+    own: Mapping[str, object], place: str, env: Mapping[str, str]
+) -> dict[str, Provider]:
+    found = usual_providers()
+    for name, provider in found.items():
+        base = env.get(f"{provider.kind.upper()}_BASE_URL", "")
+        if base and provider.api_key_env:
+            found[name] = replace(provider, base_url=base)
+    for name, given in _tables(own, "providers", place):
+        what = f"providers.{name}"
+        _only(given, _PROVIDER, what, place)
+        known = found.get(name)
+        kind = _text(given, "kind", what, place) or (known.kind if known else "")
+        if kind not in KINDS:
+            said = f"is '{kind}'" if kind else "is missing"
+            raise UsageError(f"'{what}.kind' in '{place}' {said}", hint=", ".join(KINDS))
+        base = known or Provider(name, kind)
+        models = given.get("models", [])
+        if not isinstance(models, list) or not all(isinstance(m, str) for m in models):
+            raise UsageError(f"'{what}.models' in '{place}' must be a list of names")
+        found[name] = Provider(
+            name,
+            kind,
+            _address(given, what, place) or base.base_url,
+            _text(given, "api_key_env", what, place) or base.api_key_env,
+            _count(given, "at_once", what, place) or base.at_once,
+            _count(given, "per_minute", what, place) or base.per_minute,
+            tuple(models),
+        )
+    return found
+
+
+def _address(given: Mapping[str, object], what: str, place: str) -> str:
+    found = _text(given, "base_url", what, place)
+    if found and not found.startswith(("http://", "https://")):
+        raise UsageError(f"'{what}.base_url' in '{place}' must begin with http:// or https://")
+    if "@" in found.partition("//")[2].partition("/")[0]:
+        raise UsageError(
+            f"'{what}.base_url' in '{place}' holds a name or a key",
+            hint="put the key into a variable and name that in 'api_key_env'",
+        )
+    return found
+
+
+def _names(given: Mapping[str, object], place: str) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for part in ("aliases", "tiers"):
+        for name, value in _section(given, part, place).items():
+            if part == "tiers" and name not in TIERS:
+                raise UsageError(
+                    f"'{place}' has the unknown tier '{name}'", hint=", ".join(TIERS)
+                )
+            if not isinstance(value, str) or ":" not in value:
+                raise UsageError(f"'{part}.{name}' in '{place}' must be provider:model")
+            names[name] = value
+    return names
+
+
+def _prices(own: Mapping[str, object], place: str) -> dict[str, Price]:
+    prices: dict[str, Price] = {}
+    for name, given in _tables(own, "prices", place):
+        what = f"prices.{name}"
+        _only(given, _PRICE, what, place)
+        amounts = {key: _amount(given, key, what, place) for key in _PRICE}
+        if amounts["input"] is None or amounts["output"] is None:
+            raise UsageError(
+                f"'{what}' in '{place}' lacks 'input' or 'output'",
+                hint="dollars for a million tokens",
+            )
+        prices[name] = Price(amounts["input"], amounts["output"], amounts["cached"])
+    return prices
+
+
+def _budgets(given: Mapping[str, object], place: str) -> Budgets:
+    found = _section(given, "budgets", place)
+    _only(found, _BUDGET, "budgets", place)
+    return Budgets(*(_amount(found, key, "budgets", place) for key in _BUDGET))
+
+
+def _smaller(one: Budgets, other: Budgets) -> Budgets:
+    def least(a: float | None, b: float | None) -> float | None:
+        return b if a is None else a if b is None else min(a, b)
+
+    return Budgets(
+        least(one.run, other.run), least(one.day, other.day), least(one.project, other.project)
+    )
+
+
+def _section(given: Mapping[str, object], name: str, place: str) -> Mapping[str, object]:
+    return section(given, name, None, place)
+
+
+def _tables(
+    given: Mapping[str, object], name: str, place: str
+) -> list[tuple[str, Mapping[str, object]]]:
+    found = []
+    for key, value in _section(given, name, place).items():
+        if not isinstance(value, Mapping):
+            raise UsageError(f"'{name}.{key}' in '{place}' must be a table")
+        found.append((key, value))
+    return found
+
+
+def _only(given: Mapping[str, object], known: tuple[str, ...], what: str, place: str) -> None:
+    for key in given:
+        if key not in known:
+            raise UsageError(f"'{place}' has the unknown key '{what}.{key}'", hint=", ".join(known))
+
+
+def _text(given: Mapping[str, object], key: str, what: str, place: str) -> str:
+    value = given.get(key, "")
+    if not isinstance(value, str):
+        raise UsageError(f"'{what}.{key}' in '{place}' must be text")
+    return value
+
+
+def _count(given: Mapping[str, object], key: str, what: str, place: str) -> int | None:
+    value = given.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise UsageError(f"'{what}.{key}' in '{place}' must be a whole number from 1")
+    return min(value, _MOST_AT_ONCE) if key == "at_once" else value
+
+
+def _amount(given: Mapping[str, object], key: str, what: str, place: str) -> float | None:
+    value = given.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        raise UsageError(f"'{what}.{key}' in '{place}' must be a number of dollars")
+    return float(value)

@@ -1,0 +1,381 @@
+"""Calls of models on behalf of attempts: reserved, stored, sent, stored, and only then acted on.
+
+What was answered and not acted on is taken from the store. Who runs out of money, tokens or patience ends
+the attempt; the journal says how far it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from holdfast.core.backoff import wait_before
+from holdfast.core.moves import LIMIT
+from holdfast.core.reserve import LEAST_OUTPUT, Seen, input_bound, output_bound
+from holdfast.core.state import Spent, State
+from holdfast.engine.contents import Contents
+from holdfast.engine.scribe import Scribe
+from holdfast.engine.world import World
+from holdfast.errors import AttemptError, CallError
+from holdfast.model.call import (
+    MICRO,
+    Answer,
+    Request,
+    Usage,
+    answer_bytes,
+    answer_from,
+    request_bytes,
+)
+from holdfast.model.digest import Digest, digest_bytes
+from holdfast.model.event import (
+    AttemptStarted,
+    CallAnswered,
+    CallFailed,
+    CallStarted,
+    RunEvent,
+)
+from holdfast.model.plan import Step
+from holdfast.ports import ChatModel, Rates
+
+_MINUTE = 60.0
+
+
+class Bound(NamedTuple):
+    """The most that a call may use: tokens, and micro-dollars unless its price is not known."""
+
+    tokens: int
+    cost: int | None
+
+
+_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}\Z")
+
+
+class Switchboard:
+    """Gives every attempt a line to the models, for one run."""
+
+    def __init__(
+        self,
+        world: World,
+        state: State,
+        scribe: Scribe,
+        contents: Contents,
+        wake: Callable[[], None],
+    ) -> None:
+        self.world = world
+        self.state = state
+        self._scribe = scribe
+        self._contents = contents
+        self._wake = wake
+        self._models: ChatModel | None = None
+        self._gates: dict[str, Gate] = {}
+        self._seen: dict[str, Seen] = {}
+        self._settled = asyncio.Event()
+
+    def line(self, started: AttemptStarted, listen: Listener | None) -> Line:
+        """The line of one attempt."""
+        return Line(self, started, listen)
+
+    @property
+    def models(self) -> ChatModel:
+        """Who is asked; loaded when the first question comes."""
+        if self._models is None:
+            if self.world.models is None:
+                raise AttemptError("no model can be asked here", reason="call_refused")
+            self._models = self.world.models()
+        return self._models
+
+    def gate(self, provider: str) -> Gate:
+        """Where calls of a provider wait for their turn."""
+        found = self._gates.get(provider)
+        if found is None:
+            found = self._gates[provider] = Gate(self.models.room(provider), self.world)
+        return found
+
+    def seen(self, model: str) -> Seen:
+        """What the calls of a model used so far."""
+        return self._seen.get(model, Seen())
+
+    def saw(self, model: str, size: int, usage: Usage) -> None:
+        """One more call was answered."""
+        self._seen[model] = self.seen(model).and_also(size, usage.input, usage.output)
+
+    def settled(self) -> None:
+        """A call ended: there may be room for another one."""
+        done, self._settled = self._settled, asyncio.Event()
+        done.set()
+
+    async def next_settled(self) -> None:
+        """Until the next call ended."""
+        await self._settled.wait()
+
+    async def record(self, event: RunEvent, *contents: bytes) -> None:
+        """Store a fact with what it names; returns when it is on disk."""
+        pending = self._scribe.pending
+        for content in contents:
+            self._contents.put(pending.blobs, content)
+        self._scribe.append(event)
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._scribe.pending.waiters.append(stored)
+        self._wake()
+        await stored
+
+    def content(self, digest: Digest) -> bytes:
+        """A content that was stored."""
+        return self._scribe.content(digest)
+
+    def say(self, line: str) -> None:
+        """Tell whoever looks on."""
+        self.world.say(line)
+
+    async def close(self) -> None:
+        """End what is kept between calls."""
+        if self._models is not None:
+            await self._models.close()
+
+
+Listener = Callable[[str, bytes], None]
+
+
+class Line:
+    """What one attempt asks models with."""
+
+    def __init__(
+        self, board: Switchboard, started: AttemptStarted, listen: Listener | None
+    ) -> None:
+        self._board = board
+        self._started = started
+        self._listen = listen
+        self._step: Step = board.state.plan.steps[started.step]
+        self._paid = list(board.state.steps[started.step].paid)
+        self._number = 0
+
+    async def ask(self, request: Request, listen: Callable[[str], None] | None = None) -> Answer:
+        """The answer, from the store or from the model."""
+        body = request_bytes(request)
+        digest = digest_bytes(body)
+        kept = next((paid for paid in self._paid if paid.request == digest), None)
+        if kept is not None:
+            self._paid.remove(kept)
+            return answer_from(self._board.content(kept.answer))
+        tries = 0
+        while True:
+            self._number += 1
+            number = self._number
+            try:
+                return await self._once(number, request, digest, body, listen or self._hear)
+            except CallError as error:
+                tries += 1
+                wait = wait_before(tries, error.after, self._spread(tries)) if error.again else None
+                await self._failed(number, request, error, wait)
+                if wait is None:
+                    reason = "call_failed" if error.again else error.reason
+                    raise AttemptError(str(error), reason=reason) from error
+                self._board.say(_waiting(self._step.id, error, wait))
+                if error.after is not None:
+                    self._board.gate(request.provider).hold(wait)
+                await asyncio.sleep(wait)
+
+    async def _once(
+        self,
+        number: int,
+        request: Request,
+        digest: Digest,
+        body: bytes,
+        listen: Callable[[str], None],
+    ) -> Answer:
+        board, step_id, attempt = self._board, self._started.step, self._started.attempt
+        models = board.models
+        async with board.gate(request.provider):
+            sent, bound = await self._reserve(request, len(body))
+            await board.record(
+                CallStarted(
+                    step_id, attempt, number, request.model, digest, bound.cost, bound.tokens
+                ),
+                body,
+            )
+            began = board.world.monotonic()
+            answer = await models.ask(sent, listen)
+            took = board.world.monotonic() - began
+        content, usage = answer_bytes(answer), answer.usage
+        board.saw(request.model, len(body), usage)
+        await board.record(
+            CallAnswered(
+                step_id,
+                attempt,
+                number,
+                digest_bytes(content),
+                usage.input,
+                usage.output,
+                usage.cached,
+                models.cost(request.model, usage),
+                round(took * 1000),
+                answer.finish,
+                answer.id if _ID.match(answer.id) else "",
+            ),
+            content,
+        )
+        board.settled()
+        return answer
+
+    async def _failed(
+        self, number: int, request: Request, error: CallError, wait: float | None
+    ) -> None:
+        """Store that a call gave no answer, and what it may have cost."""
+        calls = self._board.state.steps[self._started.step].calls or {}
+        if number not in calls:  # nothing was sent
+            return
+        cost: int | None = 0
+        tokens = 0
+        if error.read is not None:  # some of it may have been charged; nobody knows how much
+            cost, tokens = calls[number].reserved, calls[number].tokens
+        message = error.message.encode("utf-8", "replace")
+        await self._board.record(
+            CallFailed(
+                self._started.step,
+                self._started.attempt,
+                number,
+                error.reason,
+                cost,
+                tokens,
+                digest_bytes(message),
+                None if wait is None else round(wait * 1000),
+            ),
+            message,
+        )
+        self._board.settled()
+
+    async def _reserve(self, request: Request, size: int) -> tuple[Request, Bound]:
+        """What the call may use, once every limit has room for it, and the request to send.
+
+        While others are under way it waits for what they leave. The last one goes alone: an answer that the
+        plan does not bound is then bounded by what is left. AttemptError if that is not worth it.
+        """
+        board = self._board
+        seen = board.seen(request.model)
+        asked = request.parameters.get("max_tokens")
+        most = asked if isinstance(asked, int) else None
+        read = input_bound(size, seen)
+        while True:
+            bound = self._bound(request, read, output_bound(most, seen))
+            lack = self._lack(request, bound)
+            if lack is None:
+                return request, bound
+            if board.state.reserved or board.state.reserved_tokens:
+                await board.next_settled()
+                continue
+            if most is None:
+                fewer = self._affordable(request, read, output_bound(None, seen))
+                if fewer >= LEAST_OUTPUT:
+                    capped = replace(request, parameters={**request.parameters, "max_tokens": fewer})
+                    return capped, self._bound(request, read, fewer)
+            raise lack
+
+    def _bound(self, request: Request, read: int, said: int) -> Bound:
+        cost = self._board.models.cost(request.model, Usage(input=read, output=said))
+        return Bound(read + said, cost)
+
+    def _affordable(self, request: Request, read: int, said: int) -> int:
+        """How long an answer may be so that every limit is kept; by halving, as a price may have steps."""
+        low, high = 0, said
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._lack(request, self._bound(request, read, middle)) is None:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _lack(self, request: Request, bound: Bound) -> AttemptError | None:
+        """The limit that leaves no room for the call, if one does not."""
+        state, step = self._board.state, self._step
+        spent = state.steps[step.id].spent or Spent()
+        own, most, left = step.budget.get("usd"), _run_limit(state), self._board.world.purse()
+        if bound.cost is None and not own == most == left == None:  # noqa: E711 - three at once
+            return AttemptError(
+                f"the price of '{request.model}' is not known, so no budget can be kept;"
+                " give it in [prices] of your configuration",
+                reason="call_refused",
+            )
+        cost = bound.cost or 0
+        taken = state.spent.cost + state.reserved + cost
+        price = f"another call may cost ${cost / MICRO:.4f}"
+        if own is not None and spent.cost + cost > float(str(own)) * MICRO:
+            return AttemptError(f"its budget is ${own}, and {price}", reason="budget_spent")
+        if most is not None and taken > most:
+            told = f"of ${most / MICRO:.2f} the run has ${max(0, most - taken + cost) / MICRO:.4f}"
+            return AttemptError(f"{told} left, and {price}", reason=LIMIT)
+        if left is not None and taken > left:
+            return AttemptError(f"your budget of the day or project is spent: {price}", reason=LIMIT)
+        tokens, whole = step.budget.get("tokens"), state.plan.limits.tokens
+        if tokens is not None and spent.tokens + bound.tokens > int(str(tokens)):
+            message = f"its budget is {tokens} tokens, and another call may use {bound.tokens}"
+            return AttemptError(message, reason="budget_spent")
+        used = state.spent.tokens + state.reserved_tokens
+        if whole is not None and used + bound.tokens > whole:
+            message = f"of {whole} tokens the run has {max(0, whole - used)} left"
+            return AttemptError(f"{message}, and another call may use {bound.tokens}", reason=LIMIT)
+        return None
+
+    def _hear(self, text: str) -> None:
+        if self._listen is not None:
+            self._listen("answer", text.encode("utf-8", "replace"))
+
+    def _spread(self, tries: int) -> int:
+        return digest_spread(f"{self._started.step}/{self._started.attempt}/{tries}")
+
+
+def _run_limit(state: State) -> int | None:
+    if state.max_cost is not None:
+        return state.max_cost
+    usd = state.plan.limits.usd
+    return None if usd is None else math.floor(usd * MICRO)
+
+
+def digest_spread(text: str) -> int:
+    """A number that is always the same for a text and hardly ever for two."""
+    return int(digest_bytes(text.encode())[:8], 16)
+
+
+def _waiting(step_id: str, error: CallError, wait: float) -> str:
+    return f"{step_id}: {error.message}; asking again in {wait:.0f} s, nothing is lost"
+
+
+class Gate:
+    """Lets calls of one provider through: so many at once, so many a minute, none while it wants peace."""
+
+    def __init__(self, rates: Rates, world: World) -> None:
+        self._room = asyncio.Semaphore(rates.at_once)
+        self._per_minute = rates.per_minute
+        self._passed: deque[float] = deque()
+        self._until = 0.0
+        self._world = world
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody through for so long."""
+        self._until = max(self._until, self._world.monotonic() + seconds)
+
+    async def __aenter__(self) -> None:
+        await self._room.acquire()
+        try:
+            while (wait := self._wait()) > 0:
+                await asyncio.sleep(wait)
+        except BaseException:
+            self._room.release()
+            raise
+        if self._per_minute:
+            self._passed.append(self._world.monotonic())
+
+    async def __aexit__(self, *_: object) -> None:
+        self._room.release()
+
+    def _wait(self) -> float:
+        now = self._world.monotonic()
+        while self._passed and self._passed[0] <= now - _MINUTE:
+            self._passed.popleft()
+        full = self._per_minute and len(self._passed) >= self._per_minute
+        return max(self._until - now, self._passed[0] + _MINUTE - now if full else 0.0)

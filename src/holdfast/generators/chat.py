@@ -1,0 +1,319 @@
+"""Models behind an address, through pydantic-ai: one request, one answer, errors translated.
+
+Nothing is tried again here: the engine does that, and stores each try. Addresses come from the person's
+configuration; proxies of the environment and redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+import httpx2
+from pydantic_ai import exceptions as faults
+from pydantic_ai import messages as parts
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.tools import ToolDefinition
+
+from holdfast.errors import CallError
+from holdfast.model.call import Answer, Finish, Message, Request, ToolUse, Usage
+from holdfast.model.provider import Provider
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+    from pydantic_ai.settings import ModelSettings
+
+MOST_BYTES = 16 << 20  # of one answer
+_SILENCE = 300.0  # seconds without a byte
+_FINISH: dict[str, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "refused",
+    "tool_call": "tools",
+}
+_EXTRAS = {"openai": "llm", "ollama": "llm", "local": "llm"}
+
+
+class Chat:
+    """One provider."""
+
+    def __init__(self, provider: Provider, key: Callable[[Provider], str]) -> None:
+        self._provider = provider
+        self._key = key
+        self._http: httpx2.AsyncClient | None = None
+        self._models: dict[str, Model] = {}
+
+    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
+        """One call."""
+        model = self._model(request.model.partition(":")[2])
+        heard = _Heard(listen)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                async with model_request_stream(
+                    model,
+                    _conversation(request.messages),
+                    model_settings=_settings(request),
+                    model_request_parameters=_wanted(request),
+                    instrument=False,
+                ) as stream:
+                    async for event in stream:
+                        heard.take(event)
+                    response = stream.get()
+        except faults.AgentRunError as error:
+            raise _translated(error, request, heard.size) from error
+        except (ValueError, TypeError, KeyError) as error:  # what it sent is not what it should be
+            raise _malformed(request, error, heard.size) from error
+        return _answer(response, request)
+
+    def _model(self, name: str) -> Model:
+        if name not in self._models:
+            self._models[name] = _made(self._provider, name, self._key, self._client())
+        return self._models[name]
+
+    def _client(self) -> httpx2.AsyncClient:
+        if self._http is None:
+            self._http = httpx2.AsyncClient(
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx2.Timeout(_SILENCE, connect=20.0),
+                verify=_certificates(),
+            )
+        return self._http
+
+    async def close(self) -> None:
+        """Close connections."""
+        if self._http is not None:
+            await self._http.aclose()
+
+
+def _certificates() -> str | bool:
+    """What the person's shell says about certificates holds, as for any other program."""
+    return os.environ.get("SSL_CERT_FILE") or True
+
+
+def _made(
+    provider: Provider, name: str, key: Callable[[Provider], str], http: httpx2.AsyncClient
+) -> Model:
+    kind, base = provider.kind, provider.base_url or None
+    try:
+        if kind in {"openai", "ollama", "local"}:
+            from pydantic_ai.models.openai import OpenAIChatModel
+            from pydantic_ai.providers.openai import OpenAIProvider
+
+            secret = key(provider) if kind == "openai" else "none"
+            return OpenAIChatModel(
+                name, provider=OpenAIProvider(base_url=base, api_key=secret, http_client=http)
+            )
+        if kind == "anthropic":
+            from pydantic_ai.models.anthropic import AnthropicModel
+            from pydantic_ai.providers.anthropic import AnthropicProvider
+
+            return AnthropicModel(
+                name,
+                provider=AnthropicProvider(
+                    base_url=base, api_key=key(provider), http_client=http
+                ),
+            )
+        if kind == "google":
+            from pydantic_ai.models.google import GoogleModel
+            from pydantic_ai.providers.google import GoogleProvider
+
+            return GoogleModel(
+                name,
+                provider=GoogleProvider(api_key=key(provider), base_url=base, http_client=http),
+            )
+        if kind == "mistral":
+            from pydantic_ai.models.mistral import MistralModel
+            from pydantic_ai.providers.mistral import MistralProvider
+
+            return MistralModel(
+                name,
+                provider=MistralProvider(api_key=key(provider), base_url=base, http_client=http),
+            )
+        from pydantic_ai.models.bedrock import BedrockConverseModel
+        from pydantic_ai.providers.bedrock import BedrockProvider
+
+        return BedrockConverseModel(name, provider=BedrockProvider())
+    except ImportError as error:
+        extra = _EXTRAS.get(kind, kind)
+        raise CallError(
+            f"'{provider.name}' needs a library that is not installed",
+            reason="call_refused",
+            hint=f"pip install 'holdfast[{extra}]'",
+        ) from error
+
+
+def _conversation(messages: Sequence[Message]) -> list[parts.ModelMessage]:
+    found: list[parts.ModelMessage] = []
+    asked: list[parts.ModelRequestPart] = []
+    for message in messages:
+        if message.role == "assistant":
+            found.append(parts.ModelRequest(parts=asked))
+            asked = []
+            said: list[parts.ModelResponsePart] = []
+            if message.text:
+                said.append(parts.TextPart(message.text))
+            said += [parts.ToolCallPart(u.name, u.arguments, u.id) for u in message.uses]
+            found.append(parts.ModelResponse(parts=said))
+        elif message.role == "system":
+            asked.append(parts.SystemPromptPart(message.text))
+        elif message.role == "tool":
+            asked.append(parts.ToolReturnPart(message.tool, message.text, message.answers))
+        else:
+            asked.append(parts.UserPromptPart(message.text))
+    return [*found, parts.ModelRequest(parts=asked)]
+
+
+def _settings(request: Request) -> ModelSettings:
+    given: dict[str, object] = {**request.parameters, "max_retries": 0}
+    return cast("ModelSettings", given)
+
+
+def _wanted(request: Request) -> ModelRequestParameters:
+    tools = [
+        ToolDefinition(
+            name=offer.name,
+            description=offer.words,
+            parameters_json_schema=cast("dict[str, object]", offer.schema),
+        )
+        for offer in request.offers
+    ]
+    if request.schema is None:
+        return ModelRequestParameters(function_tools=tools)
+    wanted = OutputObjectDefinition(json_schema=cast("dict[str, object]", request.schema))
+    return ModelRequestParameters(
+        function_tools=tools,
+        output_mode="native",
+        output_object=wanted,
+        allow_text_output=True,
+    )
+
+
+class _Heard:
+    """The text as it comes, passed on; an answer without end is broken off."""
+
+    def __init__(self, listen: Callable[[str], None]) -> None:
+        self._listen = listen
+        self.size = 0
+
+    def take(self, event: object) -> None:
+        text = ""
+        if isinstance(event, parts.PartStartEvent):
+            part = event.part
+            text = part.content if isinstance(part, parts.TextPart) else ""
+            self.size += len(str(getattr(part, "args", "") or ""))
+        elif isinstance(event, parts.PartDeltaEvent):
+            delta = event.delta
+            if isinstance(delta, parts.TextPartDelta):
+                text = delta.content_delta
+            self.size += len(str(getattr(delta, "args_delta", "") or ""))
+        self.size += len(text)
+        if self.size > MOST_BYTES:
+            raise CallError(
+                f"the answer is longer than {MOST_BYTES >> 20} MB and was broken off",
+                reason="answer_too_large",
+                read=self.size,
+            )
+        if text:
+            self._listen(text)
+
+
+def _answer(response: parts.ModelResponse, request: Request) -> Answer:
+    text = "".join(part.content for part in response.parts if isinstance(part, parts.TextPart))
+    uses = tuple(
+        ToolUse(part.tool_call_id, part.tool_name, part.args_as_json_str())
+        for part in response.parts
+        if isinstance(part, parts.ToolCallPart)
+    )
+    details = response.provider_details or {}
+    finish = _FINISH.get(response.finish_reason or "", "other")
+    if details.get("refusal"):
+        text, finish = text or str(details["refusal"]), "refused"
+    for piece in (text, *(use.arguments for use in uses)):
+        try:
+            piece.encode()
+        except UnicodeEncodeError as error:
+            raise _malformed(request, error, len(text)) from error
+    if finish == "other" and response.finish_reason is None:
+        raise CallError(
+            f"'{request.model}' broke off its answer", reason="cut_off", again=True, read=len(text)
+        )
+    if not text and not uses and finish == "stop":
+        raise CallError(
+            f"'{request.model}' gave an empty answer", reason="malformed", again=True, read=0
+        )
+    usage = response.usage
+    tokens = Usage(
+        usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
+    )
+    return Answer(text, uses, finish, tokens, response.provider_response_id or "")
+
+
+def _malformed(request: Request, error: Exception, read: int) -> CallError:
+    return CallError(
+        f"what '{request.model}' answered cannot be read: {_short(error)}",
+        reason="malformed",
+        again=True,
+        read=read,
+    )
+
+
+def _translated(error: faults.AgentRunError, request: Request, read: int) -> CallError:
+    """An error of the library in our words, with what can be done about it."""
+    name, provider = request.model, request.provider
+    after = getattr(error, "retry_after", None)
+    if isinstance(error, faults.ModelAuthenticationError):
+        return CallError(
+            f"'{provider}' refused the key", reason="credentials_missing",
+            hint=f"holdfast auth set {provider}, or set its variable",
+        )
+    if isinstance(error, faults.ModelQuotaExceededError):
+        return CallError(f"'{provider}' says that its quota is used up", reason="call_refused")
+    if isinstance(error, faults.ModelRateLimitError):
+        return CallError(
+            f"'{provider}' wants to be asked less often", reason="rate_limited", again=True,
+            after=after,
+        )
+    if isinstance(error, faults.ModelUnavailableError | faults.ModelServerError):
+        return CallError(
+            f"'{provider}' could not answer: {_short(error)}", reason="provider_error", again=True,
+            after=after, read=read or None,
+        )
+    if isinstance(error, faults.ModelConnectionError):
+        sent = error.phase in {"read", "write", None}
+        if read:
+            return CallError(
+                f"'{name}' broke off its answer", reason="cut_off", again=True, read=read
+            )
+        what = "broke off before it answered" if sent else "cannot be reached"
+        return CallError(
+            f"'{provider}' {what}: {_short(error)}", reason="unreachable", again=True,
+            read=0 if sent else None,
+        )
+    if isinstance(error, faults.ModelNotFoundError):
+        return CallError(f"'{provider}' has no model '{name}'", reason="call_refused")
+    if isinstance(error, faults.ModelContextWindowExceededError):
+        return CallError(f"the prompt is too long for '{name}'", reason="call_refused")
+    if isinstance(error, faults.ContentFilterError):
+        return CallError(f"'{name}' refused to answer", reason="model_refused", read=read)
+    if isinstance(error, faults.ModelHTTPError) and not error.in_stream:
+        return CallError(
+            f"'{provider}' refused the call ({error.status_code}): {_short(error)}",
+            reason="call_refused",
+        )
+    return _malformed(request, error, read)
+
+
+def _short(error: Exception) -> str:
+    body = getattr(error, "body", None)
+    if isinstance(body, dict):
+        body = body.get("message") or body.get("error") or json.dumps(body, default=str)
+    words = " ".join(str(body or error).split())
+    return words if len(words) <= 300 else f"{words[:299]}…"  # noqa: PLR2004 - a line or three

@@ -1,0 +1,119 @@
+"""Steps that a language model does: the prompt rendered, one question, its answer the candidate.
+
+The order of what a model reads, which `docs/models.md` states:
+
+    system   the role
+    user     # CONSTRAINTS, # SPECIFICATION, # CONTRACT, one section for each artifact it needs and does not
+             read by an expression, # HISTORY (feedback so far), # TASK
+
+Text of artifacts is data: it stands between fences in the user's turn, never in the role.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+
+from holdfast.errors import AttemptError
+from holdfast.generators.contract import value_bytes
+from holdfast.model.call import Answer, Message, Request
+from holdfast.model.digest import Json
+from holdfast.model.plan import Step
+from holdfast.ports import Calls, Candidate, Feedback, Given, Job
+
+_WRAPPER = "An earlier answer was refused by the guard '{guard}':\n{feedback}"
+
+
+class LlmGenerator:
+    """Asks the step's model once; text, or JSON that the step's schema describes."""
+
+    def identity(self, step: Step, root: str) -> Mapping[str, Json]:
+        """The plan says it all: prompt, model, parameters and what is needed are in the key."""
+        del step, root
+        return {}
+
+    async def generate(self, job: Job) -> Candidate:
+        calls = calls_of(job)
+        request = Request(
+            job.step.model, rendered(job), job.step.parameters, job.step.schema
+        )
+        try:
+            async with asyncio.timeout(job.step.timeout):
+                answer = await calls.ask(request)
+        except TimeoutError as error:
+            message = f"'{request.model}' did not answer within {job.step.timeout:g} s"
+            raise AttemptError(message, reason="timed_out") from error
+        return Candidate("bytes", said(answer, request).encode())
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+
+def calls_of(job: Job) -> Calls:
+    """How the attempt asks models."""
+    if job.calls is None:
+        raise AttemptError("no model can be asked here", reason="call_refused")
+    return job.calls
+
+
+def said(answer: Answer, request: Request) -> str:
+    """The text of an answer that is whole; AttemptError if the model would not give one."""
+    if answer.finish == "refused":
+        words = answer.text.strip()[:500] or "it gave no reason"
+        raise AttemptError(f"'{request.model}' refused to answer: {words}", reason="model_refused")
+    if answer.finish == "length":
+        most = request.parameters.get("max_tokens")
+        bound = f" of {most} tokens" if most else ""
+        message = f"the answer of '{request.model}' was cut at its limit{bound}"
+        raise AttemptError(message, reason="answer_cut", log=answer.text.encode())
+    return answer.text
+
+
+def rendered(job: Job) -> tuple[Message, ...]:
+    """The conversation that a step begins with."""
+    prompt = job.step.prompt
+    given = prompt if isinstance(prompt, Mapping) else {"task": prompt}
+    sections = [f"# {name}\n{text}" for name, text in _sections(job, given) if text.strip()]
+    messages = [Message("user", "\n\n".join(sections))]
+    if role := given.get("role"):
+        messages.insert(0, Message("system", _text(role)))
+    return tuple(messages)
+
+
+def _sections(job: Job, prompt: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    step = job.step
+    constraints = (_text(prompt.get("constraints")), step.constraints)
+    yield "CONSTRAINTS", "\n".join(part for part in constraints if part)
+    yield "SPECIFICATION", step.specification
+    yield "CONTRACT", step.contract
+    for name, value in step.values.items():
+        yield name, fenced(_text(value))
+    for need, given in job.given.items():
+        if need not in job.told:
+            yield f"RESULT OF {need}", _given_text(given)
+    yield "HISTORY", "\n\n".join(_told(prompt, item) for item in job.feedback)
+    yield "TASK", _text(prompt.get("task"))
+
+
+def _told(prompt: Mapping[str, Json], item: Feedback) -> str:
+    wrapper = _text(prompt.get("feedback_wrapper")) or _WRAPPER
+    return wrapper.replace("{guard}", item.guard or "its own").replace("{feedback}", item.text)
+
+
+def _given_text(given: Given) -> str:
+    if given.form != "tree":
+        return fenced(given.content().decode("utf-8", "replace"))
+    files = (f"{path}\n{fenced(read().decode('utf-8', 'replace'))}" for path, _, read in given.files)
+    return "\n".join(files)
+
+
+def fenced(text: str) -> str:
+    """Text between fences that it does not contain."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _text(value: Json) -> str:
+    return "" if value is None else value_bytes(value).decode()

@@ -1,0 +1,68 @@
+"""Every model that can be asked: by provider, with its price, and from recordings if that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from holdfast.errors import CallError
+from holdfast.model.call import Answer, Request, Usage
+from holdfast.model.provider import Provider
+from holdfast.ports import Rates
+
+
+class Source(Protocol):
+    """Where answers come from."""
+
+    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
+        """One call."""
+
+    async def close(self) -> None:
+        """End what is kept between calls."""
+
+
+Priced = Callable[[Provider, str, Usage], int | None]
+
+
+class Models:
+    """Finds who answers. `open_source` makes the source of a provider when it is first asked."""
+
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        open_source: Callable[[Provider], Source],
+        price: Priced,
+    ) -> None:
+        self._providers = providers
+        self._open = open_source
+        self._price = price
+        self._sources: dict[str, Source] = {}
+
+    def cost(self, model: str, usage: Usage) -> int | None:
+        provider = self._provider(model.partition(":")[0])
+        if provider.is_free:
+            return 0
+        return self._price(provider, model.partition(":")[2], usage)
+
+    def room(self, provider: str) -> Rates:
+        found = self._provider(provider)
+        return Rates(found.at_once, found.per_minute)
+
+    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
+        provider = self._provider(request.provider)
+        if provider.name not in self._sources:
+            self._sources[provider.name] = self._open(provider)
+        return await self._sources[provider.name].ask(request, listen)
+
+    def _provider(self, name: str) -> Provider:
+        found = self._providers.get(name)
+        if found is None:
+            known = ", ".join(sorted(self._providers))
+            raise CallError(
+                f"there is no provider '{name}'", reason="call_refused", hint=f"known: {known}"
+            )
+        return found
+
+    async def close(self) -> None:
+        for source in self._sources.values():
+            await source.close()

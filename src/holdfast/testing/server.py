@@ -1,0 +1,290 @@
+"""A scripted model server: speaks the OpenAI chat language over real HTTP, and does what it is told.
+
+    with ModelServer(lambda asked: Say(f"echo: {asked.last}")) as server:
+        ...  # point a provider of kind 'openai' at server.url
+
+Every request is counted and kept. As a program it tells its address on stdout and writes one JSON line for
+each request to a file: `python -m holdfast.testing.server --log FILE [--say TEXT] [--delay SECONDS]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from typing import cast
+
+from holdfast.model.digest import Json
+
+_PIECE = 16  # characters in one event of a stream
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as it came, counted from 1."""
+
+    number: int
+    body: Mapping[str, Json]
+    headers: Mapping[str, str]
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of every message."""
+        messages = cast("list[Mapping[str, Json]]", self.body.get("messages", []))
+        return [str(message.get("content") or "") for message in messages]
+
+    @property
+    def last(self) -> str:
+        """The text of the last message."""
+        return self.texts[-1] if self.texts else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """An answer. `cut` breaks the connection after so many pieces, `delay` waits before the first one."""
+
+    text: str = ""
+    tools: Sequence[tuple[str, Json]] = ()
+    input: int = 10
+    output: int = 5
+    finish: str = "stop"
+    delay: float = 0.0
+    between: float = 0.0
+    cut: int | None = None
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """A status other than 200, with headers such as retry-after."""
+
+    status: int
+    message: str = "no"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Bytes as they are, with status 200."""
+
+    content: bytes
+    kind: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """No answer until the other side gives up or the server closes."""
+
+
+Reply = Say | Fail | Raw | Hang
+Script = Callable[[Asked], Reply]
+
+
+class ModelServer:
+    """Serves on a free port of loopback until it is closed."""
+
+    def __init__(self, script: Script | Sequence[Reply] | str, port: int = 0) -> None:
+        self.requests: list[Asked] = []
+        self._script = _script(script)
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """What a provider names as its base_url."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> ModelServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                outer._answer(self)  # noqa: SLF001 - one thing in two classes
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        return Handler
+
+    def _answer(self, http: BaseHTTPRequestHandler) -> None:
+        length = int(http.headers.get("content-length") or 0)
+        body = cast("Mapping[str, Json]", json.loads(http.rfile.read(length) or b"{}"))
+        with self._lock:
+            asked = Asked(next(self._numbers), body, dict(http.headers.items()))
+            self.requests.append(asked)
+            self.heard(asked)
+            reply = self._script(asked)
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            self._send(http, asked, reply)
+
+    def heard(self, asked: Asked) -> None:
+        """A request came; the program writes it down."""
+
+    def _send(self, http: BaseHTTPRequestHandler, asked: Asked, reply: Reply) -> None:
+        if isinstance(reply, Hang):
+            self._closing.wait()
+            http.close_connection = True
+            return
+        if isinstance(reply, Fail):
+            error = {"message": reply.message, "type": "error", "code": reply.code or None}
+            _whole(http, reply.status, json.dumps({"error": error}).encode(), reply.headers)
+            return
+        if isinstance(reply, Raw):
+            _whole(http, 200, reply.content, {"content-type": reply.kind})
+            return
+        self._closing.wait(reply.delay)
+        if not asked.body.get("stream"):
+            _whole(http, 200, json.dumps(_completion(asked, reply)).encode(), {})
+            return
+        http.send_response(200)
+        http.send_header("content-type", "text/event-stream")
+        http.send_header("connection", "close")
+        http.end_headers()
+        http.close_connection = True
+        for number, event in enumerate(_events(asked, reply)):
+            if number == reply.cut:
+                http.connection.shutdown(2)
+                return
+            http.wfile.write(event)
+            http.wfile.flush()
+            self._closing.wait(reply.between)
+
+
+def _script(given: Script | Sequence[Reply] | str) -> Script:
+    if isinstance(given, str):
+        return lambda _: Say(given)
+    if callable(given):
+        return given
+    replies = iter(given)
+    return lambda _: next(replies, Fail(400, "the script is over"))
+
+
+def _whole(
+    http: BaseHTTPRequestHandler, status: int, content: bytes, headers: Mapping[str, str]
+) -> None:
+    http.send_response(status)
+    for name, value in ({"content-type": "application/json"} | dict(headers)).items():
+        http.send_header(name, value)
+    http.send_header("content-length", str(len(content)))
+    http.end_headers()
+    http.wfile.write(content)
+
+
+def _usage(reply: Say) -> dict[str, Json]:
+    total = reply.input + reply.output
+    return {
+        "prompt_tokens": reply.input,
+        "completion_tokens": reply.output,
+        "total_tokens": total,
+    }
+
+
+def _uses(reply: Say) -> list[dict[str, Json]]:
+    return [
+        {
+            "index": number,
+            "id": f"use-{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(given)},
+        }
+        for number, (name, given) in enumerate(reply.tools)
+    ]
+
+
+def _head(asked: Asked, kind: str) -> dict[str, Json]:
+    return {
+        "id": f"answer-{asked.number}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": asked.body.get("model", ""),
+    }
+
+
+def _completion(asked: Asked, reply: Say) -> dict[str, Json]:
+    message: dict[str, Json] = {"role": "assistant", "content": reply.text or None}
+    if reply.tools:
+        message["tool_calls"] = _uses(reply)
+    if reply.refusal:
+        message["refusal"] = reply.refusal
+    choice: dict[str, Json] = {
+        "index": 0,
+        "message": message,
+        "finish_reason": "tool_calls" if reply.tools else reply.finish,
+    }
+    return {**_head(asked, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
+
+
+def _events(asked: Asked, reply: Say) -> Iterator[bytes]:
+    head = _head(asked, "chat.completion.chunk")
+
+    def event(delta: Json, finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return f"data: {json.dumps({**head, 'choices': [choice]})}\n\n".encode()
+
+    yield event({"role": "assistant", "content": ""})
+    for start in range(0, len(reply.text), _PIECE):
+        yield event({"content": reply.text[start : start + _PIECE]})
+    if reply.refusal:
+        yield event({"refusal": reply.refusal})
+    if reply.tools:
+        yield event({"tool_calls": _uses(reply)})
+    yield event({}, "tool_calls" if reply.tools else reply.finish)
+    usage = {**head, "choices": [], "usage": _usage(reply)}
+    yield f"data: {json.dumps(usage)}\n\n".encode()
+    yield b"data: [DONE]\n\n"
+
+
+class _Logged(ModelServer):
+    """Writes each request down, at once."""
+
+    def __init__(self, script: Script, log: str, port: int = 0) -> None:
+        super().__init__(script, port)
+        self._log = open(log, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - as long as it serves
+
+    def heard(self, asked: Asked) -> None:
+        self._log.write(json.dumps({"number": asked.number, "last": asked.last}) + "\n")
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Serve until it is ended."""
+    parser = argparse.ArgumentParser(description="A scripted model server on loopback.")
+    parser.add_argument("--log", required=True, help="where each request is written down")
+    parser.add_argument("--say", default="ok", help="the answer to everything")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds before an answer")
+    parser.add_argument("--port", type=int, default=0)
+    given = parser.parse_args(words)
+    with _Logged(lambda _: Say(given.say, delay=given.delay), given.log, given.port) as server:
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
