@@ -179,7 +179,9 @@ def load(
 ) -> Plan:
     """Read a plan file; `params` are values for what it declares."""
     find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
-    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check, own=own, models=wire.model_named)
+    loaded = load_plan(
+        path, name=plan_id, params=params, find=find, check=check, own=own, models=wire.model_named
+    )
     made = loaded.plan
     return Plan(
         made.name,

@@ -22,6 +22,7 @@ from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
 if TYPE_CHECKING:
     import asyncio
 
+    from holdfast.config.providers import Market
     from holdfast.core.state import State
     from holdfast.engine.decisions import Person, Policy
     from holdfast.engine.hold import Hold
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
     from holdfast.engine.world import World
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
-    from holdfast.model.agent import Registry
-    from holdfast.config.providers import Market
     from holdfast.generators.models import Source
+    from holdfast.model.agent import Registry
     from holdfast.model.digest import Json
     from holdfast.model.provider import Provider
     from holdfast.ports import ChatModel, Flaw, Generator, GuardKind, IgnoreRules, Store

@@ -212,7 +212,13 @@ def _plan_at(where: Place, revision: str) -> Plan:
             + (f": {said[-1].removeprefix('fatal: ')}" if said else ""),
             hint="holdfast status, or git log",
         )
-    asked = Asked(where.plan_id, where.params, wire.project_files, own=wire.own_agents, models=wire.model_named)
+    asked = Asked(
+        where.plan_id,
+        where.params,
+        wire.project_files,
+        own=wire.own_agents,
+        models=wire.model_named,
+    )
     return load_text(done.stdout, f"{revision}:{name}", where.root, asked).plan
 
 

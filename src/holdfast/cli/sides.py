@@ -57,7 +57,9 @@ class Attempt:
 def side(where: Place, store: Store | None, given: str) -> Side:
     """What a word of the command line means: a plan file, a run, or a git commit."""
     if os.path.isfile(given):
-        return Side(given, load_plan(given, name=where.plan_id, own=own_agents, models=model_named).plan)
+        return Side(
+            given, load_plan(given, name=where.plan_id, own=own_agents, models=model_named).plan
+        )
     if given.startswith(("@", "r-")):
         if store is None:
             raise UsageError(f"there is no run '{given}': no store yet", hint="holdfast run")

@@ -101,9 +101,7 @@ def _names(given: Mapping[str, object], place: str) -> dict[str, str]:
     for part in ("aliases", "tiers"):
         for name, value in _section(given, part, place).items():
             if part == "tiers" and name not in TIERS:
-                raise UsageError(
-                    f"'{place}' has the unknown tier '{name}'", hint=", ".join(TIERS)
-                )
+                raise UsageError(f"'{place}' has the unknown tier '{name}'", hint=", ".join(TIERS))
             if not isinstance(value, str) or ":" not in value:
                 raise UsageError(f"'{part}.{name}' in '{place}' must be provider:model")
             names[name] = value

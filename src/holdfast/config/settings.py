@@ -17,7 +17,16 @@ from holdfast.model.policy import Rule
 
 PROJECT_FILE = "holdfast.toml"
 _MODELS = {"tiers", "aliases", "budgets"}  # read by `providers`
-_PERSONAL = {"run", "notify", "people", "approvals", "resources", "agents", "providers", "prices"} | _MODELS
+_PERSONAL = {
+    "run",
+    "notify",
+    "people",
+    "approvals",
+    "resources",
+    "agents",
+    "providers",
+    "prices",
+} | _MODELS
 _OF_PROJECT = {"run", "resources"} | _MODELS
 _MOST = 1_000_000_000_000
 _LATER = {"templates"}

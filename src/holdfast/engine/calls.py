@@ -271,7 +271,9 @@ class Line:
             if most is None:
                 fewer = self._affordable(request, read, output_bound(None, seen))
                 if fewer >= LEAST_OUTPUT:
-                    capped = replace(request, parameters={**request.parameters, "max_tokens": fewer})
+                    capped = replace(
+                        request, parameters={**request.parameters, "max_tokens": fewer}
+                    )
                     return capped, self._bound(request, read, fewer)
             raise lack
 
@@ -310,7 +312,9 @@ class Line:
             told = f"of ${most / MICRO:.2f} the run has ${max(0, most - taken + cost) / MICRO:.4f}"
             return AttemptError(f"{told} left, and {price}", reason=LIMIT)
         if left is not None and taken > left:
-            return AttemptError(f"your budget of the day or project is spent: {price}", reason=LIMIT)
+            return AttemptError(
+                f"your budget of the day or project is spent: {price}", reason=LIMIT
+            )
         tokens, whole = step.budget.get("tokens"), state.plan.limits.tokens
         if tokens is not None and spent.tokens + bound.tokens > int(str(tokens)):
             message = f"its budget is {tokens} tokens, and another call may use {bound.tokens}"

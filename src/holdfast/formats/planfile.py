@@ -444,7 +444,9 @@ def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> 
     if given.get("uses") not in MODEL_USES:
         for key in ("usd", "tokens"):
             if key in keys:
-                message = f"'budget.{key}' of {quoted(reading.step)} says nothing: no model is asked"
+                message = (
+                    f"'budget.{key}' of {quoted(reading.step)} says nothing: no model is asked"
+                )
                 reading.problems.warn("P903", keys[key][0], message)
 
 

@@ -6,7 +6,6 @@ configuration; proxies of the environment and redirects are not followed.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import warnings
@@ -105,11 +104,17 @@ def _made(
     try:
         if kind in {"openai", "ollama", "local"}:
             from pydantic_ai.models.openai import OpenAIChatModel
+            from pydantic_ai.profiles.openai import OpenAIModelProfile
             from pydantic_ai.providers.openai import OpenAIProvider
 
             secret = key(provider) if kind == "openai" else "none"
             return OpenAIChatModel(
-                name, provider=OpenAIProvider(base_url=base, api_key=secret, http_client=http)
+                name,
+                provider=OpenAIProvider(base_url=base, api_key=secret, http_client=http),
+                profile=OpenAIModelProfile(
+                    openai_chat_streaming_requires_finish_reason=True,
+                    supports_json_schema_output=True,
+                ),
             )
         if kind == "anthropic":
             from pydantic_ai.models.anthropic import AnthropicModel
@@ -117,9 +122,7 @@ def _made(
 
             return AnthropicModel(
                 name,
-                provider=AnthropicProvider(
-                    base_url=base, api_key=key(provider), http_client=http
-                ),
+                provider=AnthropicProvider(base_url=base, api_key=key(provider), http_client=http),
             )
         if kind == "google":
             from pydantic_ai.models.google import GoogleModel
@@ -241,10 +244,6 @@ def _answer(response: parts.ModelResponse, request: Request) -> Answer:
             piece.encode()
         except UnicodeEncodeError as error:
             raise _malformed(request, error, len(text)) from error
-    if finish == "other" and response.finish_reason is None:
-        raise CallError(
-            f"'{request.model}' broke off its answer", reason="cut_off", again=True, read=len(text)
-        )
     if not text and not uses and finish == "stop":
         raise CallError(
             f"'{request.model}' gave an empty answer", reason="malformed", again=True, read=0
@@ -271,20 +270,26 @@ def _translated(error: faults.AgentRunError, request: Request, read: int) -> Cal
     after = getattr(error, "retry_after", None)
     if isinstance(error, faults.ModelAuthenticationError):
         return CallError(
-            f"'{provider}' refused the key", reason="credentials_missing",
+            f"'{provider}' refused the key",
+            reason="credentials_missing",
             hint=f"holdfast auth set {provider}, or set its variable",
         )
     if isinstance(error, faults.ModelQuotaExceededError):
         return CallError(f"'{provider}' says that its quota is used up", reason="call_refused")
     if isinstance(error, faults.ModelRateLimitError):
         return CallError(
-            f"'{provider}' wants to be asked less often", reason="rate_limited", again=True,
+            f"'{provider}' wants to be asked less often",
+            reason="rate_limited",
+            again=True,
             after=after,
         )
     if isinstance(error, faults.ModelUnavailableError | faults.ModelServerError):
         return CallError(
-            f"'{provider}' could not answer: {_short(error)}", reason="provider_error", again=True,
-            after=after, read=read or None,
+            f"'{provider}' could not answer: {_short(error)}",
+            reason="provider_error",
+            again=True,
+            after=after,
+            read=read or None,
         )
     if isinstance(error, faults.ModelConnectionError):
         sent = error.phase in {"read", "write", None}
@@ -294,7 +299,9 @@ def _translated(error: faults.AgentRunError, request: Request, read: int) -> Cal
             )
         what = "broke off before it answered" if sent else "cannot be reached"
         return CallError(
-            f"'{provider}' {what}: {_short(error)}", reason="unreachable", again=True,
+            f"'{provider}' {what}: {_short(error)}",
+            reason="unreachable",
+            again=True,
             read=0 if sent else None,
         )
     if isinstance(error, faults.ModelNotFoundError):
@@ -308,6 +315,8 @@ def _translated(error: faults.AgentRunError, request: Request, read: int) -> Cal
             f"'{provider}' refused the call ({error.status_code}): {_short(error)}",
             reason="call_refused",
         )
+    if read:
+        return CallError(f"'{name}' broke off its answer", reason="cut_off", again=True, read=read)
     return _malformed(request, error, read)
 
 

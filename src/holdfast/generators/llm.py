@@ -34,9 +34,7 @@ class LlmGenerator:
 
     async def generate(self, job: Job) -> Candidate:
         calls = calls_of(job)
-        request = Request(
-            job.step.model, rendered(job), job.step.parameters, job.step.schema
-        )
+        request = Request(job.step.model, rendered(job), job.step.parameters, job.step.schema)
         try:
             async with asyncio.timeout(job.step.timeout):
                 answer = await calls.ask(request)
@@ -103,7 +101,9 @@ def _told(prompt: Mapping[str, Json], item: Feedback) -> str:
 def _given_text(given: Given) -> str:
     if given.form != "tree":
         return fenced(given.content().decode("utf-8", "replace"))
-    files = (f"{path}\n{fenced(read().decode('utf-8', 'replace'))}" for path, _, read in given.files)
+    files = (
+        f"{path}\n{fenced(read().decode('utf-8', 'replace'))}" for path, _, read in given.files
+    )
     return "\n".join(files)
 
 

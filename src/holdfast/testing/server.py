@@ -126,7 +126,7 @@ class ModelServer:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                outer._answer(self)  # noqa: SLF001 - one thing in two classes
+                outer._answer(self)
 
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
