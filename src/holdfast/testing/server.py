@@ -93,6 +93,8 @@ class ModelServer:
 
     def __init__(self, script: Script | Sequence[Reply] | str, port: int = 0) -> None:
         self.requests: list[Asked] = []
+        self.most = 0  # requests that were answered at the same time
+        self._busy = 0
         self._script = _script(script)
         self._numbers = count(1)
         self._lock = threading.Lock()
@@ -141,8 +143,12 @@ class ModelServer:
             self.requests.append(asked)
             self.heard(asked)
             reply = self._script(asked)
+            self._busy += 1
+            self.most = max(self.most, self._busy)
         with contextlib.suppress(ConnectionError, TimeoutError):
             self._send(http, asked, reply)
+        with self._lock:
+            self._busy -= 1
 
     def heard(self, asked: Asked) -> None:
         """A request came; the program writes it down."""
