@@ -354,6 +354,10 @@ class Engine:
             if taken is None:
                 return
             fence = taken
+            if step.done_once and self._looker.is_held(step, look):  # by whoever had the claim
+                self._claims.let_go(step_id)
+                self._append(StepHeld(step_id, Reason("effect_unconfirmed")))
+                return
         if step.secrets and not self._growth.may_know(step):
             self._claims.let_go(step_id)
             return
