@@ -29,6 +29,7 @@ from holdfast.engine.growth import Growth
 from holdfast.engine.heed import FREE, People, under
 from holdfast.engine.hold import Hold
 from holdfast.engine.look import Look, Looker
+from holdfast.engine.losses import at_work
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.pending import Pending
 from holdfast.engine.result import Result
@@ -291,6 +292,9 @@ class Engine:
             self._append(leave_out(self.state, step.id))
             return None
         drifted = look.choice.reason.code == "output_modified"
+        if drifted and self._hold.sharing and at_work(self._world, self.state, step.id):
+            self._claims.contested.add(step.id)
+            return None
         if drifted and self.state.options.on_drift == "fail":
             self._scribe.fail(step.id, look.choice.reason)
             return None
