@@ -270,8 +270,8 @@ BUGS = (
         "files that were recorded are taken back",
         (
             Edit(
-                "engine/runs.py",
-                "frozenset(edit_of(state.run, event) for event in _events(world, state.run))",
+                "engine/losses.py",
+                "frozenset(edit_of(state.run, event) for event in events_of(world, state.run))",
                 "frozenset()",
             ),
         ),
