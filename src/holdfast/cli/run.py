@@ -51,7 +51,7 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options
-from holdfast.model.plan import Plan, RunId, plan_digest
+from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
 
 
@@ -224,7 +224,7 @@ def run(
         _check_secrets(loaded.plan, _manner(manner).secrets)
         return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
     if watching:
-        return _watched(where, agreed, manner, removed)
+        return _watched(where, agreed, manner, removed, None if yes else _outside(loaded.plan))
     return _start(where, loaded.plan, agreed, manner, key, removed)
 
 
@@ -233,18 +233,35 @@ def _exclude(one: bool, other: bool, names: str) -> None:
         raise UsageError(f"{names} contradict each other")
 
 
-def _watched(where: Place, options: Options, manner: dict[str, object], removed: str) -> int:
-    """Run now as asked, and then again as things change; what was forced is forced once."""
+def _watched(
+    where: Place,
+    options: Options,
+    manner: dict[str, object],
+    removed: str,
+    agreed: dict[StepId, Step] | None,
+) -> int:
+    """Run now as asked, and then again as things change; what was forced is forced once.
+
+    `agreed` are the steps with external effects that somebody saw; None if a yes holds for all.
+    """
     later = replace(options, force=False, force_steps=())
     rounds = iter([options])
 
     def again() -> int:
-        chosen = next(rounds, later)
+        chosen, plan = next(rounds, later), where.load().plan
         if chosen is later:
-            say_left_out(where, where.load().plan)
-        return _start(where, where.load().plan, chosen, manner, "", removed)
+            say_left_out(where, plan)
+        if agreed is not None:
+            outside = _outside(plan)
+            consent_to([s for s, step in outside.items() if agreed.get(s) != step], yes=False)
+            agreed.update(outside)
+        return _start(where, plan, chosen, manner, "", removed)
 
     return watch(where, later, again)
+
+
+def _outside(plan: Plan) -> dict[StepId, Step]:
+    return {step_id: step for step_id, step in plan.steps.items() if needs_consent(step)}
 
 
 def _start(
@@ -331,7 +348,8 @@ def _say_edited(where: Place, state: State) -> None:
     if where.file is None:
         return
     try:
-        edited = plan_digest(where.load(state.plan.params).plan) != state.base
+        found = where.load(state.plan.params).plan
+        edited = plan_digest(replace(found, name=state.plan.name)) != state.base
     except (PlanError, UsageError):
         edited = True
     if edited:
