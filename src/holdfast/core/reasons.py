@@ -68,6 +68,8 @@ SENTENCES: Final[dict[str, str]] = {
     "guard_fatal": "a guard refused it for good: {names}",
     "guard_broken": "a guard could not give a verdict: {names}",
     "command_failed": "its command failed",
+    "turns_spent": "its model took more turns than it may",
+    "tool_unconfirmed": "a tool was begun and nobody knows whether it did its work",
     "timed_out": "it took longer than it may: {names}",
     "lost": "its process died",
     "rejected_by_person": "a person rejected it: {names}",

@@ -24,7 +24,18 @@ from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
-from holdfast.model.plan import COPIES, MODEL_USES, STEP_ID, Input, Limits, Need, Plan, Step, StepId
+from holdfast.model.plan import (
+    AGENT,
+    COPIES,
+    MODEL_USES,
+    STEP_ID,
+    Input,
+    Limits,
+    Need,
+    Plan,
+    Step,
+    StepId,
+)
 
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
@@ -260,6 +271,7 @@ def step_of(
             hint = "leave out 'retries', or say idempotent: true if a repetition does no harm"
             reading.problems.warn("P906", node.pairs["retries"][0], message, hint)
     _take_model(reading, node, given)
+    _check_tools(reading, node, given)
     _check_together(reading, node, given)
     if given.get("approve") == "never":
         del given["approve"]
@@ -379,6 +391,22 @@ def _take_model(reading: Reading, node: Mapping, given: dict[str, object]) -> No
     if len(produces) > 1:
         message = f"{quoted(reading.step)} gives one answer and cannot produce several files"
         reading.problems.add("P035", produces[1].node, message, "keep one path")
+
+
+def _check_tools(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+    """Tools and turns are for agents, and a model tells its tools apart by the names of functions."""
+    for key in ("tools", "turns"):
+        if key in node.pairs and given.get("uses") != AGENT:
+            message = f"step {quoted(reading.step)} cannot have '{key}'"
+            reading.problems.add("P035", node.pairs[key][0], message, "say uses: agent")
+    seen: dict[str, str] = {}
+    for tool in cast("tuple[str, ...]", given.get("tools", ())):
+        name = tool.partition(":")[2]
+        if name in seen:
+            message = f"{quoted(tool)} and {quoted(seen[name])} have the same name for a model"
+            hint = "give one of the functions another name"
+            reading.problems.add("P038", node.pairs["tools"][1], message, hint)
+        seen[name] = tool
 
 
 def _take_function(
