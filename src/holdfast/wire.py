@@ -344,6 +344,14 @@ def _guard(
         from holdfast.guards.pattern import RegexGuard
 
         return RegexGuard()
+    if kind == "cites":
+        from holdfast.guards.cites import CitesGuard
+
+        return CitesGuard(project_files)
+    if kind == "judge":
+        from holdfast.guards.judge import JudgeGuard
+
+        return JudgeGuard()
     from holdfast.guards import content
 
     plain: dict[str, Callable[[], GuardKind]] = {

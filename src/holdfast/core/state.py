@@ -92,7 +92,7 @@ class Paid(NamedTuple):
 
 @dataclass(slots=True)
 class Tools:
-    """Uses of tools that no verdict followed yet: answered, under way, and begun by an attempt that was lost."""
+    """Uses of tools that no verdict followed yet: answered, under way, begun by an attempt that was lost."""
 
     said: dict[Digest, Used] = field(default_factory=dict)
     doing: set[Digest] = field(default_factory=set)

@@ -249,7 +249,7 @@ def _tool(reading: Reading, key: str, node: Node) -> str | None:
     found = FUNCTION.read(reading, key, node)
     if found is not None:
         given: Json = {"target": found, "root": str(reading.root)}
-        check_value(reading, "tool", given, node, code="P062")
+        check_value(reading, "tool", given, node, code="P065")
     return found
 
 

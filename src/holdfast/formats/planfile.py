@@ -15,6 +15,7 @@ from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import MODEL_RETRIES, PLAN, STEP, At, InputAt, ModelChoice, NeedAt
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
+from holdfast.formats.judges import asks_model, settle_guards
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
@@ -272,6 +273,7 @@ def step_of(
             reading.problems.warn("P906", node.pairs["retries"][0], message, hint)
     _take_model(reading, node, given)
     _check_tools(reading, node, given)
+    settle_guards(reading, node, given, wired)
     _check_together(reading, node, given)
     if given.get("approve") == "never":
         del given["approve"]
@@ -469,7 +471,7 @@ def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> 
     elif "attempts" in keys and not asks:
         message = f"'budget' of {quoted(reading.step)} says nothing: nobody is asked beyond it"
         reading.problems.warn("P903", node.pairs["budget"][0], message, "say approve: over_budget")
-    if given.get("uses") not in MODEL_USES:
+    if given.get("uses") not in MODEL_USES and not asks_model(given):
         for key in ("usd", "tokens"):
             if key in keys:
                 message = (
