@@ -15,7 +15,7 @@ from holdfast.model.plan import Guard, StepId
 from holdfast.ports import Candidate, Job
 
 _WITH = "with."
-_MOST_SHOWN = 10
+_MOST_SHOWN = 5
 _LONGEST = 400  # characters of a quote that are shown
 
 Find = Callable[[str, str], list[str]]

@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import NamedTuple
 
-_MOST_WORDS = 300_000  # that are looked through for something near
+_MOST_WORDS = 100_000  # that are looked through for something near
 _MOST_LETTERS = 600  # of which two texts are compared
 _MOST_WINDOWS = 12
 _LEAST = 0.4  # less alike is nothing like it
@@ -55,20 +55,23 @@ class Source:
         return plain(quote) in self._joined
 
     def windows(self, words: Sequence[str]) -> Iterable[tuple[int, int]]:
-        """Places where as many words begin, each with how many of the quote's words it has."""
+        """Places where as many words begin, each with how many of the quote's words stand there."""
         wanted, size = Counter(words), len(words)
         here: Counter[str] = Counter()
-        shared = 0
-        found = [word for word, _ in self.words[:_MOST_WORDS]]
-        for at, word in enumerate(found):
-            here[word] += 1
-            shared += here[word] <= wanted[word]
-            if at >= size:
-                gone = found[at - size]
+        shared, first = 0, 0
+        offsets = {word: at for at, word in reversed(list(enumerate(words)))}
+        known = self.words[:_MOST_WORDS]
+        hits = [(at, word) for at, (word, _) in enumerate(known) if word in wanted]
+        for at, found in hits:
+            here[found] += 1
+            shared += here[found] <= wanted[found]
+            while hits[first][0] <= at - size:
+                gone = hits[first][1]
                 shared -= here[gone] <= wanted[gone]
                 here[gone] -= 1
-            if at >= size - 1 or at == len(found) - 1:
-                yield shared, max(0, at - size + 1)
+                first += 1
+            begin, word = hits[first]
+            yield shared, max(0, min(begin - offsets[word], len(self.words) - size))
 
     def fragment(self, at: int, size: int) -> tuple[str, int]:
         """So many words from a place, and the line of the first one."""
