@@ -12,11 +12,13 @@ from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, Step, StepId
 from holdfast.ports import Given
-from tests.guards.builders import accepted, candidate, rejected
 from tests.generators.builders import Project, wait
+from tests.guards.builders import accepted, candidate, rejected
 
 KIND = CitesGuard(wire.project_files)
-TEXT = "Report\n\nIn Germany sales rose 24 %\n  in Q2, more than ever.\nCafé\u0301 owners liked it.\n"
+TEXT = (
+    "Report\n\nIn Germany sales rose 24 %\n  in Q2, more than ever.\nCafé\u0301 owners liked it.\n"
+)
 
 
 def guard(**config: Json) -> Guard:
@@ -30,7 +32,9 @@ def judge(project: Project, made: Json, how: Guard, **values: Json) -> Verdict:
     return wait(KIND.judge(how, candidate(json.dumps(made)), job))
 
 
-@pytest.mark.parametrize("quote", ["sales rose 24 % in Q2", "ever. Cafe\u0301\u0301 owners", "Report"])
+@pytest.mark.parametrize(
+    "quote", ["sales rose 24 % in Q2", "ever. Cafe\u0301\u0301 owners", "Report"]
+)
 def test_a_quote_is_found_whatever_its_blanks_and_forms_of_letters(
     project: Project, quote: str
 ) -> None:

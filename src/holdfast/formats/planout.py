@@ -80,7 +80,7 @@ def _step(step: Step, given: Mapping[str, Json]) -> dict[str, Json]:
             for item in step.inputs
         ]
     if step.guards:
-        found["guards"] = [_guard(guard) for guard in step.guards]
+        found["guards"] = [guard_data(guard) for guard in step.guards]
     order = [*STEP]
     return {key: found[key] for key in sorted(found, key=order.index)}
 
@@ -105,8 +105,9 @@ def _need(step: Step, place: int) -> Json:
     return found
 
 
-def _guard(guard: Guard) -> Json:
-    value = [_guard(item) for item in guard.items] if guard.items else guard.config
+def guard_data(guard: Guard) -> Json:
+    """A guard with the keys of a plan file."""
+    value = [guard_data(item) for item in guard.items] if guard.items else guard.config
     found: dict[str, Json] = {guard.kind: value}
     for key in _GUARD_KEYS:
         if more := getattr(guard, key):
