@@ -24,7 +24,7 @@ from holdfast.errors import UsageError
 from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
 from holdfast.formats.fragment import check_added, held, read_fragment
-from holdfast.formats.modelsteps import ModelKeys, model_step
+from holdfast.formats.modelsteps import Around, ModelKeys, model_step
 from holdfast.formats.planfile import Asked as Loading
 from holdfast.formats.planfile import load_plan, read_file
 from holdfast.formats.planout import plan_yaml
@@ -109,8 +109,8 @@ class Plan:
         if StepId(name) in self.steps:
             raise UsageError(f"the plan has a step '{name}' already")
         asked = Loading(check=wire.guard_flaw, models=wire.model_named)
-        root = os.path.abspath(self.root)
-        self.steps[StepId(name)] = model_step(name, uses, prompt, keys, root, asked)
+        around = Around(os.path.abspath(self.root), self.steps.keys(), asked)
+        self.steps[StepId(name)] = model_step(name, uses, prompt, keys, around)
 
     def add(self, step: Step) -> None:
         """Add a step that was made by hand."""

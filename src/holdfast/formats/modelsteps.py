@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TypedDict
 
 from holdfast.errors import UsageError
@@ -38,10 +39,20 @@ class ModelKeys(TypedDict, total=False):
 _LISTS = ("needs", "inputs", "outputs", "tools")
 
 
-def model_step(
-    name: str, uses: str, prompt: Json, keys: ModelKeys, root: str, asked: Asked
-) -> Step:
-    """The step; PlanError says what a plan file with it would be told."""
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a step is made in: the project, steps that are there already, who knows more."""
+
+    root: str
+    steps: Collection[str]
+    asked: Asked
+
+
+def model_step(name: str, uses: str, prompt: Json, keys: ModelKeys, around: Around) -> Step:
+    """The step; PlanError says what a plan file with it would be told.
+
+    A prompt that is a file may refer to steps that are there already.
+    """
     given: dict[str, Json] = {"uses": uses, "prompt": prompt}
     for key, value in keys.items():
         if key == "guards":
@@ -50,14 +61,14 @@ def model_step(
             given[key] = list(value)  # type: ignore[call-overload]  # as ModelKeys says
         else:
             given["with" if key == "values" else key] = value  # type: ignore[assignment]  # as above
-    names = {*keys.get("needs", ()), *_read((prompt, keys.get("values", {})))}
-    around: dict[str, Json] = {need: {"run": ["true"]} for need in names if need != name}
-    plan = {"name": "made", "steps": {**around, name: given}}
+    names = {*around.steps, *keys.get("needs", ()), *_read((prompt, keys.get("values", {})))}
+    others: dict[str, Json] = {other: {"run": ["true"]} for other in names if other != name}
+    plan = {"name": "made", "steps": {**others, name: given}}
     try:
         content = json.dumps(plan, default=dict).encode()
     except TypeError as error:
         raise UsageError(f"a value of '{name}' is not JSON: {error}") from error
-    return load_text(content, f"{name}.json", root, asked).plan.steps[StepId(name)]
+    return load_text(content, f"{name}.json", around.root, around.asked).plan.steps[StepId(name)]
 
 
 def _read(value: Json) -> set[str]:

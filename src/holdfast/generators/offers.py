@@ -46,7 +46,7 @@ def tool_flaw(target: str, root: str) -> Flaw | None:
     try:
         offer_of(target, root)
     except AttemptError as error:
-        return Flaw(error.message, hint=error.hint)
+        return Flaw(error.message, hint=error.hint or "")
     return None
 
 
