@@ -28,7 +28,7 @@ def served(
 
 def of_kind(project: Project, kind: str, run: str = "@") -> list[Any]:
     """The events of one kind, in their order."""
-    return [event for event in project.events(run) if event["kind"] == kind]
+    return [event for event in project.events(run) if event["event"] == kind]
 
 
 def tool_answers(asked: Asked) -> list[str]:

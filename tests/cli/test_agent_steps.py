@@ -69,8 +69,8 @@ def test_an_agent_uses_tools_until_it_answers(tools: Project) -> None:
     }
     assert tool_answers(second) == ["5"]
     (used,) = of_kind(tools, "tool_used")
-    assert used["event"]["name"] == "add"
-    assert tools.shown(used["event"]["answer"]) == b"5"
+    assert used["name"] == "add"
+    assert tools.shown(used["answer"]) == b"5"
     assert len(of_kind(tools, "call_answered")) == 2
     assert tools.run("--yes").states == {"sum": "reused"}
 
@@ -100,7 +100,7 @@ def test_what_the_model_does_wrong_it_is_told_as_the_answer_of_the_tool(tools: P
     ]
     assert "no luck" in told[6]
     assert told[7].endswith("[cut: the first 65536 of 100000 bytes]")
-    assert [event["event"].get("ok", True) for event in of_kind(tools, "tool_used")] == [
+    assert [event.get("ok", True) for event in of_kind(tools, "tool_used")] == [
         *[False] * 7,
         True,
     ]
@@ -190,7 +190,7 @@ def send() -> str:
         run = tools.resume("--yes")
         assert run.codes == {"mail": "tool_unconfirmed"}
         assert tools.begun() == ["send"]
-        assert [event["event"]["name"] for event in of_kind(tools, "tool_started")] == ["send"]
+        assert [event["name"] for event in of_kind(tools, "tool_started")] == ["send"]
         assert len(server.requests) == 1
 
 

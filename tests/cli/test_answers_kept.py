@@ -51,7 +51,7 @@ def test_an_answer_is_kept_over_several_runs_that_died(project: Project) -> None
         assert project.run("--yes").states == {"a": "done"}
         assert len(server.requests) == 1
     (kept,) = of_kind(project, "answers_kept")
-    assert kept["event"]["step"] == "a"
+    assert kept["step"] == "a"
     assert of_kind(project, "call_started") == []
 
 

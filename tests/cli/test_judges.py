@@ -53,7 +53,7 @@ def test_a_quote_that_the_judge_made_up_is_told_as_that(project: Project) -> Non
         run = project.run("--yes")
     assert run.codes == {"a": "guard_rejected"}
     (event,) = of_kind(project, "attempt_rejected")
-    said = project.shown(event["event"]["feedback"]).decode()
+    said = project.shown(event["feedback"]).decode()
     assert "Birds" not in said
     assert "does not stand in the artifact" in said
 
@@ -89,7 +89,7 @@ def test_a_judge_that_cannot_be_asked_ends_the_step_with_its_own_code(project: P
     project.plan({"a": {"shell": "echo Cats", "guards": [judged()], "retries": 2}})
     with served(project, lambda _: Fail(400, "no such thing")) as server:
         run = project.run("--yes")
-        assert [event["event"]["code"] for event in of_kind(project, "attempt_failed")] == [
+        assert [event["code"] for event in of_kind(project, "attempt_failed")] == [
             "call_refused"
         ]
         assert len(server.requests) == 1
