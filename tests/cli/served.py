@@ -1,28 +1,22 @@
-"""Projects whose models are a scripted server on loopback."""
+"""What tests of agents and judges ask a scripted server, and what it is asked."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.testing.server import Asked, ModelServer, Reply
+from holdfast.testing.server import Asked, ModelServer
+from tests.cli import models
+from tests.cli.models import Script
 from tests.cli.project import Project
 
 MODEL = "fake:m"
 
 
 @contextmanager
-def served(
-    project: Project, script: Callable[[Asked], Reply] | Sequence[Reply] | str
-) -> Iterator[ModelServer]:
-    """A server that the person's configuration names as the provider 'fake'."""
-    with ModelServer(script) as server:
-        config = project.home / ".config" / "holdfast"
-        config.mkdir(parents=True, exist_ok=True)
-        (config / "config.toml").write_text(
-            f'[providers.fake]\nkind = "openai"\nbase_url = "{server.url}"\n'
-            '[prices."fake:m"]\ninput = 1\noutput = 2\n[tiers]\nsmall = "fake:m"\n'
-        )
+def served(project: Project, script: Script) -> Iterator[ModelServer]:
+    """A server that the person's configuration names as the provider `fake`, and as the tier `small`."""
+    with models.served(project, script, '[tiers]\nsmall = "fake:m"\n') as server:
         yield server
 
 

@@ -76,7 +76,7 @@ def test_an_agent_uses_tools_until_it_answers(tools: Project) -> None:
 
 
 def test_what_the_model_does_wrong_it_is_told_as_the_answer_of_the_tool(tools: Project) -> None:
-    wrong = [
+    wrong: list[tuple[str, Any]] = [
         ("rm", {}),
         ("add", [1]),
         ("add", {"a": "2"}),

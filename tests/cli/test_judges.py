@@ -89,9 +89,7 @@ def test_a_judge_that_cannot_be_asked_ends_the_step_with_its_own_code(project: P
     project.plan({"a": {"shell": "echo Cats", "guards": [judged()], "retries": 2}})
     with served(project, lambda _: Fail(400, "no such thing")) as server:
         run = project.run("--yes")
-        assert [event["code"] for event in of_kind(project, "attempt_failed")] == [
-            "call_refused"
-        ]
+        assert [event["code"] for event in of_kind(project, "attempt_failed")] == ["call_refused"]
         assert len(server.requests) == 1
     assert run.code == 1
 

@@ -33,6 +33,8 @@ EXIT = {
     "escalated": 8,
     "paused": 130,
 }
+NO_KEY = "credentials_missing"
+_CREDENTIALS = 4
 _WITH_REASON = frozenset({"limit", "escalated", "blocked"})
 MOST_STEPS = 20
 MOST_TIMED = 2000
@@ -50,7 +52,19 @@ def conclude(
         saved = sum(usual.get(s, 0) for s in state.steps if shown_phase(state, s) == "reused")
         words = last_words(store, state) | waiting_since(store, state)
         print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved))
-    return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]
+    return exit_code(state)
+
+
+def exit_code(state: State) -> int:
+    """What a run that came so far means to whoever called."""
+    if state.status == "running":
+        return EXIT["paused"]
+    if state.status == "failed" and any(
+        step.phase == "failed" and step.reason is not None and step.reason.code == NO_KEY
+        for step in state.steps.values()
+    ):
+        return _CREDENTIALS
+    return EXIT.get(str(state.status), 1)
 
 
 def run_told(store: Store, state: State, file: str | None) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from holdfast.errors import UsageError
 from holdfast.formats.planfile import Asked, load_text
 from holdfast.formats.planout import guard_data
 from holdfast.model.digest import Json
-from holdfast.model.expression import Reference, Wrong, parts
+from holdfast.model.expression import Wrong, parts
 from holdfast.model.plan import Guard, Step, StepId
 
 
@@ -77,6 +77,6 @@ def _read(value: Json) -> set[str]:
     for part in parts(value):
         if isinstance(part, Wrong):
             raise UsageError(part.message, hint=part.hint)
-        if isinstance(part, Reference) and part.root == "steps":
+        if part.root == "steps":
             found.add(part.name)
     return found
