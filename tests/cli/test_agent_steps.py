@@ -164,6 +164,7 @@ def wait() -> str:
         assert run.states == {"sum": "done"}, run
         assert len(server.requests) == 3
         assert tool_answers(server.requests[2]) == ["3", "4", "waited"]
+    tools.ok("verify")
     assert tools.begun() == ["add", "add", "wait", "wait"]  # of `wait` nobody heard an answer
 
 

@@ -53,6 +53,7 @@ def test_an_answer_is_kept_over_several_runs_that_died(project: Project) -> None
     (kept,) = of_kind(project, "answers_kept")
     assert kept["step"] == "a"
     assert of_kind(project, "call_started") == []
+    project.ok("verify")
 
 
 def test_another_question_is_asked(project: Project) -> None:

@@ -314,6 +314,13 @@ def _effect_started(reading: Reading, body: _Body) -> None:
     reading.effects[body["step"]] = body["key"]
 
 
+def _tool_used(reading: Reading, body: _Body) -> None:
+    """A tool is used, or about to be: only while its attempt runs."""
+    begun = reading.begun.get(body["step"])
+    if begun is None or begun["attempt"] != body["attempt"]:
+        reading.wrong(f"a tool of step '{body['step']}' is used outside an attempt")
+
+
 def _effect_confirmed(reading: Reading, body: _Body) -> None:
     if reading.effects.pop(body["step"], None) != body["key"]:
         reading.wrong(f"an effect of step '{body['step']}' is confirmed that was not started")
@@ -402,6 +409,8 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "request_refused": _request_refused,
     "step_waived": _step_waived,
     "gap_closed": _gap_closed,
+    "tool_started": _tool_used,
+    "tool_used": _tool_used,
     "conflict_found": _conflict_found,
     "conflict_resolved": _conflict_resolved,
     "run_rested": _rest,
