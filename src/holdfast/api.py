@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import cast
+from typing import Unpack, cast
 
 from holdfast import wire
 from holdfast.core.approvals import Approval
@@ -24,7 +24,10 @@ from holdfast.errors import UsageError
 from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
 from holdfast.formats.fragment import check_added, held, read_fragment
+from holdfast.formats.modelsteps import Around, ModelKeys, model_step
+from holdfast.formats.planfile import Asked as Loading
 from holdfast.formats.planfile import load_plan, read_file
+from holdfast.formats.planout import plan_yaml
 from holdfast.model import plan as model
 from holdfast.model.agent import Action, Agent, Registry, contracts, voices, with_contracts
 from holdfast.model.artifact import Artifact, Status
@@ -94,9 +97,28 @@ class Plan:
         if inline:
             self.functions[step_id] = function
 
+    def llm(self, name: str, prompt: Json, **keys: Unpack[ModelKeys]) -> None:
+        """Add a step that a model does: `model="small"`, `guards=[…]`, `budget={"usd": 0.5}` and so on."""
+        self._add_model(name, "llm", prompt, keys)
+
+    def agent(self, name: str, prompt: Json, **keys: Unpack[ModelKeys]) -> None:
+        """Add a step that a model does with tools: `tools=["module:function"]`, `turns=20`."""
+        self._add_model(name, "agent", prompt, keys)
+
+    def _add_model(self, name: str, uses: str, prompt: Json, keys: ModelKeys) -> None:
+        if StepId(name) in self.steps:
+            raise UsageError(f"the plan has a step '{name}' already")
+        asked = Loading(check=wire.guard_flaw, models=wire.model_named)
+        around = Around(os.path.abspath(self.root), self.steps.keys(), asked)
+        self.steps[StepId(name)] = model_step(name, uses, prompt, keys, around)
+
     def add(self, step: Step) -> None:
         """Add a step that was made by hand."""
         self.steps[step.id] = step
+
+    def to_yaml(self) -> str:
+        """The plan as the text of a plan file; functions of this process cannot be written."""
+        return plan_yaml(self.build())
 
     def build(self) -> model.Plan:
         """The immutable plan; a PlanError says which contracts its steps break."""

@@ -6,13 +6,13 @@ and a reader of its own. Each port has a contract suite under `tests/contracts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.model.artifact import Artifact, Form, Status, Verdict
-from holdfast.model.call import Answer, Request, Usage
+from holdfast.model.call import Answer, Offer, Request, ToolUse, Usage
 from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
@@ -321,6 +321,52 @@ class Calls(Protocol):
 
         AttemptError if there is none, with the code that says why.
         """
+
+    async def use(
+        self, wanted: Wanted, run: Callable[[], Awaitable[Said]], repeat: Repeat = "never"
+    ) -> Said:
+        """What a tool answers: as it was stored, or by running it.
+
+        `repeat` says what to do after an attempt that was lost: "never" what was begun, "unanswered" what was
+        begun and gave no answer, "always" also what did. AttemptError if it may not be run again.
+        """
+
+
+Repeat = Literal["never", "unanswered", "always"]
+
+
+class Said(NamedTuple):
+    """What a tool answered; `ok` is false if it could not do what was wanted."""
+
+    text: str
+    ok: bool = True
+
+
+class Wanted(NamedTuple):
+    """A use of a tool that a model wants: the request that it answered, and which one it is of the answer.
+
+    `tool` is the name of a tool that there is; empty for any other.
+    """
+
+    after: Request
+    place: int
+    use: ToolUse
+    tool: str
+
+
+class Tool(Protocol):
+    """What a model may use."""
+
+    @property
+    def offer(self) -> Offer:
+        """What the model is told of it."""
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether it changes nothing, so that it may be used again."""
+
+    async def call(self, arguments: Mapping[str, Json], job: Job) -> str:
+        """Its answer; AttemptError in words for the model if it cannot."""
 
 
 class ChatModel(Protocol):

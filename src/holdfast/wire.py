@@ -232,6 +232,11 @@ def guard_flaw(kind: str, value: Json) -> Flaw | None:
     """Why a guard can never judge by its value; what is plainly right is known without a library."""
     from holdfast.ports import Flaw
 
+    if kind == "tool":
+        from holdfast.generators.offers import tool_flaw
+
+        assert isinstance(value, Mapping)  # as the plan file is read
+        return tool_flaw(str(value["target"]), str(value["root"]))
     if kind == "regex":
         from holdfast.guards.linear import pattern_flaw
 
@@ -259,7 +264,7 @@ def _is_installed(library: str) -> bool:
 def identities() -> Identities:
     """What generators and guards add to keys, without loading anything that could run them."""
     from holdfast.executors.identity import Identities
-    from holdfast.generators.identity import python_identity, shell_identity
+    from holdfast.generators.identity import python_identity, shell_identity, tools_identity
     from holdfast.generators.imports import Imports
     from holdfast.guards.identity import guard_identity
 
@@ -270,7 +275,7 @@ def identities() -> Identities:
             "python": python_identity(imports),
             "human": lambda *_: {},
             "llm": lambda *_: {},
-            "agent": lambda *_: {},  # of a foreign plan, of which nobody said how it is done
+            "agent": tools_identity(imports),
         },
         lambda guard, root: guard_identity(guard, root, imports.of_module),
     )
@@ -279,6 +284,7 @@ def identities() -> Identities:
 def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None) -> LocalExecutor:
     """An executor with the generators and guards that a plan uses."""
     from holdfast.executors.local import LocalExecutor
+    from holdfast.generators.agent import AgentGenerator, FunctionTools
     from holdfast.generators.human import HumanGenerator
     from holdfast.generators.imports import Imports
     from holdfast.generators.llm import LlmGenerator
@@ -300,6 +306,7 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
         "python": PythonGenerator(pool, imports),
         "human": HumanGenerator(),
         "llm": LlmGenerator(),
+        "agent": AgentGenerator(FunctionTools(pool).open, imports),
     }
     return LocalExecutor(generators, guards, inline)
 
@@ -354,6 +361,14 @@ def _guard(
         from holdfast.guards.pattern import RegexGuard
 
         return RegexGuard()
+    if kind == "cites":
+        from holdfast.guards.cites import CitesGuard
+
+        return CitesGuard(project_files)
+    if kind == "judge":
+        from holdfast.guards.judge import JudgeGuard
+
+        return JudgeGuard()
     from holdfast.guards import content
 
     plain: dict[str, Callable[[], GuardKind]] = {

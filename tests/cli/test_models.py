@@ -53,7 +53,9 @@ def test_what_a_guard_says_goes_back_to_the_model(project: Project) -> None:
     project.plan({"a": step("say good", guards=[{"regex": {"pattern": "good"}}])})
     with served(project, [Say("bad"), Say("good")]) as server:
         assert project.run("--yes").code == 0
-    assert "# HISTORY\nAn earlier answer was refused by the guard 'regex':" in server.requests[1].last
+    assert (
+        "# HISTORY\nAn earlier answer was refused by the guard 'regex':" in server.requests[1].last
+    )
     answered = calls(project, "call_answered")
     assert [(one["input"], one["output"], one["cost"]) for one in answered] == [(10, 5, 20)] * 2
     assert answered[0]["id"] == "answer-1"
@@ -73,7 +75,12 @@ OUTCOMES: dict[str, tuple[list[Reply], int, str, int]] = {
     "server error": ([Fail(500), Say("ok")], 0, "never_ran", 2),
     "cut stream": ([Say("a long answer that is cut", cut=3), Say("ok")], 0, "never_ran", 2),
     "malformed": ([Raw(b"<html>"), Say("ok")], 0, "never_ran", 2),
-    "malformed stream": ([Raw(b"data: {nonsense\n\n", "text/event-stream"), Say("ok")], 0, "never_ran", 2),
+    "malformed stream": (
+        [Raw(b"data: {nonsense\n\n", "text/event-stream"), Say("ok")],
+        0,
+        "never_ran",
+        2,
+    ),
     "refused by the model": ([Say(refusal="I will not")], 1, "model_refused", 1),
     "filtered": ([Say("", finish="content_filter")], 1, "model_refused", 1),
     "wrong key": ([Fail(401)], 4, "credentials_missing", 1),

@@ -8,7 +8,9 @@ import pytest
 from holdfast.core.changes import differences
 from holdfast.core.reasons import CODES, sentence
 from holdfast.model.event import Reason
+from holdfast.testing.server import Say
 from tests.cli.project import Project, finish, kill, until
+from tests.cli.served import served
 from tests.cli.test_stop import heard
 
 
@@ -243,6 +245,34 @@ def growing(project: Project) -> set[str]:
     return seen | _told(project)
 
 
+def tools(project: Project) -> set[str]:
+    """A model that uses tools: too often, and one of which nobody knows whether it did its work."""
+    gate = project.gates / "go"
+    project.write(
+        "work.py",
+        f"""
+import os, time
+def tool() -> str:
+    open({str(project.log)!r}, "a").write("tool\\n")
+    while not os.path.exists({str(gate)!r}):
+        time.sleep(0.02)
+    return "done"
+""",
+    )
+    agent = {"uses": "agent", "prompt": "do it", "model": "fake:m", "tools": ["work:tool"]}
+    once = {**agent, "effects": "workspace", "workspace": "shared"}
+    with served(project, lambda _: Say(tools=[("tool", {})])):
+        project.plan({"a": {**once, "turns": 2, "retries": 0}})
+        engine = project.start("run", "--yes")
+        until(lambda: "tool" in project.begun(), "the tool is used")
+        kill(engine)
+        gate.touch()
+        project.resume("--yes")
+        seen = _told(project)
+        project.retry("a", "--yes")
+    return seen | _told(project)
+
+
 _GPUS = {"resources": {"gpu": 2}}
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
@@ -292,6 +322,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
     disagreements: {"conflict_open", "conflict_settled"},
+    tools: {"turns_spent", "tool_unconfirmed"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     interruptions: {
         "previous_interrupted",

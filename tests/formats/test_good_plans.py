@@ -110,6 +110,16 @@ steps:
     approve: over_budget
     budget: {attempts: 2}
     guards: [{all: [human, {human: {from: lead}, name: second}]}]
+  think:
+    uses: agent
+    prompt: what follows?
+    model: {id: "fake:m", temperature: 0.5, seed: 7}
+    tools: ["analysis.market:size", "analysis.market:growth"]
+    turns: 9
+    budget: {usd: 0.5, tokens: 1000}
+    guards:
+      - judge: {rubric: Is it faithful?, votes: 3}
+      - cites: {each: facts, in: "sources/*.md"}
 """
 
 COLLECT = Step(
@@ -235,6 +245,29 @@ PLAN = Plan(
                 ),
             ),
             model="fast",
+            retries=1,
+            timeout=300.0,
+            workspace="scratch",
+            reuse="content",
+        ),
+        StepId("think"): Step(
+            id=StepId("think"),
+            uses="agent",
+            prompt="what follows?",
+            model="fake:m",
+            parameters={"temperature": 0.5, "seed": 7},
+            inputs=(Input("sources/*.md"),),
+            tools=("analysis.market:size", "analysis.market:growth"),
+            turns=9,
+            budget={"usd": 0.5, "tokens": 1000},
+            guards=(
+                Guard(
+                    "judge",
+                    {"min": 0.8, "votes": 3, "rubric": "Is it faithful?", "model": "fake:m"},
+                    "judge",
+                ),
+                Guard("cites", {"field": "quote", "each": "facts", "in": "sources/*.md"}, "cites"),
+            ),
             retries=1,
             timeout=300.0,
             workspace="scratch",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.calls import acted_on, cut_off
+from holdfast.core.calls import acted_on, cut_off, talks
 from holdfast.core.escalation import note_settled
 from holdfast.core.moves import (
     LIMIT,
@@ -90,7 +90,7 @@ def attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     step.duration_ms = _spend(step, at, event.duration_ms)
     step.running, step.parked, step.remade = None, None, False
     step.effect = None
-    if step.paid or step.spent is not None:
+    if talks(step):
         acted_on(state, step, accepted=True)
     _stop(state, event.step)
     if step.phase == "waiting":
@@ -154,7 +154,7 @@ def attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
     """A guard, or a person, refused what an attempt made."""
     step = move(state, event.step, "attempt_rejected")
     started = _require_attempt(step, event, "attempt_rejected")
-    if step.paid or step.spent is not None:
+    if talks(step):
         acted_on(state, step, accepted=False)
     if step.phase == "waiting":
         step.reason, step.why = step.why, None
@@ -172,7 +172,7 @@ def attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
     """An attempt made nothing."""
     step = move(state, event.step, "attempt_failed")
     _require_attempt(step, event, "attempt_failed")
-    if step.paid or step.spent is not None:
+    if talks(step):
         acted_on(state, step, accepted=False)
     _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
@@ -187,7 +187,7 @@ def attempt_lost(state: State, event: AttemptLost, at: int) -> None:
     """An attempt gave no answer."""
     step = move(state, event.step, "attempt_lost")
     _require_attempt(step, event, "attempt_lost")
-    if step.spent is not None:
+    if talks(step):
         cut_off(state, step)
     _back_to_pending(state, event.step, step)
     if event.code not in UNSEEN:  # the engine's death is not the step's fault, nor was it seen

@@ -8,9 +8,17 @@ ends with a verdict: an attempt that was lost before leaves them to the next one
 from __future__ import annotations
 
 from holdfast.core.moves import move
-from holdfast.core.state import Paid, Spent, State, StepState
+from holdfast.core.state import Paid, Spent, State, StepState, Tools
 from holdfast.errors import BugError
-from holdfast.model.event import AnswersKept, CallAnswered, CallFailed, CallStarted
+from holdfast.model.event import (
+    AnswersKept,
+    CallAnswered,
+    CallFailed,
+    CallStarted,
+    ToolStarted,
+    ToolUsed,
+    Used,
+)
 
 
 def call_started(state: State, event: CallStarted, _: int) -> None:
@@ -51,6 +59,43 @@ def answers_kept(state: State, event: AnswersKept, _: int) -> None:
     """An earlier run left answers."""
     step = move(state, event.step, "answers_kept")
     step.paid = (*step.paid, *(Paid(*item) for item in event.items))
+    if event.used or event.left:
+        tools = _tools(step)
+        tools.said |= {item.use: item for item in event.used}
+        tools.left |= frozenset(event.left)
+
+
+def tool_started(state: State, event: ToolStarted, _: int) -> None:
+    """A tool is about to change something."""
+    step = _running(state, event, "tool_started")
+    if step.tools is not None and event.use in step.tools.doing:
+        raise BugError(f"a use of '{event.name}' of '{event.step}' is under way already")
+    _tools(step).doing.add(event.use)
+
+
+def tool_used(state: State, event: ToolUsed, _: int) -> None:
+    """A tool answered."""
+    tools = _tools(_running(state, event, "tool_used"))
+    tools.doing.discard(event.use)
+    tools.said[event.use] = Used(event.use, event.answer, event.ok)
+
+
+def _running(state: State, event: ToolStarted | ToolUsed, kind: str) -> StepState:
+    step = move(state, event.step, kind)
+    if step.running is None or step.running.attempt != event.attempt:
+        raise BugError(f"a tool of '{event.step}' is used by an attempt that is not running")
+    return step
+
+
+def _tools(step: StepState) -> Tools:
+    if step.tools is None:
+        step.tools = Tools()
+    return step.tools
+
+
+def talks(step: StepState) -> bool:
+    """Whether models or tools answered for the step, or are about to."""
+    return step.spent is not None or step.tools is not None or bool(step.paid)
 
 
 def acted_on(state: State, step: StepState, *, accepted: bool) -> None:
@@ -60,6 +105,7 @@ def acted_on(state: State, step: StepState, *, accepted: bool) -> None:
         for spent in (step.spent, state.spent):
             spent.rejected += step.trying
     step.paid = step.heard = ()
+    step.tools = None
     step.trying = 0
 
 
@@ -69,6 +115,9 @@ def cut_off(state: State, step: StepState) -> None:
     heard = {paid.request for paid in step.heard}
     step.paid = (*(paid for paid in step.paid if paid.request not in heard), *step.heard)
     step.heard = ()
+    if step.tools is not None:
+        step.tools.left |= step.tools.doing
+        step.tools.doing = set()
 
 
 def _cut_off(state: State, step: StepState) -> None:

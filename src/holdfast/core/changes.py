@@ -171,6 +171,7 @@ def _why_run(probe: Probe) -> Reason:
 _EXT: Mapping[str, str] = {
     "needs": "dependencies_changed",
     "uses": "generator_changed",
+    "may_use": "generator_changed",
     "run": "command_changed",
     "shell": "command_changed",
     "files": "command_changed",

@@ -30,7 +30,14 @@ from holdfast.model.line import SkipRequested
 from holdfast.model.plan import Step, StepId
 
 PERMANENT = frozenset(
-    {"call_refused", "model_refused", "credentials_missing", "answer_too_large", "budget_spent"}
+    {
+        "call_refused",
+        "model_refused",
+        "credentials_missing",
+        "answer_too_large",
+        "budget_spent",
+        "tool_unconfirmed",
+    }
 )
 BEYOND = frozenset({"guard_rejected", "guard_fatal", "command_failed", "stagnated"})
 Ending = AttemptAccepted | AttemptParked | AttemptRejected | AttemptFailed | AttemptLost

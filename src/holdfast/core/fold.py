@@ -66,6 +66,8 @@ from holdfast.model.event import (
     StepsSkipped,
     StepsTaken,
     StepWaived,
+    ToolStarted,
+    ToolUsed,
 )
 from holdfast.model.plan import Plan, StepId
 
@@ -260,6 +262,8 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     CallStarted: calls.call_started,
     CallAnswered: calls.call_answered,
     CallFailed: calls.call_failed,
+    ToolStarted: calls.tool_started,
+    ToolUsed: calls.tool_used,
     AnswersKept: calls.answers_kept,
     OutputsPlaced: _outputs_placed,
     StepFailed: _step_failed,

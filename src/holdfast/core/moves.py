@@ -26,6 +26,8 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "call_started": {"running": "running"},
     "call_answered": {"running": "running"},
     "call_failed": {"running": "running"},
+    "tool_started": {"running": "running"},
+    "tool_used": {"running": "running"},
     "answers_kept": {"pending": "pending"},
     "steps_reset": {"failed": "pending", "skipped": "pending", "waiting": "pending"},
     "steps_released": {"waiting": "pending"},

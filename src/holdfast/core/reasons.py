@@ -75,6 +75,8 @@ SENTENCES: Final[dict[str, str]] = {
     "answer_cut": "the answer was longer than it may be",
     "answer_too_large": "the answer had no end",
     "budget_spent": "its budget is spent",
+    "turns_spent": "its model took more turns than it may",
+    "tool_unconfirmed": "a tool was begun and nobody knows whether it did its work",
     "timed_out": "it took longer than it may: {names}",
     "lost": "its process died",
     "rejected_by_person": "a person rejected it: {names}",

@@ -20,6 +20,7 @@ from holdfast.model.event import (
     Options,
     Reason,
     RestStatus,
+    Used,
 )
 from holdfast.model.plan import Plan, RunId, StepId
 
@@ -79,6 +80,7 @@ class StepState:
     paid: tuple[Paid, ...] = ()  # answers of attempts that were lost before they acted on them
     heard: tuple[Paid, ...] = ()  # answers of the running attempt
     spent: Spent | None = None  # None until a model was asked
+    tools: Tools | None = None  # None until a tool was used for a model
     trying: int = 0  # what the running attempt has spent
 
 
@@ -87,6 +89,15 @@ class Paid(NamedTuple):
 
     request: Digest
     answer: Digest
+
+
+@dataclass(slots=True)
+class Tools:
+    """Uses of tools that no verdict followed yet: answered, under way, begun by an attempt that was lost."""
+
+    said: dict[Digest, Used] = field(default_factory=dict)
+    doing: set[Digest] = field(default_factory=set)
+    left: frozenset[Digest] = frozenset()
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ import asyncio
 import math
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from holdfast.core.reserve import LEAST_OUTPUT, Seen, input_bound, output_bound
 from holdfast.core.state import Spent, State
 from holdfast.engine.contents import Contents
 from holdfast.engine.scribe import Scribe
+from holdfast.engine.uses import Uses
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, CallError
 from holdfast.model.call import (
@@ -40,7 +41,7 @@ from holdfast.model.event import (
     RunEvent,
 )
 from holdfast.model.plan import Step
-from holdfast.ports import ChatModel, Rates
+from holdfast.ports import ChatModel, Rates, Repeat, Said, Wanted
 
 _MINUTE = 60.0
 
@@ -153,6 +154,13 @@ class Line:
         self._step: Step = board.state.plan.steps[started.step]
         self._paid = list(board.state.steps[started.step].paid)
         self._number = 0
+        self._uses = Uses(board, started)
+
+    async def use(
+        self, wanted: Wanted, run: Callable[[], Awaitable[Said]], repeat: Repeat = "never"
+    ) -> Said:
+        """What a tool answers, from the store or by running it."""
+        return await self._uses.use(wanted, run, repeat)
 
     async def ask(self, request: Request, listen: Callable[[str], None] | None = None) -> Answer:
         """The answer, from the store or from the model."""

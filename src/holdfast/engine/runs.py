@@ -13,6 +13,7 @@ from holdfast.core.state import State, empty_state
 from holdfast.core.waves import graph_of
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
+from holdfast.engine.inheritance import left_answers
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.losses import end_run, events_of, lost, take_over
@@ -58,11 +59,12 @@ def start_run(
         previous = supersede(world, plan.project, line)
         run = RunId(f"r-{world.new_id()}")
         hold.announce(run)  # before the run exists: nobody may end it
-        first, fence = _open(world, plan, line, options, run, key, previous)
+        begun, fence = _open(world, plan, line, options, run, key, previous)
         survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
         fresh = empty_state(plan, graph)
-        apply(fresh, first)
-        world.on_events([first])
+        for recorded in begun:
+            apply(fresh, recorded)
+        world.on_events(begun)
         return hold, Engine(world, fresh, fence, hold, survey, hold.entered_at)
     except BaseException:
         hold.release()
@@ -104,11 +106,12 @@ def _open(
     run: RunId,
     key: str,
     previous: RunId | None,
-) -> tuple[Recorded, int]:
+) -> tuple[list[Recorded], int]:
     """Store the plan and the first facts of a run in one transaction."""
     digest = world.store.put(plan_bytes(plan))
     ref = world.store.put(structure(plan))
     start = RunStarted(run, line, plan.project, digest, ref, options, world.owner.engine, previous)
+    facts: list[RunEvent] = [start, *left_answers(world.store, plan, previous)]
     journal = line_journal(plan.project, line)
     while True:
         at, last = world.clock(), world.store.last(journal)
@@ -116,14 +119,15 @@ def _open(
         parent = _latest_plan(world, journal)
         if parent != digest:
             said.insert(0, (at, PlanVersioned(digest, ref, parent)))
-        batch = Batch([Append(journal, last, said), Append(f"run:{run}", 0, [(at, start)], 1)])
+        own = [(at, fact) for fact in facts]
+        batch = Batch([Append(journal, last, said), Append(f"run:{run}", 0, own, 1)])
         try:
             fence = world.store.open_run(run, plan.project, line, batch, world.owner.engine)
         except ConflictError:
             if world.store.last(journal) == last:
                 raise
             continue
-        return Recorded(1, at, start), fence
+        return [Recorded(seq, at, fact) for seq, fact in enumerate(facts, 1)], fence
 
 
 def _latest_plan(world: World, journal: str) -> Digest | None:

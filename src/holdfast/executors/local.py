@@ -103,6 +103,8 @@ class LocalExecutor:
                 return Outcome(
                     "lost", "guard_broken", candidate, feedback=str(error), log=candidate.log
                 )
+            except AttemptError as error:  # a model that it wanted to ask
+                return _without_candidate(error)._replace(candidate=candidate, log=candidate.log)
             except (IntegrityError, StoreError):  # as above
                 raise
             except Exception as error:  # noqa: BLE001 - the boundary

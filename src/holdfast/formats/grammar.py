@@ -22,6 +22,7 @@ from holdfast.formats.shapes import (
     COMMAND,
     DURATION,
     FLAG,
+    FUNCTION,
     GLOB,
     LINE,
     LINES,
@@ -32,12 +33,14 @@ from holdfast.formats.shapes import (
     as_is,
     decimal,
     each,
+    list_of,
     plain,
     text,
     twice,
     whole,
     word,
 )
+from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
 from holdfast.model.glob import parents
 from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Input, Limits, Need, NeedType, StepId
@@ -230,6 +233,29 @@ def _budget(reading: Reading, key: str, node: Node) -> dict[str, object] | None:
     return record(reading, key, node, BUDGET)
 
 
+TOOLS_LATER = ("read", "search", "run", "edit")
+
+
+def _tool(reading: Reading, key: str, node: Node) -> str | None:
+    """A function of the project that a model may use."""
+    value = text(reading, key, node)
+    if value is None:
+        return None
+    if value in TOOLS_LATER:
+        message = f"the tool '{value}' is not available in this version"
+        hint = "name a function of the project: module:function"
+        reading.problems.add("P031", node, message, hint)
+        return None
+    found = FUNCTION.read(reading, key, node)
+    if found is not None:
+        given: Json = {"target": found, "root": str(reading.root)}
+        check_value(reading, "tool", given, node, code="P065")
+    return found
+
+
+TOOLS = list_of(_tool, FUNCTION.schema)
+
+
 def _amounts(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
     if not isinstance(node, Mapping):
         reading.wrong_type(key, node, "a mapping of names to numbers")
@@ -413,9 +439,10 @@ STEP: dict[str, Key] = {
         Shape(_tool_versions, {"type": "object", "additionalProperties": COMMAND.schema}),
         words="Commands whose answers decide the result, by name.",
     ),
+    "tools": Key(TOOLS, words="What the model of an agent may use: functions, as module:function."),
+    "turns": Key(whole(1), words="How often an agent may ask its model in one attempt; else 20."),
     **dict.fromkeys(
         (
-            "tools",
             "runs_on",
             "when",
             "context",

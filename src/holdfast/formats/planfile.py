@@ -15,6 +15,7 @@ from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import MODEL_RETRIES, PLAN, STEP, At, InputAt, ModelChoice, NeedAt
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
+from holdfast.formats.judges import asks_model, settle_guards
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
@@ -24,7 +25,18 @@ from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
-from holdfast.model.plan import COPIES, MODEL_USES, STEP_ID, Input, Limits, Need, Plan, Step, StepId
+from holdfast.model.plan import (
+    AGENT,
+    COPIES,
+    MODEL_USES,
+    STEP_ID,
+    Input,
+    Limits,
+    Need,
+    Plan,
+    Step,
+    StepId,
+)
 
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
@@ -260,6 +272,8 @@ def step_of(
             hint = "leave out 'retries', or say idempotent: true if a repetition does no harm"
             reading.problems.warn("P906", node.pairs["retries"][0], message, hint)
     _take_model(reading, node, given)
+    _check_tools(reading, node, given)
+    settle_guards(reading, node, given, wired)
     _check_together(reading, node, given)
     if given.get("approve") == "never":
         del given["approve"]
@@ -381,6 +395,22 @@ def _take_model(reading: Reading, node: Mapping, given: dict[str, object]) -> No
         reading.problems.add("P035", produces[1].node, message, "keep one path")
 
 
+def _check_tools(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+    """Tools and turns are for agents, and a model tells its tools apart by the names of functions."""
+    for key in ("tools", "turns"):
+        if key in node.pairs and given.get("uses") != AGENT:
+            message = f"step {quoted(reading.step)} cannot have '{key}'"
+            reading.problems.add("P035", node.pairs[key][0], message, "say uses: agent")
+    seen: dict[str, str] = {}
+    for tool in cast("tuple[str, ...]", given.get("tools", ())):
+        name = tool.partition(":")[2]
+        if name in seen:
+            message = f"{quoted(tool)} and {quoted(seen[name])} have the same name for a model"
+            hint = "give one of the functions another name"
+            reading.problems.add("P038", node.pairs["tools"][1], message, hint)
+        seen[name] = tool
+
+
 def _take_function(
     reading: Reading, node: Mapping, given: dict[str, object], run: Node | None
 ) -> None:
@@ -441,7 +471,7 @@ def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> 
     elif "attempts" in keys and not asks:
         message = f"'budget' of {quoted(reading.step)} says nothing: nobody is asked beyond it"
         reading.problems.warn("P903", node.pairs["budget"][0], message, "say approve: over_budget")
-    if given.get("uses") not in MODEL_USES:
+    if given.get("uses") not in MODEL_USES and not asks_model(given):
         for key in ("usd", "tokens"):
             if key in keys:
                 message = (

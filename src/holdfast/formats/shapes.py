@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
-from holdfast.formats.problems import folded, quoted
+from holdfast.formats.problems import Placed, folded, quoted
 from holdfast.formats.reading import Reading
 from holdfast.model.digest import Json
 from holdfast.model.glob import PRIVATE, components
@@ -256,7 +256,7 @@ def function(reading: Reading, key: str, node: Node) -> str | None:
     return None
 
 
-def inside(reading: Reading, key: str, node: Node, value: str) -> list[str] | None:
+def inside(reading: Reading, key: str, node: Placed, value: str) -> list[str] | None:
     """The components of a path that stays in the project."""
     parts = components(value)
     reason = ""

@@ -173,7 +173,7 @@ class _Heard:
 def _answer(response: parts.ModelResponse, request: Request) -> Answer:
     text = "".join(part.content for part in response.parts if isinstance(part, parts.TextPart))
     uses = tuple(
-        ToolUse(part.tool_call_id, part.tool_name, part.args_as_json_str())
+        ToolUse(part.tool_call_id, part.tool_name, _arguments(part))
         for part in response.parts
         if isinstance(part, parts.ToolCallPart)
     )
@@ -195,6 +195,11 @@ def _answer(response: parts.ModelResponse, request: Request) -> Answer:
         usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
     )
     return Answer(text, uses, finish, tokens, response.provider_response_id or "")
+
+
+def _arguments(part: parts.ToolCallPart) -> str:
+    """The arguments as the model wrote them, whatever they are."""
+    return part.args if isinstance(part.args, str) else part.args_as_json_str()
 
 
 def _malformed(request: Request, error: Exception, read: int) -> CallError:

@@ -19,6 +19,7 @@ from holdfast.generators.contract import value_bytes
 from holdfast.model.call import Answer, Message, Request
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
+from holdfast.model.text import fenced
 from holdfast.ports import Calls, Candidate, Feedback, Given, Job
 
 _WRAPPER = "An earlier answer was refused by the guard '{guard}':\n{feedback}"
@@ -105,14 +106,6 @@ def _given_text(given: Given) -> str:
         f"{path}\n{fenced(read().decode('utf-8', 'replace'))}" for path, _, read in given.files
     )
     return "\n".join(files)
-
-
-def fenced(text: str) -> str:
-    """Text between fences that it does not contain."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}\n{text}\n{fence}"
 
 
 def _text(value: Json) -> str:

@@ -53,6 +53,14 @@ class Taken(NamedTuple):
     made_at: int
 
 
+class Used(NamedTuple):
+    """One use of a tool that was answered."""
+
+    use: Digest
+    answer: Digest
+    ok: bool = True
+
+
 class Skipped(NamedTuple):
     """One step that cannot run, and the step it waited for."""
 
@@ -302,11 +310,47 @@ class CallFailed:
 
 
 @fixed
+class ToolStarted:
+    """A tool that changes things is about to be used for a model; nothing was done before this was stored.
+
+    `use` identifies it: the request whose answer wanted it, and which one of that answer it was.
+    """
+
+    step: StepId
+    attempt: int
+    use: Digest
+    name: str
+    arguments: Digest
+
+
+@fixed
+class ToolUsed:
+    """A tool was used for a model, and what it answered is stored; `ok` is false if it could not.
+
+    The name is that of a tool which the plan names, empty if the model wanted another one.
+    """
+
+    step: StepId
+    attempt: int
+    use: Digest
+    name: str
+    arguments: Digest
+    answer: Digest
+    ok: bool = True
+    took_ms: int = 0
+
+
+@fixed
 class AnswersKept:
-    """Answers that an earlier run of the line paid for and never acted on; this run need not ask again."""
+    """What an earlier run of the line paid for and never acted on; this run need not ask again.
+
+    `used` are answers of tools, `left` uses of tools that were begun and of which nobody knows the end.
+    """
 
     step: StepId
     items: tuple[tuple[Digest, Digest], ...]  # (request, answer)
+    used: tuple[Used, ...] = ()
+    left: tuple[Digest, ...] = ()
 
 
 @fixed
@@ -482,6 +526,8 @@ RunEvent = (
     | CallStarted
     | CallAnswered
     | CallFailed
+    | ToolStarted
+    | ToolUsed
     | AnswersKept
     | OutputsPlaced
     | StepFailed

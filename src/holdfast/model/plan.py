@@ -75,6 +75,20 @@ class Guard:
         """Whether it, or a guard inside it, asks a person."""
         return self.kind == "human" or any(item.asks for item in self.items)
 
+    @property
+    def asks_model(self) -> bool:
+        """Whether it, or a guard inside it, asks a model."""
+        return self.kind == "judge" or any(item.asks_model for item in self.items)
+
+    @property
+    def leaves_it_to_models(self) -> bool:
+        """Whether models alone can make it accept."""
+        if not self.items:
+            return self.kind == "judge"
+        alone = sum(item.leaves_it_to_models for item in self.items)
+        most = {"all": len(self.items), "any": 1}.get(self.kind, len(self.items) // 2 + 1)
+        return alone >= most
+
 
 @fixed
 class Step:
@@ -128,6 +142,18 @@ class Step:
     def asks_model(self) -> bool:
         """Whether a model is asked for what it makes."""
         return self.uses in MODEL_USES
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether a model is asked about what it makes."""
+        return any(guard.asks_model for guard in self.guards)
+
+    @property
+    def leaves_effects_to_models(self) -> bool:
+        """Whether nothing but models judges what it does outside."""
+        if self.effects != "external" or not self.guards or self.outputs or self.schema is not None:
+            return False
+        return all(guard.leaves_it_to_models for guard in self.guards)
 
     @property
     def is_idle(self) -> bool:
@@ -242,6 +268,14 @@ class Plan:
             elif need.step in seen:
                 problems.append(Problem(f"'{step.id}' needs '{need.step}' twice", code="P004"))
             seen.add(need.step)
+        if step.leaves_effects_to_models:
+            problems.append(
+                Problem(
+                    f"nothing but a model judges '{step.id}', which has effects outside",
+                    hint="put a guard beside the judge that is none",
+                    code="P066",
+                )
+            )
         return problems
 
 

@@ -1,0 +1,44 @@
+"""What a run takes over from the one before it: answers that were paid for and never acted on.
+
+They are read from the run that was superseded, not handed on by whoever superseded it: a process that dies
+between the end of one run and the beginning of the next loses nothing.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.state import StepState, Tools
+from holdfast.engine.journals import read_state
+from holdfast.model.event import AnswersKept, RunEnded
+from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.ports import Store
+
+
+def left_answers(store: Store, plan: Plan, previous: RunId | None) -> list[AnswersKept]:
+    """What the steps of a plan need not ask again; nothing if the run before it came to its end.
+
+    What is asked otherwise now is simply not found among it.
+    """
+    if previous is None or not _is_superseded(store, previous):
+        return []
+    state = read_state(store, previous)
+    if state is None:
+        return []
+    kept = (_kept(store, step_id, step) for step_id, step in state.steps.items())
+    return [found for found in kept if found is not None and found.step in plan.steps]
+
+
+def _kept(store: Store, step_id: StepId, step: StepState) -> AnswersKept | None:
+    """What one step left; a candidate that people had not decided about counts for nothing now."""
+    answers = {paid.request: paid.answer for paid in (*step.paid, *step.heard)}
+    items = tuple(item for item in answers.items() if store.has(item[1]))
+    tools = step.tools or Tools()
+    used = tuple(item for item in tools.said.values() if store.has(item.answer))
+    left = tuple(sorted(tools.left))
+    return AnswersKept(step_id, items, used, left) if items or used or left else None
+
+
+def _is_superseded(store: Store, run: RunId) -> bool:
+    journal = f"run:{run}"
+    last = store.last(journal)
+    ends = (recorded.event for recorded in store.read(journal, max(0, last - 1)))
+    return any(isinstance(event, RunEnded) and event.status == "superseded" for event in ends)
