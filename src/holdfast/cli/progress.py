@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from holdfast.cli.again import again
 from holdfast.cli.gates import ASKED, commands, conflict_words, held_words
+from holdfast.cli.money import step_words
 from holdfast.cli.say import SIGNS, named, seconds
 from holdfast.cli.since import Waits
 from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
-from holdfast.core.state import State
+from holdfast.core.state import Spent, State
 from holdfast.errors import HoldfastError
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
@@ -20,6 +22,8 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    CallAnswered,
+    CallFailed,
     ConflictFound,
     ConflictResolved,
     GapClosed,
@@ -59,6 +63,7 @@ class Teller:
         self._tries: dict[StepId, int] = {}  # refused so far, since the step was last reset
         self._started: dict[StepId, AttemptStarted] = {}
         self._waits: Waits | None = None
+        self._calls: dict[StepId, Spent] = {}  # what each step has cost in this run
 
     def began(self, state: State) -> None:
         """What is known before the first event."""
@@ -67,6 +72,8 @@ class Teller:
         for step_id, step in state.steps.items():
             if step.rejections:
                 self._tries[step_id] = step.rejections
+            if step.spent is not None:
+                self._calls[step_id] = replace(step.spent)
 
     def lines(self, recorded: Recorded) -> list[str]:
         """The lines of one event; often none."""
@@ -122,6 +129,9 @@ class Teller:
                 return [
                     f"{SIGNS['pending']} {event.step}: made after all, {_few(event.steps)} again"
                 ]
+            case CallAnswered() | CallFailed():
+                self._paid(event)
+                return []
             case OutputsPlaced():
                 return [_placed(event)] if event.paths else []
             case _:
@@ -173,6 +183,8 @@ class Teller:
         notes = [seconds(event.duration_ms)]
         if event.attempt > 1:
             notes.append(f"on attempt {event.attempt}")
+        if cost := step_words(self._calls.get(event.step)):
+            notes.append(cost)
         if began is not None and began.reguard is not None and began.approvals:
             return f"{SIGNS['done']} {event.step}: a person gave it"
         if began is not None and began.reguard is not None:
@@ -185,6 +197,12 @@ class Teller:
         if not event.reusable:
             notes.append(f"not reusable: {self._why_not(event.step, began)}")
         return f"{SIGNS['done']} {event.step}: {', '.join(notes)}"
+
+    def _paid(self, event: CallAnswered | CallFailed) -> None:
+        spent = self._calls.setdefault(event.step, Spent())
+        spent.calls += 1
+        spent.cost += event.cost or 0
+        spent.unpriced += event.cost is None
 
     def _is_same(self, began: AttemptStarted, digest: Digest) -> bool:
         """Whether this is what the step made before. A step that never ran is not looked up."""

@@ -9,6 +9,7 @@ from holdfast.cli.again import again
 from holdfast.cli.ending import headline, next_commands
 from holdfast.cli.failure import refusal
 from holdfast.cli.gates import conflict_lines, waiting_words
+from holdfast.cli.money import step_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, seconds, short
 from holdfast.core.reasons import sentence
@@ -76,6 +77,8 @@ def _step(
         notes.append(f"for {seconds(max(0, now - step.started_at))}" if now else "interrupted")
     elif step.phase == "done":
         notes.append(seconds(step.duration_ms))
+    if cost := step_words(step.spent):
+        notes.append(cost)
     phase = shown_phase(state, step_id)
     what = "" if voice else f" {phase}"
     told = f": {', '.join(notes)}" if notes else ""
