@@ -71,7 +71,7 @@ class Total(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What the steps of a run with a history had let expect, and what those cost; `partly`: others ran too."""
+    """What steps of a run let expect by their history, and what those cost; `partly`: others ran too."""
 
     expected: int
     actual: int

@@ -296,7 +296,11 @@ class Line:
         """The limit that leaves no room for the call, if one does not."""
         state, step = self._board.state, self._step
         spent = state.steps[step.id].spent or Spent()
-        own, most, left = step.budget.get("usd"), _run_limit(state), self._board.world.purse()
+        own, most, left = (
+            step.budget.get("usd"),
+            _run_limit(state),
+            self._board.world.purse(state.run),
+        )
         if bound.cost is None and not own == most == left == None:  # noqa: E711 - three at once
             return AttemptError(
                 f"the price of '{request.model}' is not known, so no budget can be kept;"

@@ -306,7 +306,7 @@ class SqliteStore:
         self, journals: Iterable[str], kinds: Collection[type[Event]], since: int = 0
     ) -> Iterator[tuple[str, Recorded]]:
         names = ", ".join("?" * len(kinds))
-        query = f"{rows.TOLD} AND kind IN ({names}) ORDER BY place"  # noqa: S608 - only marks
+        query = f"{rows.TOLD} AND kind IN ({names}) ORDER BY place"
         for journal in journals:
             found = self._database.rows(query, (journal, since, *map(kind_of_class, kinds)))
             for number, at, kind, body in cast("list[tuple[int, int, str, str]]", found):
