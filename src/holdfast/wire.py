@@ -699,6 +699,14 @@ def is_driven(store: Store, state: State) -> bool:
     return drives(store, state.project, state.line, state.run)
 
 
+def live_runs(store: Store) -> frozenset[RunId]:
+    """The runs that live engines drive."""
+    from holdfast.store.host import gone
+
+    held = (holder for _, _, holder in store.held() if not gone(holder.owner))
+    return frozenset(holder.run for holder in held if holder.run is not None)
+
+
 def drives(store: Store, project: str, line: str, run: RunId) -> bool:
     """Whether a live engine drives a run of a line."""
     from holdfast.store.host import gone
