@@ -267,9 +267,24 @@ def models_for(root: str) -> ChatModel:
 
 
 def _source(provider: Provider) -> Source:
-    from holdfast.generators.chat import Chat
+    from importlib import import_module
 
-    return Chat(provider, key_of)
+    from holdfast.errors import CallError
+
+    speaks = "openai" if provider.kind in {"ollama", "local"} else provider.kind
+    try:
+        from holdfast.generators.chat import Chat
+
+        vendor = import_module(f"holdfast.generators.vendors.{speaks}")
+    except ImportError as error:
+        extra = "llm" if speaks == "openai" else speaks
+        raise CallError(
+            f"'{provider.name}' needs a library that is not installed",
+            reason="call_refused",
+            hint=f"pip install 'holdfast[{extra}]'",
+        ) from error
+    key = key_of(provider)
+    return Chat(lambda name, http: vendor.build(name, http, provider.base_url, key))
 
 
 def key_of(provider: Provider) -> str:
@@ -279,8 +294,10 @@ def key_of(provider: Provider) -> str:
     found = os.environ.get(provider.api_key_env, "") if provider.api_key_env else ""
     if found:
         return found
-    if provider.base_url and not provider.api_key_env:
+    if provider.is_free or (provider.base_url and not provider.api_key_env):
         return "none"
+    if provider.kind == "bedrock":  # its own library knows where to look
+        return ""
     raise CallError(
         f"there is no key for '{provider.name}'",
         reason="credentials_missing",

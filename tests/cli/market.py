@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.testing.server import ModelServer, Reply, Script
 from tests.cli.project import Project
 
-LOADED = ("holdfast.generators.chat", "holdfast.generators.prices")
+LOADED = tuple(f"holdfast.generators.{name}" for name in ("chat", "prices", "vendors.openai"))
 PRICE = {"input": 0, "output": 100}  # an output token costs 100 micro-dollars
 
 

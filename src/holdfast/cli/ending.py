@@ -38,6 +38,8 @@ EXIT = {
     "escalated": 8,
     "paused": 130,
 }
+NO_KEY = "credentials_missing"
+_CREDENTIALS = 4
 _WITH_REASON = frozenset({"limit", "escalated", "blocked"})
 MOST_STEPS = 20
 MOST_TIMED = 2000
@@ -56,7 +58,19 @@ def conclude(
         words = last_words(store, state) | waiting_since(store, state)
         money = money_of(store, state)
         print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved, money=money))
-    return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]
+    return exit_code(state)
+
+
+def exit_code(state: State) -> int:
+    """What a run that came so far means to whoever called."""
+    if state.status == "running":
+        return EXIT["paused"]
+    if state.status == "failed" and any(
+        step.phase == "failed" and step.reason is not None and step.reason.code == NO_KEY
+        for step in state.steps.values()
+    ):
+        return _CREDENTIALS
+    return EXIT.get(str(state.status), 1)
 
 
 def money_of(store: Store, state: State) -> Money:

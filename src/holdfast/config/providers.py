@@ -18,6 +18,7 @@ _PROVIDER = ("kind", "base_url", "api_key_env", "models", "at_once", "per_minute
 _PRICE = ("input", "output", "cached")
 _BUDGET = ("run", "day", "project")
 _MOST_AT_ONCE = 1024
+_MOST_DOLLARS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +69,17 @@ def _providers(
         if kind not in KINDS:
             said = f"is '{kind}'" if kind else "is missing"
             raise UsageError(f"'{what}.kind' in '{place}' {said}", hint=", ".join(KINDS))
-        base = known or Provider(name, kind)
+        usual = known or Provider(name, kind)
         models = given.get("models", [])
         if not isinstance(models, list) or not all(isinstance(m, str) for m in models):
             raise UsageError(f"'{what}.models' in '{place}' must be a list of names")
         found[name] = Provider(
             name,
             kind,
-            _address(given, what, place) or base.base_url,
-            _text(given, "api_key_env", what, place) or base.api_key_env,
-            _count(given, "at_once", what, place) or base.at_once,
-            _count(given, "per_minute", what, place) or base.per_minute,
+            _address(given, what, place) or usual.base_url,
+            _text(given, "api_key_env", what, place) or usual.api_key_env,
+            _count(given, "at_once", what, place) or usual.at_once,
+            _count(given, "per_minute", what, place) or usual.per_minute,
             tuple(models),
         )
     return found
@@ -179,6 +180,10 @@ def _amount(given: Mapping[str, object], key: str, what: str, place: str) -> flo
     value = given.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value < _MOST_DOLLARS
+    ):
         raise UsageError(f"'{what}.{key}' in '{place}' must be a number of dollars")
     return float(value)

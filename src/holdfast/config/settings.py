@@ -193,8 +193,8 @@ def section(
     found = given.get(name, {})
     if not isinstance(found, Mapping):
         raise UsageError(f"'{name}' in '{place}' must be a table")
-    for key in found if known is not None else ():
-        if key not in known:
+    for key in found:
+        if known is not None and key not in known:
             raise UsageError(
                 f"'{place}' has the unknown key '{name}.{key}'", hint=", ".join(sorted(known))
             )

@@ -18,6 +18,5 @@ def wait_before(tries: int, after: float | None, spread: int = 0) -> float | Non
     """
     if tries >= MOST_TRIES or (after is not None and after > PATIENCE):
         return None
-    grown = min(LONGEST, FIRST * 2 ** (tries - 1))
-    grown *= 0.5 + (spread % 64) / 64
+    grown = min(LONGEST, FIRST * 2.0 ** (tries - 1)) * (0.5 + (spread % 64) / 64)
     return max(grown, after or 0.0)

@@ -63,8 +63,6 @@ def may_start(state: State, step_id: StepId, machine: Mapping[str, int] = NOTHIN
     how much of them there is here.
     """
     limits = state.plan.limits
-    if state.short is not None:
-        return False
     if limits.attempts is not None and state.attempts >= limits.attempts:
         return False
     if state.frozen and step_id in state.frozen:
@@ -98,10 +96,10 @@ def front(state: State, after: int = 0) -> int:
 def limit_reached(state: State, now: int) -> Reason | None:
     """The limit that keeps further attempts from starting, if one does."""
     limits = state.plan.limits
-    if state.short is not None:
-        return state.short
     if limits.time is not None and now - state.since >= limits.time * 1000:
         return Reason("limit_reached", ("time",))
+    if state.short is not None:
+        return state.short
     if limits.attempts is not None and state.attempts >= limits.attempts and state.ready:
         return Reason("limit_reached", ("attempts",))
     return None

@@ -370,7 +370,7 @@ class Gate:
     async def __aenter__(self) -> None:
         await self._room.acquire()
         try:
-            while (wait := self._wait()) > 0:
+            while (wait := self._wait()) > 0:  # noqa: ASYNC110 - time itself is waited for
                 await asyncio.sleep(wait)
         except BaseException:
             self._room.release()

@@ -22,7 +22,6 @@ from pydantic_ai.tools import ToolDefinition
 
 from holdfast.errors import CallError
 from holdfast.model.call import Answer, Finish, Message, Request, ToolUse, Usage
-from holdfast.model.provider import Provider
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -36,15 +35,14 @@ _FINISH: dict[str, Finish] = {
     "content_filter": "refused",
     "tool_call": "tools",
 }
-_EXTRAS = {"openai": "llm", "ollama": "llm", "local": "llm"}
+Build = Callable[[str, httpx2.AsyncClient], "Model"]  # a model by its name
 
 
 class Chat:
-    """One provider."""
+    """One provider; `build` makes its models."""
 
-    def __init__(self, provider: Provider, key: Callable[[Provider], str]) -> None:
-        self._provider = provider
-        self._key = key
+    def __init__(self, build: Build) -> None:
+        self._build = build
         self._http: httpx2.AsyncClient | None = None
         self._models: dict[str, Model] = {}
 
@@ -73,7 +71,7 @@ class Chat:
 
     def _model(self, name: str) -> Model:
         if name not in self._models:
-            self._models[name] = _made(self._provider, name, self._key, self._client())
+            self._models[name] = self._build(name, self._client())
         return self._models[name]
 
     def _client(self) -> httpx2.AsyncClient:
@@ -95,62 +93,6 @@ class Chat:
 def _certificates() -> str | bool:
     """What the person's shell says about certificates holds, as for any other program."""
     return os.environ.get("SSL_CERT_FILE") or True
-
-
-def _made(
-    provider: Provider, name: str, key: Callable[[Provider], str], http: httpx2.AsyncClient
-) -> Model:
-    kind, base = provider.kind, provider.base_url or None
-    try:
-        if kind in {"openai", "ollama", "local"}:
-            from pydantic_ai.models.openai import OpenAIChatModel
-            from pydantic_ai.profiles.openai import OpenAIModelProfile
-            from pydantic_ai.providers.openai import OpenAIProvider
-
-            secret = key(provider) if kind == "openai" else "none"
-            return OpenAIChatModel(
-                name,
-                provider=OpenAIProvider(base_url=base, api_key=secret, http_client=http),
-                profile=OpenAIModelProfile(
-                    openai_chat_streaming_requires_finish_reason=True,
-                    supports_json_schema_output=True,
-                ),
-            )
-        if kind == "anthropic":
-            from pydantic_ai.models.anthropic import AnthropicModel
-            from pydantic_ai.providers.anthropic import AnthropicProvider
-
-            return AnthropicModel(
-                name,
-                provider=AnthropicProvider(base_url=base, api_key=key(provider), http_client=http),
-            )
-        if kind == "google":
-            from pydantic_ai.models.google import GoogleModel
-            from pydantic_ai.providers.google import GoogleProvider
-
-            return GoogleModel(
-                name,
-                provider=GoogleProvider(api_key=key(provider), base_url=base, http_client=http),
-            )
-        if kind == "mistral":
-            from pydantic_ai.models.mistral import MistralModel
-            from pydantic_ai.providers.mistral import MistralProvider
-
-            return MistralModel(
-                name,
-                provider=MistralProvider(api_key=key(provider), base_url=base, http_client=http),
-            )
-        from pydantic_ai.models.bedrock import BedrockConverseModel
-        from pydantic_ai.providers.bedrock import BedrockProvider
-
-        return BedrockConverseModel(name, provider=BedrockProvider())
-    except ImportError as error:
-        extra = _EXTRAS.get(kind, kind)
-        raise CallError(
-            f"'{provider.name}' needs a library that is not installed",
-            reason="call_refused",
-            hint=f"pip install 'holdfast[{extra}]'",
-        ) from error
 
 
 def _conversation(messages: Sequence[Message]) -> list[parts.ModelMessage]:

@@ -180,7 +180,7 @@ class Step:
 
 @fixed
 class Limits:
-    """Bounds of a run: wall seconds, attempts, money, tokens, steps at once; and of those, at one resource or agent.
+    """Bounds of a run: wall seconds, attempts, money, tokens, steps at once (at one resource or agent too).
 
     A resource that is not named here is there once.
     """

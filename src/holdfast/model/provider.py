@@ -11,7 +11,7 @@ TIERS = ("small", "medium", "large")
 
 @fixed
 class Provider:
-    """One provider: what language it speaks, where it is, which variable holds its key, how fast it is asked."""
+    """One provider: its language, where it is, which variable holds its key, how fast it may be asked."""
 
     name: str
     kind: str

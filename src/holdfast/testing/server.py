@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from typing import cast
+from typing import Self, cast
 
 from holdfast.model.digest import Json
 
@@ -93,6 +93,8 @@ class ModelServer:
 
     def __init__(self, script: Script | Sequence[Reply] | str, port: int = 0) -> None:
         self.requests: list[Asked] = []
+        self.most = 0  # requests that were answered at the same time
+        self._busy = 0
         self._script = _script(script)
         self._numbers = count(1)
         self._lock = threading.Lock()
@@ -106,7 +108,7 @@ class ModelServer:
         """What a provider names as its base_url."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def __enter__(self) -> ModelServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -141,8 +143,12 @@ class ModelServer:
             self.requests.append(asked)
             self.heard(asked)
             reply = self._script(asked)
+            self._busy += 1
+            self.most = max(self.most, self._busy)
         with contextlib.suppress(ConnectionError, TimeoutError):
             self._send(http, asked, reply)
+        with self._lock:
+            self._busy -= 1
 
     def heard(self, asked: Asked) -> None:
         """A request came; the program writes it down."""

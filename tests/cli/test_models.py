@@ -1,0 +1,132 @@
+"""Steps that models do: what is asked, what comes of every kind of answer, and what is never asked again."""
+
+import json
+
+import pytest
+
+from holdfast.testing.server import Fail, Raw, Reply, Say
+from tests.cli.models import served, step
+from tests.cli.project import Project
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def calls(project: Project, kind: str) -> list[dict[str, object]]:
+    return [event for event in project.events() if event["event"] == kind]
+
+
+@pytest.mark.req("R2", "R77")
+def test_an_answer_is_the_artifact_and_the_prompt_has_its_parts_in_order(project: Project) -> None:
+    project.write("prompts/b.md", "Use ${{ steps.a.output }} well.")
+    project.plan(
+        {
+            "a": step("say a"),
+            "b": step("prompts/b.md", produces="b.txt"),
+            "c": step(
+                needs=["b"],
+                specification="the spec",
+                contract="a word",
+                constraints="be short",
+                prompt={"role": "You are terse.", "constraints": "no lists", "task": "Do it."},
+            ),
+        }
+    )
+    with served(project, lambda asked: Say(f"answer {asked.number}")) as server:
+        run = project.run("--yes")
+    assert (run.code, set(run.states.values())) == (0, {"done"})
+    assert project.read("b.txt") == "answer 2"
+    assert project.shown("c") == b"answer 3"
+    first, second, third = (asked.texts for asked in server.requests)
+    assert first == ["# TASK\nsay a"]
+    assert second == ["# TASK\nUse answer 1 well."]
+    assert third == [
+        "You are terse.",
+        "# CONSTRAINTS\nno lists\nbe short\n\n# SPECIFICATION\nthe spec\n\n# CONTRACT\na word\n\n"
+        "# RESULT OF b\n```\nanswer 2\n```\n\n# TASK\nDo it.",
+    ]
+    again = project.run("--yes")
+    assert (again.code, set(again.states.values())) == (0, {"reused"})
+
+
+@pytest.mark.req("R77")
+def test_what_a_guard_says_goes_back_to_the_model(project: Project) -> None:
+    project.plan({"a": step("say good", guards=[{"regex": {"pattern": "good"}}])})
+    with served(project, [Say("bad"), Say("good")]) as server:
+        assert project.run("--yes").code == 0
+    assert "# HISTORY\nAn earlier answer was refused by the guard 'regex':" in server.requests[1].last
+    answered = calls(project, "call_answered")
+    assert [(one["input"], one["output"], one["cost"]) for one in answered] == [(10, 5, 20)] * 2
+    assert answered[0]["id"] == "answer-1"
+
+
+def test_structured_answers_are_asked_for_and_checked(project: Project) -> None:
+    project.plan({"a": step("a number", schema=SCHEMA)})
+    with served(project, [Say('{"n": "x"}'), Say("no json"), Say('{"n": 3}')]) as server:
+        assert project.run("--yes").code == 0
+    assert server.requests[0].body["response_format"]["type"] == "json_schema"  # type: ignore[index,call-overload]  # JSON
+    assert json.loads(project.shown("a")) == {"n": 3}
+
+
+OUTCOMES: dict[str, tuple[list[Reply], int, str, int]] = {
+    # what the server does, exit code, reason of the step, requests
+    "too often": ([Fail(429, headers={"retry-after": "0.01"}), Say("ok")], 0, "never_ran", 2),
+    "server error": ([Fail(500), Say("ok")], 0, "never_ran", 2),
+    "cut stream": ([Say("a long answer that is cut", cut=3), Say("ok")], 0, "never_ran", 2),
+    "malformed": ([Raw(b"<html>"), Say("ok")], 0, "never_ran", 2),
+    "malformed stream": ([Raw(b"data: {nonsense\n\n", "text/event-stream"), Say("ok")], 0, "never_ran", 2),
+    "refused by the model": ([Say(refusal="I will not")], 1, "model_refused", 1),
+    "filtered": ([Say("", finish="content_filter")], 1, "model_refused", 1),
+    "wrong key": ([Fail(401)], 4, "credentials_missing", 1),
+    "no such model": ([Fail(404)], 1, "call_refused", 1),
+    "bad request": ([Fail(400, "what is this")], 1, "call_refused", 1),
+    "cut at its limit": ([Say("half", finish="length")] * 3, 1, "answer_cut", 3),
+}
+
+
+@pytest.mark.parametrize("what", OUTCOMES)
+def test_every_failure_has_its_own_outcome(project: Project, what: str) -> None:
+    replies, code, reason, requests = OUTCOMES[what]
+    project.plan({"a": step()})
+    with served(project, replies) as server:
+        run = project.run("--yes")
+    assert (run.code, run.codes["a"], len(server.requests)) == (code, reason, requests), run.err
+    started = calls(project, "call_started")
+    ended = calls(project, "call_answered") + calls(project, "call_failed")
+    assert len(started) == len(ended) == requests
+    project.ok("verify")
+
+
+def test_an_enormous_answer_is_broken_off(project: Project) -> None:
+    project.plan({"a": step()})
+    with served(project, [Say("x" * (17 << 20))]):
+        run = project.run("--yes")
+    assert (run.code, run.codes["a"]) == (1, "answer_too_large")
+
+
+def test_a_slow_answer_ends_with_the_time_of_the_step(project: Project) -> None:
+    project.plan({"a": step(timeout="1s")})
+    with served(project, lambda _: Say("late", delay=60)) as server:
+        run = project.run("--yes")
+    assert (run.code, run.codes["a"], len(server.requests)) == (1, "timed_out", 2)
+    lost = run.data["steps"]["a"]
+    assert lost["cost_usd"] > 0, "what was cut off may have cost all that was reserved"
+
+
+@pytest.mark.req("R106")
+def test_a_tier_is_resolved_when_the_plan_is_read(project: Project) -> None:
+    project.plan({"a": {"prompt": "x", "model": "small"}})
+    with served(project, "ok", '[tiers]\nsmall = "fake:m"\n'):
+        assert project.run("--yes").code == 0
+        assert calls(project, "call_started")[0]["model"] == "fake:m"
+    with served(project, "ok"):
+        said = project.refused(2, "plan")
+    assert "nobody said which model 'small' is" in said
+    assert "[tiers]" in said
+
+
+@pytest.mark.req("R168")
+def test_a_provider_is_asked_no_more_at_once_than_it_bears(project: Project) -> None:
+    project.plan({f"s{n}": step(f"number {n}") for n in range(12)})
+    with served(project, lambda _: Say("ok", delay=0.1), provider="at_once = 3") as server:
+        assert project.run("--yes", "-j", "12").code == 0
+    assert (len(server.requests), server.most) == (12, 3)
