@@ -118,7 +118,7 @@ def test_a_step_asks_its_own_model_and_those_of_its_guards() -> None:
 
 
 def made(run: str, step: str, cost: int | None, at: int, model: str = "p:m") -> Made:
-    call = Outlay(RunId(run), StepId(step), model, Digest(""), at, cost, 10, fate="used")
+    call = Outlay(RunId(run), StepId(step), 1, model, Digest(""), at, cost, 10, fate="used")
     return Made(RunId(run), StepId(step), at, Digest(f"{run}{step}"), (call,))
 
 

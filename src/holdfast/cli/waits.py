@@ -8,6 +8,7 @@ from contextlib import suppress
 from holdfast import wire
 from holdfast.cli.gates import ASKED, commands, waiting_words
 from holdfast.cli.measure import moment
+from holdfast.cli.money import dollars
 from holdfast.cli.people import is_held
 from holdfast.cli.place import Place, find_run, known_step
 from holdfast.cli.say import named, seconds, short
@@ -18,6 +19,7 @@ from holdfast.core.effects import UNCONFIRMED
 from holdfast.core.react import limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
+from holdfast.core.views import cost_limit
 from holdfast.engine.asked import asked_in
 from holdfast.engine.journals import read_state
 from holdfast.engine.questions import HELD
@@ -163,6 +165,10 @@ def _limits(state: State, now: int) -> Rows:
         end = state.ended_at if state.status != "running" else now
         used = seconds(max(0, end - state.since))
         rows.append(("limit", f"{used} of {seconds(int(limits.time * 1000))} are used"))
+    if (most := cost_limit(state)) is not None:
+        rows.append(("limit", f"{dollars(state.spent.cost)} of {dollars(most)} are spent"))
+    if limits.tokens is not None:
+        rows.append(("limit", f"{state.spent.tokens} of {limits.tokens} tokens are used"))
     if limits.parallel is not None:
         rows.append(("limit", f"{len(state.running)} of {limits.parallel} places are taken"))
     if state.status == "running" and (reached := limit_reached(state, now)) is not None:

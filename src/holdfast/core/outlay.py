@@ -48,6 +48,7 @@ class Outlay:
 
     run: RunId
     step: StepId
+    attempt: int
     model: str
     request: Digest
     at: int
@@ -135,7 +136,14 @@ class Account:
         match event:
             case CallStarted():
                 call = Outlay(
-                    run, event.step, event.model, event.request, at, event.reserved, event.tokens
+                    run=run,
+                    step=event.step,
+                    attempt=event.attempt,
+                    model=event.model,
+                    request=event.request,
+                    at=at,
+                    cost=event.reserved,
+                    tokens=event.tokens,
                 )
                 self.calls.append(call)
                 self._open[run, event.step, event.attempt, event.call] = call
@@ -167,7 +175,7 @@ class Account:
     def _answered(self, run: RunId, event: CallAnswered, at: int) -> None:
         call = self._open.pop((run, event.step, event.attempt, event.call), None)
         if call is None:  # it began before the time that is looked at
-            call = Outlay(run, event.step, "", Digest(""), at, None, 0)
+            call = Outlay(run, event.step, event.attempt, "", Digest(""), at, None, 0)
             self.calls.append(call)
         call.cost, call.at, call.fate = event.cost, at, "answered"
         call.input, call.output, call.tokens = event.input, event.output, event.input + event.output
