@@ -195,7 +195,9 @@ def cost_bound(root: str, plan: Plan, given: int | None) -> int | None:
 
     None if neither he nor the flag says anything; then the plan has the only word.
     """
-    if given is None and not any(step.asks_model for step in plan.steps.values()):
+    from holdfast.core.estimate import asked_models
+
+    if given is None and not any(asked_models(step) for step in plan.steps.values()):
         return None
     own, planned = micro(_market(root).budgets.run), micro(plan.limits.usd)
     if given is None and own is None:

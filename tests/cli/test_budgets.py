@@ -46,7 +46,7 @@ def test_the_end_says_what_is_spent_what_is_left_and_how_to_go_on(project: Proje
         assert "$0.0005 spent" in lines[0]
         assert "a limit was reached: cost" in lines[0]
         assert lines[1:] == [
-            "! of $0.00 the run has $0.0002 left, and another call may cost $0.0005",
+            "! of $0.0007 the run has $0.0002 left, and another call may cost $0.0005",
             "  spent $0.0005 of $0.0007; 1 step left to do: b",
             "next: holdfast resume --max-cost 0.0013    holdfast cost    holdfast status",
         ]

@@ -11,7 +11,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.measure import Duration, age_words, count
-from holdfast.cli.money import UNKNOWN, cost_words, dollars
+from holdfast.cli.money import UNKNOWN, cost_words
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short
 from holdfast.cli.view import view
@@ -20,6 +20,7 @@ from holdfast.core.outlay import Account, Outlay, Reuse, Totals, summed
 from holdfast.core.views import usd
 from holdfast.engine.outlays import account, spent_beside
 from holdfast.model.digest import Json
+from holdfast.model.money import dollars
 from holdfast.model.plan import RunId
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.ports import Store

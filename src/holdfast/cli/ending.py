@@ -74,27 +74,33 @@ def exit_code(state: State) -> int:
 
 
 def money_of(store: Store, state: State) -> Money:
-    """What is known of a run's money beside the run itself; nothing is read if no model is asked."""
-    if not any(asked_models(step) for step in state.plan.steps.values()):
-        return NO_MONEY
-    from holdfast.engine.outlays import account, newest_runs, saved_in
-
-    saved = saved_in(store, state) if state.counts["reused"] else NO_MONEY.saved
-    looked = None
+    """What is known of a run's money beside the run itself."""
+    looked, why = None, ""
     if state.spent.calls and state.status == "completed":
+        from holdfast.engine.outlays import account, newest_runs
+
         runs = newest_runs(store, state.project, state.line)
         looked = looked_back(account(store, runs)).get(state.run)
     short = next((s for s in state.steps.values() if s.last and s.last.code == LIMIT), None)
-    why = ""
     if state.status == "limit" and short is not None and short.said is not None:
         with suppress(IntegrityError):
             why = clean(store.get(short.said).decode("utf-8", "replace"))
-    return Money(saved, looked, why)
+    return Money(saved_of(store, state), looked, why)
+
+
+def saved_of(store: Store, state: State) -> Saved:
+    """What reuse saved a run; nothing is read if it asks no model."""
+    asks = any(asked_models(step) for step in state.plan.steps.values())
+    if not state.counts["reused"] or not asks:
+        return Saved()
+    from holdfast.engine.outlays import saved_in
+
+    return saved_in(store, state)
 
 
 def run_told(store: Store, state: State, file: str | None) -> dict[str, Json]:
     """A run as programs read it, with what people were asked and what they asked for."""
-    saved = money_of(store, state).saved
+    saved = saved_of(store, state)
     return run_json(
         state,
         file=file,

@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from holdfast.cli.money import cost_words, dollars
+from holdfast.cli.money import cost_words
 from holdfast.cli.say import SIGNS, clock, short
 from holdfast.cli.tally import Tally, counted
 from holdfast.core.reasons import sentence
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import cells, cut, last_line, one_line
 

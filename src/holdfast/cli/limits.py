@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast.cli.measure import count
-from holdfast.cli.money import cost_words, dollars, exact
+from holdfast.cli.money import cost_words, exact
 from holdfast.core.estimate import Looked, asked_models
 from holdfast.core.outlay import Saved
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import cost_limit
 from holdfast.model.call import MICRO
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line
 

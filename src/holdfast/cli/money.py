@@ -9,9 +9,9 @@ from holdfast.core.estimate import Estimate
 from holdfast.core.state import Spent, State
 from holdfast.core.views import cost_limit
 from holdfast.model.call import MICRO
+from holdfast.model.money import dollars
 
 UNKNOWN = "price unknown"
-_CENT = MICRO // 100
 _MOST = 1e9
 
 
@@ -33,15 +33,6 @@ class Dollars(click.ParamType[int]):
         if not 0 < amount < _MOST:
             self.fail(f"'{value}' is not a number of dollars above 0, such as 2.50", param, ctx)
         return max(1, int(amount * MICRO))
-
-
-def dollars(micro: int) -> str:
-    """An amount: in cents from a cent on, below that as far as it says something."""
-    if not micro:
-        return "$0"
-    if micro >= _CENT:
-        return f"${micro / MICRO:.2f}"
-    return f"${micro / MICRO:.4f}" if micro >= _CENT // 100 else f"${micro / MICRO:.6f}"
 
 
 def exact(micro: int) -> str:

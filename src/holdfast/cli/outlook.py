@@ -15,7 +15,7 @@ from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
 from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.measure import age_words, count
-from holdfast.cli.money import UNKNOWN, dollars, estimate_words
+from holdfast.cli.money import UNKNOWN, estimate_words
 from holdfast.cli.say import short, shown
 from holdfast.cli.view import View, view
 from holdfast.core.estimate import Total, total
@@ -23,6 +23,7 @@ from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.model.event import Reason
+from holdfast.model.money import dollars
 from holdfast.model.plan import Step, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms

@@ -7,12 +7,13 @@ from collections.abc import Collection, Sequence
 from holdfast.cli.ending import last_sign
 from holdfast.cli.gates import waiting_words
 from holdfast.cli.measure import count
-from holdfast.cli.money import UNKNOWN, dollars, limit_words
+from holdfast.cli.money import UNKNOWN, limit_words
 from holdfast.cli.progress import MOST_NAMES
 from holdfast.cli.say import SIGNS, seconds, short
 from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
 from holdfast.core.state import Phase, State, StepState
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line
 

@@ -20,7 +20,7 @@ from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
 from holdfast.cli.gates import needs_consent
 from holdfast.cli.grown import forced_steps
-from holdfast.cli.money import Dollars, dollars, exact
+from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
 from holdfast.cli.people import is_held
 from holdfast.cli.place import (
@@ -52,6 +52,7 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options
+from holdfast.model.money import dollars
 from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.ports import Store
 

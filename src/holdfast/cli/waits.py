@@ -8,7 +8,6 @@ from contextlib import suppress
 from holdfast import wire
 from holdfast.cli.gates import ASKED, commands, waiting_words
 from holdfast.cli.measure import moment
-from holdfast.cli.money import dollars
 from holdfast.cli.people import is_held
 from holdfast.cli.place import Place, find_run, known_step
 from holdfast.cli.say import named, seconds, short
@@ -26,6 +25,7 @@ from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest
 from holdfast.model.event import Reason
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line
 from holdfast.ports import Store

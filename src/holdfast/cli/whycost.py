@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.cli.measure import count
-from holdfast.cli.money import UNKNOWN, cost_words, dollars
+from holdfast.cli.money import UNKNOWN, cost_words
 from holdfast.cli.place import Place
 from holdfast.cli.say import short
 from holdfast.cli.whytext import Told
 from holdfast.core.outlay import Outlay, Totals
 from holdfast.engine.outlays import MOST_RUNS, account
+from holdfast.model.money import dollars
 from holdfast.model.plan import RunId
 
 MOST_CALLS = 20
