@@ -21,6 +21,7 @@ from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
 
 if TYPE_CHECKING:
     import asyncio
+    from decimal import Decimal
 
     from holdfast.config.providers import Budgets, Market
     from holdfast.core.state import State
@@ -223,16 +224,23 @@ def price_of(root: str) -> Callable[[str, Usage], int | None]:
     def cost(model: str, usage: Usage) -> int | None:
         if not is_paid(root, model):
             return 0
-        if model.partition(":")[0] not in _market(root).providers:
-            return None
-        if not _is_installed("genai_prices"):
+        market, (name, _, bare) = _market(root), model.partition(":")
+        if name not in market.providers:
             return None
         from holdfast.generators.prices import Prices
 
-        market, (name, _, bare) = _market(root), model.partition(":")
-        return Prices(market.prices).cost(market.providers[name], bare, usage)
+        return Prices(market.prices, _listed).cost(market.providers[name], bare, usage)
 
     return cost
+
+
+def _listed(kind: str, model: str, usage: Usage) -> Decimal | None:
+    """What a list of prices says, if there is one here."""
+    if not _is_installed("genai_prices"):
+        return None
+    from holdfast.generators.pricelist import listed
+
+    return listed(kind, model, usage)
 
 
 def purse_for(root: str, project: str, store: Store) -> Callable[[RunId], int | None]:
@@ -265,7 +273,7 @@ def models_for(root: str) -> ChatModel:
     from holdfast.generators.prices import Prices
 
     market = _market(root)
-    return Models(market.providers, _source, Prices(market.prices).cost)
+    return Models(market.providers, _source, Prices(market.prices, _listed).cost)
 
 
 def _source(provider: Provider) -> Source:

@@ -75,11 +75,12 @@ def saved_by(store: Store, project: str, line: str, digests: Mapping[StepId, Dig
 
 
 def _maker(store: Store, project: str, line: str, step: StepId, digest: Digest) -> RunId | None:
-    """The run that made an artifact: of this line, else of another one that it was taken from."""
+    """The run that last made an artifact: of this line, else of another one that it was taken from."""
     for where in (line, None):
-        for row in store.artifacts(project=project, line=where, step=step, digest=digest):
-            if row.attempt and row.source == "generated" and row.run:
-                return row.run
+        rows = store.artifacts(project=project, line=where, step=step, digest=digest)
+        runs = [row.run for row in rows if row.attempt and row.source == "generated" and row.run]
+        if runs:
+            return runs[-1]
     return None
 
 
