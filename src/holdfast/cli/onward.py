@@ -207,13 +207,10 @@ def fork(
     for one in sorted(once & below, key=state.graph.rank.__getitem__):
         talk(f"{one}: its effect may have happened in {short(state.run)}; the fork does it anew")
     outside = [s for s in state.graph.order if state.plan.steps[s].effects == "external"]
-    paid = [s for s in below if is_paid(where.root, state.plan.steps[s])]
     agreed = manner["max_cost"] is not None
-    consent_to(
-        [s for s in outside if s in below],
-        yes=bool(manner["yes"]),
-        paid=[] if agreed else sorted(paid, key=state.graph.rank.__getitem__),
-    )
+    again = [state.plan.steps[s] for s in state.graph.order if s in below and not agreed]
+    paid = [step.id for step in again if is_paid(where.root, step)]
+    consent_to([s for s in outside if s in below], yes=bool(manner["yes"]), paid=paid)
     bound = max_cost(where, state.plan, manner)
     talk(f"forking {short(state.run)} at '{step_id}' into line '{line}'")
     keep_line(where, line)
