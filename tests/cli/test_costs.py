@@ -138,6 +138,16 @@ def test_everything_that_was_paid_is_accounted_for(project: Project) -> None:
             assert cut["totals"] == whole
         assert [row["model"] for row in project.ok("cost", "--by", "model", "--json").json["rows"]]
         assert len(project.ok("cost", "--by", "run", "--json").json["rows"]) == 2
+        why = project.ok("why", "b", "--cost").out
+        assert "cost        $0.0010 in r-" in why
+        assert "attempt 1, fake:m: 10 + 5 tokens, $0.0005, the attempt did not count" in why
+        assert "attempt 2, fake:m: 10 + 5 tokens, $0.0005, used" in why
+        assert project.ok("why", "b", "--cost", "--json").json["notes"]["call 2"].endswith("used")
+        assert [run["cost_usd"] for run in project.ok("history", "--json").json["runs"]] == [
+            0.0,
+            0.0015,
+        ]
+        assert "$0.0015" in project.ok("history").out
         told = project.ok("cost").out
         assert "$0.0015 spent in 3 calls (45 tokens) of 2 runs · ~$0.0015 saved by reuse" in told
         assert "lost: $0.0005 in rejected attempts" in told
