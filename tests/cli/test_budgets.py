@@ -5,6 +5,7 @@ import pytest
 from holdfast.testing.server import Say
 from tests.cli.market import asking, market
 from tests.cli.project import Project
+from tests.cli.terminal import Terminal
 
 ANSWER = Say("good", input=10, output=5)  # $0.0005
 
@@ -183,6 +184,38 @@ def test_a_run_that_costs_money_asks_first(project: Project) -> None:
         assert project.refused(2, "run", "--force-node", "a")
         assert project.run("--force-node", "b").code == 0
         assert len(shop.asked) == 1
+
+
+@pytest.mark.req("R165")
+def test_on_a_terminal_it_shows_the_price_and_asks_once(project: Project) -> None:
+    with market(project, lambda _: ANSWER) as shop:
+        project.plan({"a": asking("say a")}, limits={"usd": 2})
+        terminal = Terminal(project, "run", columns=100)
+        said = terminal.read(until=lambda text: "Proceed?" in text)
+        assert "no history: ≤ $0.0005" in said
+        assert "$0.0005 typical · budget $2.00" in said
+        terminal.press(b"n\n")
+        terminal.finish()
+        assert terminal.process.returncode == 130
+        assert shop.asked == []
+        terminal = Terminal(project, "run", columns=100)
+        terminal.read(until=lambda text: "Proceed?" in text)
+        terminal.press(b"y\n")
+        screen = "\n".join(terminal.finish().text)
+        assert terminal.process.returncode == 0
+        assert "$0.0005 spent" in screen
+        assert terminal.bytes.count(b"Proceed?") == 1
+
+
+@pytest.mark.req("R165")
+def test_steps_that_cost_money_are_not_added_unasked(project: Project) -> None:
+    with market(project, lambda _: ANSWER):
+        project.plan({"a": {"shell": "exit 1"}})
+        assert project.run().code == 1
+        project.write("more.yaml", '{"steps": {"b": {"prompt": "say b", "model": "fake:m"}}}')
+        said = project.refused(2, "add", "more.yaml")
+        assert "these steps cost money: b" in said
+        assert "--max-cost" not in said
 
 
 @pytest.mark.req("R165")

@@ -48,10 +48,11 @@ def consent_to(
     look: str = "look at 'holdfast plan'",
     paid: Sequence[str] = (),
     price: str = "",
+    bounds: bool = True,
 ) -> None:
     """Ask before these steps touch the outside world or cost money; `look` says where they can be seen.
 
-    `price` says what the `paid` ones may cost.
+    `price` says what the `paid` ones may cost, `bounds` that a limit is an answer too.
     """
     if not (steps or paid) or yes:
         return
@@ -60,7 +61,7 @@ def consent_to(
         parts.append(f"these steps cost money: {_few(paid)}{f' ({price})' if price else ''}")
     what = "; ".join(parts)
     if not view().asks:
-        say = "say --yes" if steps else "say --yes, or --max-cost USD"
+        say = "say --yes, or --max-cost USD" if bounds and not steps else "say --yes"
         raise UsageError(what, hint=f"{look}, then {say}" if look else say)
     go_on(f"{what}. Proceed?", default=False)
 
