@@ -26,6 +26,7 @@ def test_a_fan_out_of_100_with_a_budget_for_10_stops_at_10(project: Project) -> 
         told = project.ok("status").out
         assert "$0.0050 spent" in told
         assert "next: holdfast resume --max-cost 0.07" in told
+        assert project.resume().code == 5, "nothing was raised"
         less = project.refused(2, "resume", "--max-cost", "0.005")
         assert "has spent $0.0050 already" in less
         assert len(shop.asked) == 10
@@ -42,6 +43,7 @@ def test_the_end_says_what_is_spent_what_is_left_and_how_to_go_on(project: Proje
         project.plan({"a": asking("say a"), "b": asking("say b", needs=["a"])})
         ended = project.call("run", "--max-cost", "0.0007")
         assert ended.code == 5
+        assert "$0.0005 ($0.0005 of $0.0007)" in ended.err
         lines = ended.out.splitlines()
         assert "1 of 2 done" in lines[0]
         assert "$0.0005 spent" in lines[0]
@@ -112,6 +114,9 @@ def test_the_budget_of_a_day_holds_over_all_runs_of_the_store(project: Project) 
         assert len(shop.asked) == 3
         assert "your budget of the day or project is spent" in ended.out
         assert "resume --max-cost" not in ended.out
+        told = project.ok("status").out
+        assert "! your budget of the day or project is spent" in told
+        assert "resume --max-cost" not in told
         shop.configure(budgets={"day": 0.002})
         assert project.resume().code == 0
         assert len(shop.asked) == 4

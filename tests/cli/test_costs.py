@@ -109,6 +109,8 @@ def test_an_estimate_that_was_far_off_is_said(project: Project) -> None:
         assert "far off" not in project.call("run", "--yes", "--force").out
         ended = project.call("run", "--yes", "--force").out
         assert "! the estimate was far off: $0.01 expected, $0.05 spent" in ended
+        told = project.ok("plan", "--force").out
+        assert "The last estimate was far off: $0.01 expected, $0.05 spent in r-" in told
 
 
 @pytest.mark.req("R167")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from holdfast import wire
 from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
-from holdfast.core.estimate import NOTHING, Total, asked_models, total
+from holdfast.core.estimate import NOTHING, Looked, Total, asked_models, total
 from holdfast.core.estimate import Estimate as Cost
 from holdfast.core.history import NO_HISTORY, Timing, makespan
 from holdfast.core.outlay import Saved
@@ -66,6 +66,7 @@ class Ahead:
     costs: Mapping[StepId, Cost]  # of the steps that may run and ask models
     money: Total
     saved: Saved
+    looked: tuple[RunId, Looked] | None  # how good the estimate of the last run was
     budget: int | None  # what a run may spend, in micro-dollars
     counted: Mapping[StepId, str]
     last: RunId  # the line's last run
@@ -102,7 +103,7 @@ def gather(
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
-        costs, saved = _costs(where, store, foreseen, plan.name)
+        costs, saved, looked = _costs(where, store, foreseen, plan.name)
         last, waiting = waiting_in(store, plan)
     jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
     return Ahead(
@@ -118,6 +119,7 @@ def gather(
         costs=costs,
         money=total({s: c for s, c in costs.items() if _runs(foreseen.outlooks[s])}),
         saved=saved,
+        looked=looked,
         budget=_budget(where, foreseen.plan),
         counted=counted,
         last=last,
@@ -262,12 +264,12 @@ def _runs(outlook: Outlook) -> bool:
 
 def _costs(
     where: Place, store: Store, foreseen: Foreseen, line: str
-) -> tuple[dict[StepId, Cost], Saved]:
-    """What steps that ask models may cost, and what those that stand had cost."""
+) -> tuple[dict[StepId, Cost], Saved, tuple[RunId, Looked] | None]:
+    """What steps that ask models may cost, what those that stand had cost, and how good that was last."""
     plan, outlooks = foreseen.plan, foreseen.outlooks
     asking = {s for s, step in plan.steps.items() if asked_models(step)}
     if not asking:
-        return {}, Saved()
+        return {}, Saved(), None
     from holdfast.engine.outlays import Forecast, saved_by
 
     made = {
@@ -279,7 +281,7 @@ def _costs(
     given = {**store.newest_of_all(plan.project, line), **newest}
     making = [s for s in outlooks if s in asking and _may_make(outlooks[s])]
     forecast = Forecast(store, plan, line, wire.price_of(where.root), given)
-    return forecast.of(making), saved_by(store, plan.project, line, made)
+    return forecast.of(making), saved_by(store, plan.project, line, made), forecast.last()
 
 
 def _may_make(outlook: Outlook) -> bool:

@@ -75,17 +75,22 @@ def exit_code(state: State) -> int:
 
 def money_of(store: Store, state: State) -> Money:
     """What is known of a run's money beside the run itself."""
-    looked, why = None, ""
+    looked = None
     if state.spent.calls and state.status == "completed":
         from holdfast.engine.outlays import account, newest_runs
 
         runs = newest_runs(store, state.project, state.line)
         looked = looked_back(account(store, runs)).get(state.run)
+    return Money(saved_of(store, state), looked, limit_words(store, state))
+
+
+def limit_words(store: Store, state: State) -> str:
+    """What was said when a call would have gone beyond a limit; nothing if none did."""
     short = next((s for s in state.steps.values() if s.last and s.last.code == LIMIT), None)
     if state.status == "limit" and short is not None and short.said is not None:
         with suppress(IntegrityError):
-            why = clean(store.get(short.said).decode("utf-8", "replace"))
-    return Money(saved_of(store, state), looked, why)
+            return clean(store.get(short.said).decode("utf-8", "replace"))
+    return ""
 
 
 def saved_of(store: Store, state: State) -> Saved:

@@ -441,7 +441,7 @@ def _totals(ahead: Ahead) -> list[str]:
         saved = f", {saves}" if (saves := _saves(ahead)) else ""
         lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
     lines += [*_idle(ahead), *_written(ahead), *_since(ahead)]
-    lines += left_out(ahead.last, ahead.waiting)
+    lines += [*left_out(ahead.last, ahead.waiting), *_far_off(ahead)]
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -450,6 +450,16 @@ def _totals(ahead: Ahead) -> list[str]:
     elif estimate.without_history:
         lines.append(f"No estimates: {count(estimate.without_history, 'step')} without history.")
     return lines
+
+
+def _far_off(ahead: Ahead) -> Iterable[str]:
+    """A warning that these estimates may be as wrong as the last."""
+    if ahead.looked is not None and ahead.costs and ahead.looked[1].is_off:
+        run, looked = ahead.looked
+        yield (
+            f"The last estimate was far off: {dollars(looked.expected)} expected,"
+            f" {dollars(looked.actual)} spent in {short(run)}."
+        )
 
 
 def _prices(ahead: Ahead) -> list[str]:

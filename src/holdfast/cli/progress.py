@@ -13,6 +13,7 @@ from holdfast.cli.since import Waits
 from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
 from holdfast.core.state import Spent, State
+from holdfast.core.views import cost_limit
 from holdfast.errors import HoldfastError
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
@@ -42,6 +43,7 @@ from holdfast.model.event import (
     StepsTaken,
     StepWaived,
 )
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line, last_line, one_line
 from holdfast.ports import Store
@@ -64,11 +66,13 @@ class Teller:
         self._started: dict[StepId, AttemptStarted] = {}
         self._waits: Waits | None = None
         self._calls: dict[StepId, Spent] = {}  # what each step has cost in this run
+        self._spent = 0
 
     def began(self, state: State) -> None:
         """What is known before the first event."""
         self._state, self._project, self._line = state, state.project, state.line
         self._started.update(state.running)
+        self._spent = state.spent.cost
         for step_id, step in state.steps.items():
             if step.rejections:
                 self._tries[step_id] = step.rejections
@@ -184,7 +188,7 @@ class Teller:
         if event.attempt > 1:
             notes.append(f"on attempt {event.attempt}")
         if cost := step_words(self._calls.get(event.step)):
-            notes.append(cost)
+            notes.append(cost + self._of_all())
         if began is not None and began.reguard is not None and began.approvals:
             return f"{SIGNS['done']} {event.step}: a person gave it"
         if began is not None and began.reguard is not None:
@@ -198,7 +202,13 @@ class Teller:
             notes.append(f"not reusable: {self._why_not(event.step, began)}")
         return f"{SIGNS['done']} {event.step}: {', '.join(notes)}"
 
+    def _of_all(self) -> str:
+        """What the run has spent of what it may."""
+        most = cost_limit(self._state) if self._state else None
+        return "" if most is None else f" ({dollars(self._spent)} of {dollars(most)})"
+
     def _paid(self, event: CallAnswered | CallFailed) -> None:
+        self._spent += event.cost or 0
         spent = self._calls.setdefault(event.step, Spent())
         spent.calls += 1
         spent.cost += event.cost or 0

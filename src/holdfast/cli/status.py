@@ -31,8 +31,12 @@ def status_lines(
     every: bool = False,
     voice: bool = False,
     additions: Mapping[int, Addition] = NONE,
+    why: str = "",
 ) -> list[str]:
-    """Each step, or of many only those that want attention; the run in one line; what to do next."""
+    """Each step, or of many only those that want attention; the run in one line; what to do next.
+
+    `why` are the words of the limit that it came to.
+    """
     every = every or len(state.steps) <= FEW
     lines = [headline(state, now, driven=driven), *_origin(state)]
     for step_id in state.graph.order:
@@ -46,7 +50,8 @@ def status_lines(
         lines += _rest(state)
     lines += conflict_lines(state)
     lines += [one_line(line) for line in addition_lines(additions, driven=driven)]
-    return [*lines, again(f"next: {next_commands(state, driven=driven)}")]
+    lines += [one_line(f"! {first_line(why)}")] if why else []
+    return [*lines, again(f"next: {next_commands(state, driven=driven, why=why)}")]
 
 
 def _origin(state: State) -> list[str]:

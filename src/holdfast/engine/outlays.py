@@ -7,10 +7,12 @@ from functools import cache
 
 from holdfast.core.estimate import (
     Estimate,
+    Looked,
     asked_models,
     from_history,
     from_price,
     from_template,
+    looked_back,
 )
 from holdfast.core.outlay import CALLS, KINDS, Account, Made, Saved, account_of
 from holdfast.core.reserve import USUAL_OUTPUT, Seen, input_bound
@@ -107,6 +109,11 @@ class Forecast:
         for made in sorted(self._account.made, key=lambda one: one.at):
             self._made.setdefault((made.step, made.model), []).append(made)
         self._read_plan = cache(self._plan_of)
+
+    def last(self) -> tuple[RunId, Looked] | None:
+        """The last run that had a history: what that had let expect, and what it cost."""
+        found = looked_back(self._account)
+        return next(reversed(found.items()), None)
 
     def of(self, steps: Collection[StepId]) -> dict[StepId, Estimate]:
         """What each of these steps may cost that asks models."""
