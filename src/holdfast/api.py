@@ -229,9 +229,11 @@ def run(
     cutoff: bool = False,
     on_drift: Drift = "adopt",
     trust: str | None = None,
+    max_cost: float | None = None,
 ) -> Result:
     """Run a plan to its end or rest; what stands in the store is reused.
 
+    On models it spends at most `max_cost` dollars, and never more than the person's own budget.
     A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
     """
     built = plan.build()
@@ -248,6 +250,7 @@ def run(
         force_steps=tuple(StepId(name) for name in force_steps),
         cutoff=cutoff,
         on_drift=on_drift,
+        max_cost=wire.cost_bound(root, built, wire.micro(max_cost)),
     )
     opened = wire.open_store(location, create=True)
     try:

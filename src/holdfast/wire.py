@@ -21,8 +21,9 @@ from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
 
 if TYPE_CHECKING:
     import asyncio
+    from decimal import Decimal
 
-    from holdfast.config.providers import Market
+    from holdfast.config.providers import Budgets, Market
     from holdfast.core.state import State
     from holdfast.engine.decisions import Person, Policy
     from holdfast.engine.hold import Hold
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.executors.local import LocalExecutor
     from holdfast.generators.models import Source
     from holdfast.model.agent import Registry
+    from holdfast.model.call import Usage
     from holdfast.model.digest import Json
     from holdfast.model.provider import Provider
     from holdfast.ports import ChatModel, Flaw, Generator, GuardKind, IgnoreRules, Store
@@ -180,13 +182,98 @@ def _market(root: str) -> Market:
     return read_market(root)
 
 
+def is_paid(root: str, model: str) -> bool:
+    """Whether somebody wants money for the answers of a model."""
+    market = _market(root)
+    provider = market.providers.get(model.partition(":")[0])
+    price = market.prices.get(model)
+    is_gift = price is not None and price.input == price.output == 0
+    return not is_gift and (provider is None or not provider.is_free)
+
+
+def cost_bound(root: str, plan: Plan, given: int | None) -> int | None:
+    """What a run may spend, in micro-dollars: the least of the flag, the plan and the person's budget.
+
+    None if neither he nor the flag says anything; then the plan has the only word.
+    """
+    from holdfast.core.estimate import asked_models
+
+    if given is None and not any(asked_models(step) for step in plan.steps.values()):
+        return None
+    own, planned = micro(_market(root).budgets.run), micro(plan.limits.usd)
+    if given is None and own is None:
+        return None
+    return min(bound for bound in (given, own, planned) if bound is not None)
+
+
+def micro(usd: float | None) -> int | None:
+    """Dollars as micro-dollars."""
+    from holdfast.model.call import MICRO
+
+    return None if usd is None else int(usd * MICRO)
+
+
+def budgets(root: str) -> Budgets:
+    """What models may cost from a project directory: one run, one day, the whole project."""
+    return _market(root).budgets
+
+
+def price_of(root: str) -> Callable[[str, Usage], int | None]:
+    """What so many tokens of a model cost in micro-dollars; None if nobody knows."""
+
+    def cost(model: str, usage: Usage) -> int | None:
+        if not is_paid(root, model):
+            return 0
+        market, (name, _, bare) = _market(root), model.partition(":")
+        if name not in market.providers:
+            return None
+        from holdfast.generators.prices import Prices
+
+        return Prices(market.prices, _listed).cost(market.providers[name], bare, usage)
+
+    return cost
+
+
+def _listed(kind: str, model: str, usage: Usage) -> Decimal | None:
+    """What a list of prices says, if there is one here."""
+    if not _is_installed("genai_prices"):
+        return None
+    from holdfast.generators.pricelist import listed
+
+    return listed(kind, model, usage)
+
+
+def purse_for(root: str, project: str, store: Store) -> Callable[[RunId], int | None]:
+    """What the person's budgets of the day and the project let a run have spent."""
+
+    @cache
+    def purse() -> Callable[[RunId], int | None]:
+        from holdfast.engine.purse import Purse
+
+        found = budgets(root)
+        if found.day is None and found.project is None:
+            return lambda _: None
+        day, whole = micro(found.day), micro(found.project)
+        return Purse(store, project, day, whole, day_began, time.monotonic)
+
+    return lambda run: purse()(run)  # noqa: PLW0108 - the budgets are read when a model is asked
+
+
+def day_began() -> int:
+    """When this day began where the person is, in milliseconds since 1970."""
+    from datetime import UTC, datetime
+
+    today = datetime.now(UTC).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    return int(today.timestamp() * 1000)
+
+
 def models_for(root: str) -> ChatModel:
     """Whoever can be asked from a project directory."""
     from holdfast.generators.models import Models
     from holdfast.generators.prices import Prices
 
     market = _market(root)
-    return Models(market.providers, _source, Prices(market.prices).cost)
+    return Models(market.providers, _source, Prices(market.prices, _listed).cost)
 
 
 def _source(provider: Provider) -> Source:
@@ -456,6 +543,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
         models=partial(models_for, os.path.abspath(root)),
+        purse=purse_for(os.path.abspath(root), plan.project, store),
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
@@ -651,6 +739,14 @@ def empty_store() -> Store:
 def is_driven(store: Store, state: State) -> bool:
     """Whether a live engine drives this run."""
     return drives(store, state.project, state.line, state.run)
+
+
+def live_runs(store: Store) -> frozenset[RunId]:
+    """The runs that live engines drive."""
+    from holdfast.store.host import gone
+
+    held = (holder for _, _, holder in store.held() if not gone(holder.owner))
+    return frozenset(holder.run for holder in held if holder.run is not None)
 
 
 def drives(store: Store, project: str, line: str, run: RunId) -> bool:

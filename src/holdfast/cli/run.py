@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -20,6 +20,7 @@ from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
 from holdfast.cli.gates import needs_consent
 from holdfast.cli.grown import forced_steps
+from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
 from holdfast.cli.people import is_held
 from holdfast.cli.place import (
@@ -51,6 +52,7 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options
+from holdfast.model.money import dollars
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
 
@@ -80,7 +82,14 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="N",
             help="Steps at once (default: processors).",
         ),
-        click.option("--yes", is_flag=True, help="Do not ask before steps with external effects."),
+        click.option(
+            "--yes", is_flag=True, help="Do not ask before steps that cost money or act outside."
+        ),
+        click.option(
+            "--max-cost",
+            type=Dollars(),
+            help="What the run may spend on models in all; stops before it would be more (exit 5).",
+        ),
         click.option(
             "--approve",
             type=click.Choice(["ask", "wait", "policy"]),
@@ -220,6 +229,7 @@ def run(
     else:
         leave_earlier(where, loaded.plan, yes=yes)
     manner["yes"] = True
+    agreed = replace(agreed, max_cost=max_cost(where, loaded.plan, manner))
     if detach:
         _check_secrets(loaded.plan, _manner(manner).secrets)
         return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
@@ -319,12 +329,13 @@ def resume(
         raise UsageError(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
+    raised = raised_cost(state, manner)
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
     if not manner["yes"]:
         consent_to(_will_touch(where, state), yes=False)
-    return drive(where, state.plan, manner, lambda world: resume_run(world, found))
+    return drive(where, state.plan, manner, lambda world: resume_run(world, found, max_cost=raised))
 
 
 def _folder(manner: dict[str, object]) -> str | None:
@@ -382,19 +393,22 @@ def retry(
     if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
         consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
-        named = (step_id,)
+        named, raised = (step_id,), raised_cost(state, manner)
         return drive(
             where,
             state.plan,
             manner,
-            lambda world: resume_run(world, found, only=named, asked=named),
+            lambda world: resume_run(world, found, only=named, asked=named, max_cost=raised),
         )
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
-    options = Options(force_steps=forced_steps(where, loaded, [step_id]))
+    options = Options(
+        force_steps=forced_steps(where, loaded, [step_id]),
+        max_cost=max_cost(where, loaded.plan, manner),
+    )
     if not manner["yes"]:
-        consent(where, loaded, options, parallel=0)
+        consent(where, loaded, options, parallel=0, agreed=manner["max_cost"] is not None)
     say_left_out(where, loaded.plan)
     return drive(
         where,
@@ -402,6 +416,23 @@ def retry(
         manner,
         lambda world: start_run(world, loaded.plan, loaded.plan.name, options),
     )
+
+
+def max_cost(where: Place, plan: Plan, manner: Mapping[str, object]) -> int | None:
+    """What a new run may spend."""
+    return wire.cost_bound(where.root, plan, cast("int | None", manner["max_cost"]))
+
+
+def raised_cost(state: State, manner: Mapping[str, object]) -> int | None:
+    """What a run may spend from now on, if that was said; it must leave something."""
+    given = cast("int | None", manner["max_cost"])
+    if given is not None and given <= state.spent.cost:
+        raise UsageError(
+            f"{short(state.run)} has spent {dollars(state.spent.cost)} already,"
+            f" so --max-cost {exact(given)} leaves nothing",
+            hint="--max-cost is for the whole run, with what it spent so far",
+        )
+    return given
 
 
 def drive(

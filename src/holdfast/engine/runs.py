@@ -31,6 +31,7 @@ from holdfast.model.event import (
     Options,
     Recorded,
     RunEnded,
+    RunEvent,
     RunResumed,
     RunStarted,
 )
@@ -78,10 +79,12 @@ def resume_run(
     only: Sequence[StepId] | None = None,
     code: str = "retried",
     asked: Sequence[StepId] = (),
+    max_cost: int | None = None,
 ) -> tuple[Hold, Engine]:
     """Continue a run at rest, or one whose engine died. Failed steps are tried again: all, or `only` some.
 
-    A person `asked` for some of them by name.
+    A person `asked` for some of them by name, and may let the run spend more than so far: `max_cost`
+    micro-dollars in all.
     """
     first = next(iter(events_of(world, run)), None)
     if first is None:
@@ -92,7 +95,9 @@ def resume_run(
     hold.take(join=first.options.joined)
     try:
         settle_undone(world, hold, first.project, first.line)
-        return hold, _continue(world, hold, run, only=only, code=code, asked=asked)
+        return hold, _continue(
+            world, hold, run, only=only, code=code, asked=asked, max_cost=max_cost
+        )
     except BaseException:
         hold.release()
         raise
@@ -159,6 +164,7 @@ def _continue(
     only: Sequence[StepId] | None = None,
     code: str = "retried",
     asked: Sequence[StepId] = (),
+    max_cost: int | None = None,
 ) -> Engine:
     hold.drives(run)
     fence, state = take_over(world, run)
@@ -169,7 +175,7 @@ def _continue(
     check_secrets(world.store, state, world.secrets)
     results = lost(world, state, survey)
     engine = Engine(world, state, fence, hold, survey)
-    engine.record([RunResumed(world.owner.engine)])
+    engine.record([RunResumed(world.owner.engine, max_cost)])
     for result in results:
         engine.settle(result)
     again = _failed(world, state) if only is None else only
