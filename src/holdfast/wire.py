@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.executors.local import LocalExecutor
     from holdfast.generators.models import Source
     from holdfast.model.agent import Registry
+    from holdfast.model.call import Usage
     from holdfast.model.digest import Json
     from holdfast.model.provider import Provider
     from holdfast.ports import ChatModel, Flaw, Generator, GuardKind, IgnoreRules, Store
@@ -180,19 +181,56 @@ def _market(root: str) -> Market:
     return read_market(root)
 
 
-def models_for(root: str) -> ChatModel:
-    """Whoever can be asked from a project directory."""
+def models_for(
+    root: str, record: str | None = None, say: Callable[[str], None] = lambda _: None
+) -> ChatModel:
+    """Whoever can be asked from a project directory. With `record`, answers are written there too."""
     from holdfast.generators.models import Models
-    from holdfast.generators.prices import Prices
+    from holdfast.generators.recorded import Recorder
 
     market = _market(root)
-    return Models(market.providers, _source, Prices(market.prices).cost)
+    return Models(
+        market.providers,
+        partial(_source, market),
+        partial(_priced, market),
+        _everyone(market),
+        Recorder(record, say).keep if record else None,
+    )
 
 
-def _source(provider: Provider) -> Source:
+def _everyone(market: Market) -> Provider | None:
+    from holdfast.model.provider import Provider
+
+    return Provider("recorded", "recorded", at_once=64) if market.is_recorded else None
+
+
+def _priced(market: Market, provider: Provider, model: str, usage: Usage) -> int | None:
+    from holdfast.generators.prices import Prices
+
+    return Prices(market.prices).cost(provider, model, usage)
+
+
+def _source(market: Market, provider: Provider) -> Source:
+    if provider.kind == "recorded":
+        from holdfast.generators.recorded import Recorded
+
+        return Recorded(market.recordings)
     from holdfast.generators.chat import Chat
 
     return Chat(provider, key_of)
+
+
+def record_into(root: str, folder: str) -> str:
+    """Make the directory of recordings; UsageError if it cannot be, or if nothing real is asked."""
+    if _market(root).is_recorded:
+        raise UsageError("with --provider recorded no model is asked, so there is nothing to record")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"'{folder}' cannot be made: {error.strerror}") from error
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"'{folder}' cannot be written to")
+    return os.path.abspath(folder)
 
 
 def key_of(provider: Provider) -> str:
@@ -374,6 +412,7 @@ class Wishes:
     remind: Callable[[str], None] = lambda _: None
     functions: Mapping[StepId, Function] = field(default_factory=dict)
     secrets: Sequence[str] = ()
+    record: str | None = None  # where answers of models are written down
 
 
 class Fragments:
@@ -423,7 +462,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
-        models=partial(models_for, os.path.abspath(root)),
+        models=partial(models_for, os.path.abspath(root), wishes.record, wishes.say),
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),

@@ -32,6 +32,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
+from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
 from holdfast.cli.say import short, talk
@@ -72,6 +73,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     """Options of every command that runs things."""
     for option in (
         json_option,
+        *recording_options,
         click.option("-q", "--quiet", is_flag=True, help="No lines while it runs."),
         click.option(
             "-j",
@@ -408,6 +410,7 @@ def drive(
             stays=manner.waits,
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
             secrets=manner.secrets,
+            record=record_folder(where, given),
         )
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)

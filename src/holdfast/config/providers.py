@@ -37,6 +37,8 @@ class Market:
     names: Mapping[str, str] = field(default_factory=dict)  # tier or alias -> provider:model
     prices: Mapping[str, Price] = field(default_factory=dict)
     budgets: Budgets = Budgets()
+    recordings: str = ""  # the directory of recorded answers
+    is_recorded: bool = False  # whether all answers come from there, whoever is asked
 
 
 def read_market(root: str, env: Mapping[str, str] = os.environ) -> Market:
@@ -49,7 +51,19 @@ def read_market(root: str, env: Mapping[str, str] = os.environ) -> Market:
         {**_names(project, there), **_names(own, place)},
         _prices(own, place),
         _smaller(_budgets(own, place), _budgets(project, there)),
+        os.path.abspath(env.get("HOLDFAST_RECORDED") or os.path.join(root, "recorded")),
+        _is_recorded(env),
     )
+
+
+def _is_recorded(env: Mapping[str, str]) -> bool:
+    given = env.get("HOLDFAST_PROVIDER", "")
+    if given not in {"", "recorded"}:
+        raise UsageError(
+            f"HOLDFAST_PROVIDER is '{given}'",
+            hint="'recorded' answers every request from recordings; without it, the plan's models are asked",
+        )
+    return bool(given)
 
 
 def _providers(

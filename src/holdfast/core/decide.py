@@ -29,7 +29,9 @@ from holdfast.model.event import (
 from holdfast.model.line import SkipRequested
 from holdfast.model.plan import Step, StepId
 
-PERMANENT = frozenset({"call_refused", "model_refused", "credentials_missing", "budget_spent"})
+PERMANENT = frozenset(
+    {"call_refused", "model_refused", "credentials_missing", "not_recorded", "budget_spent"}
+)
 BEYOND = frozenset({"guard_rejected", "guard_fatal", "command_failed", "stagnated"})
 Ending = AttemptAccepted | AttemptParked | AttemptRejected | AttemptFailed | AttemptLost
 

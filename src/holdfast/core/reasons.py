@@ -70,6 +70,7 @@ SENTENCES: Final[dict[str, str]] = {
     "command_failed": "its command failed",
     "timed_out": "it took longer than it may: {names}",
     "lost": "its process died",
+    "not_recorded": "no answer to its request is recorded",
     "rejected_by_person": "a person rejected it: {names}",
     "stagnated": "it was refused with the same words again and again by {names}",
     "stuck": "it cannot get through; a person must look",

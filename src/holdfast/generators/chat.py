@@ -50,7 +50,7 @@ class Chat:
 
     async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
         """One call."""
-        model = self._model(request.model.partition(":")[2])
+        model = self._model(request.name)
         heard = _Heard(listen)
         try:
             with warnings.catch_warnings():
@@ -176,6 +176,8 @@ def _conversation(messages: Sequence[Message]) -> list[parts.ModelMessage]:
 
 def _settings(request: Request) -> ModelSettings:
     given: dict[str, object] = {**request.parameters, "max_retries": 0}
+    if request.most is not None:
+        given["max_tokens"] = request.most
     return cast("ModelSettings", given)
 
 

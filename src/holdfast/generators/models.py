@@ -25,17 +25,25 @@ Priced = Callable[[Provider, str, Usage], int | None]
 
 
 class Models:
-    """Finds who answers. `open_source` makes the source of a provider when it is first asked."""
+    """Finds who answers. `open_source` makes the source of a provider when it is first asked.
+
+    With `everyone`, that provider stands for all. `keep` is told what providers answered that are not
+    recorded themselves.
+    """
 
     def __init__(
         self,
         providers: Mapping[str, Provider],
         open_source: Callable[[Provider], Source],
         price: Priced,
+        everyone: Provider | None = None,
+        keep: Callable[[Request, Answer], None] | None = None,
     ) -> None:
         self._providers = providers
         self._open = open_source
         self._price = price
+        self._everyone = everyone
+        self._keep = keep
         self._sources: dict[str, Source] = {}
 
     def cost(self, model: str, usage: Usage) -> int | None:
@@ -52,10 +60,13 @@ class Models:
         provider = self._provider(request.provider)
         if provider.name not in self._sources:
             self._sources[provider.name] = self._open(provider)
-        return await self._sources[provider.name].ask(request, listen)
+        answer = await self._sources[provider.name].ask(request, listen)
+        if self._keep is not None and provider.kind != "recorded":
+            self._keep(request, answer)
+        return answer
 
     def _provider(self, name: str) -> Provider:
-        found = self._providers.get(name)
+        found = self._everyone or self._providers.get(name)
         if found is None:
             known = ", ".join(sorted(self._providers))
             raise CallError(
