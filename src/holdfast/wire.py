@@ -215,15 +215,25 @@ def _source(market: Market, provider: Provider) -> Source:
         from holdfast.generators.recorded import Recorded
 
         return Recorded(market.recordings)
+    if provider.kind == "local":
+        from holdfast.generators.local import Local
+
+        return Local(provider, lambda server, key: _chat(server, lambda _: key))
+    return _chat(provider, key_of)
+
+
+def _chat(provider: Provider, key: Callable[[Provider], str]) -> Source:
     from holdfast.generators.chat import Chat
 
-    return Chat(provider, key_of)
+    return Chat(provider, key)
 
 
 def record_into(root: str, folder: str) -> str:
     """Make the directory of recordings; UsageError if it cannot be, or if nothing real is asked."""
     if _market(root).is_recorded:
-        raise UsageError("with --provider recorded no model is asked, so there is nothing to record")
+        raise UsageError(
+            "with --provider recorded no model is asked, so there is nothing to record"
+        )
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:

@@ -95,7 +95,7 @@ class Recorded:
                 best, shared = known, alike
         if best is None or shared < _NEAR:
             return None
-        at = len(os.path.commonprefix([text, best.text]))
+        at = _shared(text, best.text)
         now, then = _words(text, at), _words(best.text, at)
         return f"{best.key[:12]} is near, and says {then} where this says {now}"
 
@@ -121,7 +121,7 @@ class Recorder:
         key = key_of(request)
         answers = self._heard.setdefault(key, [])
         answers.append(_answer_json(answer))
-        data = {
+        data: dict[str, Json] = {
             "schema": SCHEMA,
             "request": request_json(replace(request, model=request.name)),
             "answers": answers,
@@ -266,10 +266,15 @@ def _text_of(request: Mapping[str, Json]) -> str:
 
 def _alike(one: str, other: str) -> float:
     """How much of two texts is the same from their beginnings and from their ends."""
-    head = len(os.path.commonprefix([one, other]))
-    left, right = one[head:], other[head:]
-    tail = len(os.path.commonprefix([left[::-1], right[::-1]]))
+    head = _shared(one, other)
+    tail = _shared(one[head:][::-1], other[head:][::-1])
     return (head + tail) / max(len(one), len(other), 1)
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginnings."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _words(text: str, at: int) -> str:
