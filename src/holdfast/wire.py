@@ -228,6 +228,17 @@ def _chat(provider: Provider, key: Callable[[Provider], str]) -> Source:
     return Chat(provider, key)
 
 
+def check_local(model: str) -> None:
+    """See that a model of this machine can be asked; UsageError says what to install."""
+    from holdfast.errors import CallError
+    from holdfast.generators.local import weights_of
+
+    try:
+        weights_of(model.partition(":")[2], _market(os.getcwd()).providers["local"])
+    except CallError as error:
+        raise UsageError(error.message, hint=error.hint) from error
+
+
 def record_into(root: str, folder: str) -> str:
     """Make the directory of recordings; UsageError if it cannot be, or if nothing real is asked."""
     if _market(root).is_recorded:
