@@ -190,18 +190,12 @@ def models_for(
 
     market = _market(root)
     return Models(
-        market.providers,
+        market.provider,
         partial(_source, market),
         partial(_priced, market),
-        _everyone(market),
         Recorder(record, say).keep if record else None,
+        market.providers,
     )
-
-
-def _everyone(market: Market) -> Provider | None:
-    from holdfast.model.provider import Provider
-
-    return Provider("recorded", "recorded", at_once=64) if market.is_recorded else None
 
 
 def _priced(market: Market, provider: Provider, model: str, usage: Usage) -> int | None:

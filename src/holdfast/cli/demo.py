@@ -38,7 +38,9 @@ _PROMPT = ("prompts/report.md", "Write it for a child of six.\n")
 _BY_HAND = ("report.md", "Written by hand: kelp is not a plant.\n")
 EDITS = (_OTTERS, _PROMPT, _BY_HAND)  # in this order: answers to what they ask are recorded
 _OURS = ("HOLDFAST_STORE", "HOLDFAST_PROVIDER", "HOLDFAST_RECORDED")
-_RECORDED, _LOCAL = b"recorded:writer", b"local:smollm2"
+_LOCAL = "local:smollm2"
+_RECORDED = b'{ id: "recorded:writer", max_tokens: 400 }'
+_REAL = f'{{ id: "{_LOCAL}", max_tokens: 1000, temperature: 0 }}'.encode()
 _LENIENT = b"""# A model this small keeps no rules. That it said something is enough.
 [ -s "$HOLDFAST_ARTIFACT" ]
 """
@@ -62,7 +64,7 @@ def demo(directory: str | None, *, crash: bool, local: bool, slow: bool, keep: b
     if local and crash:
         raise UsageError("--local and --crash contradict each other")
     if local:
-        wire.check_local(_LOCAL.decode())
+        wire.check_local(_LOCAL)
     folder = _place(directory, keep=keep)
     write_project(folder, _files(local=local, slow=slow))
     stage = Stage(folder, slow=slow)
@@ -84,7 +86,7 @@ def _files(*, local: bool, slow: bool) -> dict[str, bytes]:
     if slow:
         files["read.sh"] = files["read.sh"].replace(*_SLOW)
     if local:
-        files["plan.yaml"] = files["plan.yaml"].replace(_RECORDED, _LOCAL)
+        files["plan.yaml"] = files["plan.yaml"].replace(_RECORDED, _REAL)
         files |= {"quoted.sh": _LENIENT, "short.sh": _LENIENT}
     return files
 

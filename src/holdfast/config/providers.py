@@ -40,6 +40,12 @@ class Market:
     recordings: str = ""  # the directory of recorded answers
     is_recorded: bool = False  # whether all answers come from there, whoever is asked
 
+    def provider(self, name: str) -> Provider | None:
+        """Who answers under a name; None if nobody is known by it."""
+        if self.is_recorded:
+            return replace(usual_providers()["recorded"], name=name)
+        return self.providers.get(name)
+
 
 def read_market(root: str, env: Mapping[str, str] = os.environ) -> Market:
     """What holds for a project directory; UsageError names the file and the key that is wrong."""

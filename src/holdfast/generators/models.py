@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from holdfast.errors import CallError
@@ -27,23 +27,23 @@ Priced = Callable[[Provider, str, Usage], int | None]
 class Models:
     """Finds who answers. `open_source` makes the source of a provider when it is first asked.
 
-    With `everyone`, that provider stands for all. `keep` is told what providers answered that are not
-    recorded themselves.
+    `find` knows a provider by its name, `keep` is told what was answered by those that are not recorded
+    themselves.
     """
 
     def __init__(
         self,
-        providers: Mapping[str, Provider],
+        find: Callable[[str], Provider | None],
         open_source: Callable[[Provider], Source],
         price: Priced,
-        everyone: Provider | None = None,
         keep: Callable[[Request, Answer], None] | None = None,
+        known: Iterable[str] = (),
     ) -> None:
-        self._providers = providers
+        self._find = find
         self._open = open_source
         self._price = price
-        self._everyone = everyone
         self._keep = keep
+        self._known = known
         self._sources: dict[str, Source] = {}
 
     def cost(self, model: str, usage: Usage) -> int | None:
@@ -66,9 +66,9 @@ class Models:
         return answer
 
     def _provider(self, name: str) -> Provider:
-        found = self._everyone or self._providers.get(name)
+        found = self._find(name)
         if found is None:
-            known = ", ".join(sorted(self._providers))
+            known = ", ".join(sorted(self._known))
             raise CallError(
                 f"there is no provider '{name}'", reason="call_refused", hint=f"known: {known}"
             )
