@@ -191,10 +191,10 @@ def test_a_file_that_is_no_recording_is_named(project: Project, content: str, wo
     recorded(project, [Say("y")])
     (file,) = (project.root / "recorded").iterdir()
     file.write_text(content)
-    run = project.run("--provider", "recorded", "--force")
-    assert run.codes == {"a": "not_recorded"}
-    assert file.name[:12] in run.err
-    assert words in run.err
+    answer = project.call("run", "--provider", "recorded", "--force")
+    assert answer.code == 1
+    assert f"'recorded/{file.name}' is not a recording" in answer.out
+    assert words in answer.out
 
 
 def test_what_contradicts_itself_is_refused(project: Project) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
@@ -92,9 +93,10 @@ class Chat:
             await self._http.aclose()
 
 
-def _certificates() -> str | bool:
+def _certificates() -> ssl.SSLContext | bool:
     """What the person's shell says about certificates holds, as for any other program."""
-    return os.environ.get("SSL_CERT_FILE") or True
+    named = os.environ.get("SSL_CERT_FILE")
+    return ssl.create_default_context(cafile=named) if named else True
 
 
 def _made(
