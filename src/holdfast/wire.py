@@ -463,6 +463,8 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     from holdfast.engine.world import World
     from holdfast.store.host import gone, line_lock, this_process
 
+    if any(step.model for step in plan.steps.values()):
+        _market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
     return World(
         store=store,

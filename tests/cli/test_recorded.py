@@ -202,8 +202,9 @@ def test_what_contradicts_itself_is_refused(project: Project) -> None:
     said = project.refused(2, "run", "--yes", "--record", "new", "--provider", "recorded")
     assert "nothing to record" in said
     assert not project.has("new")
+    assert not project.has(".holdfast")
     said = project.refused(2, "run", "--yes", env={"HOLDFAST_PROVIDER": "openai"})
     assert "HOLDFAST_PROVIDER" in said
     project.write("file", "")
     assert "'file/x'" in project.refused(2, "run", "--yes", "--record", "file/x")
-    assert not project.has(".holdfast")
+    assert project.call("status").code == 2

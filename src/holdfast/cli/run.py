@@ -398,7 +398,7 @@ def drive(
     """Run to an end or a rest; with `repeat`, that is tried first."""
     manner = _manner(given)
     _check_secrets(plan, manner.secrets)
-    settings = read_settings(where.root)
+    settings, record = read_settings(where.root), record_folder(where, given)
     store = where.open(create=True)
     try:
         wishes = wire.Wishes(
@@ -410,7 +410,7 @@ def drive(
             stays=manner.waits,
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
             secrets=manner.secrets,
-            record=record_folder(where, given),
+            record=record,
         )
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)
