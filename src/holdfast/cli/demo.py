@@ -141,7 +141,7 @@ def _with_tokens(stage: Stage) -> None:
     stage.act("2. Nothing changed: nobody is asked again")
     stage.show("run", "--yes")
     stage.leave_traces()
-    stage.act("That was it: real answers, kept. Larger ones: see docs/local.md.")
+    stage.act("That was it: real answers, kept. Larger ones: see docs/howto/local-model.md.")
     _next([f"cd {shlex.quote(stage.folder)}", "edit plan.yaml: name a model of yours"])
 
 
