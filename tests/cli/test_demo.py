@@ -95,7 +95,7 @@ def shipped_in(project: Project) -> set[str]:
     return {path.stem for path in (project.root / "holdfast-demo/recorded").iterdir()}
 
 
-def _messages(given: list[dict[str, str]]) -> tuple[Message, ...]:
+def _messages(given: list[dict[str, Any]]) -> tuple[Message, ...]:
     return tuple(Message(**message) for message in given)
 
 

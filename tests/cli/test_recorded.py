@@ -12,7 +12,7 @@ from holdfast.testing.server import ModelServer, Reply, Say
 from tests.cli.project import Project, Run
 
 KEY = "sk-never-in-a-recording"
-TEXT = {
+TEXT: dict[str, dict[str, Any]] = {
     "draft": {"prompt": "Write a line about the sea.", "model": "maker:m"},
     "brief": {
         "prompt": "Shorten: ${{ steps.draft.output }}",
@@ -22,7 +22,7 @@ TEXT = {
         "guards": [{"regex": {"pattern": "tide"}}],
     },
 }
-SAID = [Say("The tide comes in.\n"), Say("short"), Say("a tide\n", input=33, output=7)]
+SAID: list[Reply] = [Say("The tide comes in.\n"), Say("short"), Say("a tide\n", input=33, output=7)]
 
 
 def knows(project: Project, server: ModelServer) -> None:
@@ -66,7 +66,7 @@ def test_a_replay_gives_the_same_bytes_and_refs_without_a_key(
     project: Project, elsewhere: Project
 ) -> None:
     project.plan(TEXT)
-    first, server = recorded(project, list(SAID))
+    first, server = recorded(project, SAID)
     assert first.code == 0, first.err
     assert len(server.requests) == 3
     elsewhere.plan(TEXT)
@@ -87,7 +87,7 @@ def test_a_replay_gives_the_same_bytes_and_refs_without_a_key(
 @pytest.mark.req("R166")
 def test_a_recording_can_be_read_and_holds_neither_key_nor_address(project: Project) -> None:
     project.plan(TEXT)
-    _, server = recorded(project, list(SAID))
+    _, server = recorded(project, SAID)
     files = sorted((project.root / "recorded").iterdir())
     assert len(files) == 3
     assert all(re.fullmatch(r"[0-9a-f]{64}\.json", file.name) for file in files)
@@ -109,17 +109,18 @@ def test_a_model_named_recorded_is_always_answered_from_there(
     project: Project, elsewhere: Project
 ) -> None:
     project.plan(TEXT)
-    first, _ = recorded(project, list(SAID))
+    first, _ = recorded(project, SAID)
     elsewhere.write("plan.yaml", project.read("plan.yaml").replace("maker:m", "recorded:m"))
     takes_over(elsewhere, project)
-    again = elsewhere.run()
+    again = elsewhere.run("--record", "new")
     assert again.code == 0, again.err
     assert again.digests == first.digests
+    assert not any((elsewhere.root / "new").iterdir())  # nothing was said that was not recorded
 
 
 def test_the_environment_can_say_it_for_a_whole_ci(project: Project, elsewhere: Project) -> None:
     project.plan(TEXT)
-    first, _ = recorded(project, list(SAID))
+    first, _ = recorded(project, SAID)
     elsewhere.plan(TEXT)
     takes_over(elsewhere, project, "answers")
     said = {"HOLDFAST_PROVIDER": "recorded", "HOLDFAST_RECORDED": "answers"}
@@ -131,8 +132,8 @@ def test_the_environment_can_say_it_for_a_whole_ci(project: Project, elsewhere: 
 def test_answers_to_equal_requests_are_replayed_in_their_order(
     project: Project, elsewhere: Project
 ) -> None:
-    same = {"prompt": "Throw the dice.", "model": "maker:m"}
-    steps = {
+    same: dict[str, Any] = {"prompt": "Throw the dice.", "model": "maker:m"}
+    steps: dict[str, dict[str, Any]] = {
         "one": same,
         "two": {**same, "needs": [{"step": "one", "type": "sequence"}]},
         "three": {**same, "needs": [{"step": "two", "type": "sequence"}]},
@@ -152,7 +153,7 @@ def test_a_request_without_a_recorded_answer_says_so_and_is_not_tried_again(
     project: Project,
 ) -> None:
     project.plan(TEXT)
-    recorded(project, list(SAID))
+    recorded(project, SAID)
     changed = {**TEXT, "brief": {**TEXT["brief"], "prompt": "Sum up: ${{ steps.draft.output }}"}}
     project.plan(changed)
     run = project.run("--provider", "recorded")

@@ -40,8 +40,8 @@ EDITS = (_OTTERS, _PROMPT, _BY_HAND)  # in this order: answers to what they ask 
 _OURS = ("HOLDFAST_STORE", "HOLDFAST_PROVIDER", "HOLDFAST_RECORDED")
 _LOCAL = "local:smollm2"
 _RECORDED = b'{ id: "recorded:writer", max_tokens: 400 }'
-_REAL = f'''{{ id: "{_LOCAL}", max_tokens: 400 }}
-    schema: {{ type: string, maxLength: 200 }} # it would never stop'''.encode()
+_REAL = f"""{{ id: "{_LOCAL}", max_tokens: 400 }}
+    schema: {{ type: string, maxLength: 200 }} # it would never stop""".encode()
 _LENIENT = b"""# A model this small keeps no rules. That it said something is enough.
 [ -s "$HOLDFAST_ARTIFACT" ]
 """
