@@ -77,7 +77,6 @@ def test_a_real_model_streams_its_answer_and_is_gone_afterwards(tmp_path: Path) 
     assert not under(os.getpid())
 
 
-@pytest.mark.req("R166")
 @pytest.mark.usefixtures("local_model")
 def test_a_plan_runs_on_a_real_model_for_nothing(project: Project) -> None:
     project.plan(

@@ -61,7 +61,6 @@ def calls(project: Project) -> list[dict[str, Any]]:
     return [event for event in project.events() if event["event"] == "call_answered"]
 
 
-@pytest.mark.req("R166")
 def test_a_replay_gives_the_same_bytes_and_refs_without_a_key(
     project: Project, elsewhere: Project
 ) -> None:
@@ -84,7 +83,6 @@ def test_a_replay_gives_the_same_bytes_and_refs_without_a_key(
     assert elsewhere.ok("verify").code == 0
 
 
-@pytest.mark.req("R166")
 def test_a_recording_can_be_read_and_holds_neither_key_nor_address(project: Project) -> None:
     project.plan(TEXT)
     _, server = recorded(project, SAID)
@@ -148,7 +146,6 @@ def test_answers_to_equal_requests_are_replayed_in_their_order(
     assert [elsewhere.shown(step) for step in steps] == [b"6", b"1", b"6"]
 
 
-@pytest.mark.req("R166")
 def test_a_request_without_a_recorded_answer_says_so_and_is_not_tried_again(
     project: Project,
 ) -> None:
