@@ -79,6 +79,10 @@ def test_a_real_model_streams_its_answer_and_is_gone_afterwards(tmp_path: Path) 
 
 @pytest.mark.usefixtures("local_model")
 def test_a_plan_runs_on_a_real_model_for_nothing(project: Project) -> None:
+    settings = project.home / ".config/holdfast/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[providers.local]\nmodels = ["~/whale-1b.gguf"]\n')
+    (project.home / "whale-1b.gguf").symlink_to(weights_of("smollm2", Provider("local", "local")))
     project.plan(
         {
             "fact": {
@@ -88,7 +92,7 @@ def test_a_plan_runs_on_a_real_model_for_nothing(project: Project) -> None:
             },
             "line": {
                 "prompt": "Repeat: ${{ steps.fact.output.name }}",
-                "model": {"id": "local:smollm2", "max_tokens": 60},
+                "model": {"id": "local:whale-1b", "max_tokens": 60},
                 "schema": {"type": "string", "minLength": 1, "maxLength": 40},
                 "produces": "line.json",
             },

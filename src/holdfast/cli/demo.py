@@ -123,6 +123,7 @@ def _whole(stage: Stage) -> None:
         [
             f"cd {shlex.quote(stage.folder)}",
             "edit notes/tides.txt, words.py or plan.yaml; then  holdfast plan",
+            "what the model was never asked has no answer: name one of yours in plan.yaml",
             "holdfast why report · holdfast show count · holdfast graph",
             "holdfast demo --local    the same with a small real model on this machine",
             "holdfast init ../mine    a project of your own",
