@@ -127,6 +127,22 @@ def test_the_environment_can_say_it_for_a_whole_ci(project: Project, elsewhere: 
     assert again.digests == first.digests
 
 
+def test_a_bound_for_want_of_money_is_no_part_of_what_was_asked(
+    project: Project, elsewhere: Project
+) -> None:
+    steps = {"a": {"prompt": "x", "model": "maker:m", "budget": {"usd": 0.001}}}
+    project.plan(steps)
+    first, server = recorded(project, [Say("y")])
+    assert first.code == 0, first.err
+    sent = server.requests[0].body
+    assert (sent.get("max_completion_tokens") or sent.get("max_tokens")) in range(16, 501)
+    elsewhere.plan(steps)
+    takes_over(elsewhere, project)
+    again = elsewhere.run("--provider", "recorded")
+    assert again.code == 0, again.err
+    assert again.digests == first.digests
+
+
 def test_answers_to_equal_requests_are_replayed_in_their_order(
     project: Project, elsewhere: Project
 ) -> None:
