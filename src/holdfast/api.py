@@ -108,7 +108,7 @@ class Plan:
     def _add_model(self, name: str, uses: str, prompt: Json, keys: ModelKeys) -> None:
         if StepId(name) in self.steps:
             raise UsageError(f"the plan has a step '{name}' already")
-        asked = Loading(check=wire.guard_flaw, models=wire.model_named)
+        asked = Loading(check=wire.guard_flaw, models=wire.market.model_named)
         around = Around(os.path.abspath(self.root), self.steps.keys(), asked)
         self.steps[StepId(name)] = model_step(name, uses, prompt, keys, around)
 
@@ -202,7 +202,13 @@ def load(
     """Read a plan file; `params` are values for what it declares."""
     find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
     loaded = load_plan(
-        path, name=plan_id, params=params, find=find, check=check, own=own, models=wire.model_named
+        path,
+        name=plan_id,
+        params=params,
+        find=find,
+        check=check,
+        own=own,
+        models=wire.market.model_named,
     )
     made = loaded.plan
     return Plan(
@@ -250,7 +256,7 @@ def run(
         force_steps=tuple(StepId(name) for name in force_steps),
         cutoff=cutoff,
         on_drift=on_drift,
-        max_cost=wire.cost_bound(root, built, wire.micro(max_cost)),
+        max_cost=wire.market.cost_bound(root, built, wire.market.micro(max_cost)),
     )
     opened = wire.open_store(location, create=True)
     try:

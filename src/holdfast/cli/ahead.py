@@ -231,7 +231,7 @@ def _plan_at(where: Place, revision: str) -> Plan:
         where.params,
         wire.project_files,
         own=wire.own_agents,
-        models=wire.model_named,
+        models=wire.market.model_named,
     )
     return load_text(done.stdout, f"{revision}:{name}", where.root, asked).plan
 
@@ -280,7 +280,7 @@ def _costs(
     newest = {s: o.artifact for s, o in outlooks.items() if o.artifact is not None}
     given = {**store.newest_of_all(plan.project, line), **newest}
     making = [s for s in outlooks if s in asking and _may_make(outlooks[s])]
-    forecast = Forecast(store, plan, line, wire.price_of(where.root), given)
+    forecast = Forecast(store, plan, line, wire.market.price_of(where.root), given)
     return forecast.of(making), saved_by(store, plan.project, line, made), forecast.last()
 
 
@@ -294,8 +294,8 @@ def _may_make(outlook: Outlook) -> bool:
 def _budget(where: Place, plan: Plan) -> int | None:
     if not any(asked_models(step) for step in plan.steps.values()):
         return None
-    bound = wire.cost_bound(where.root, plan, None)
-    return wire.micro(plan.limits.usd) if bound is None else bound
+    bound = wire.market.cost_bound(where.root, plan, None)
+    return wire.market.micro(plan.limits.usd) if bound is None else bound
 
 
 # --- for programs ------------------------------------------------------------------------------------------

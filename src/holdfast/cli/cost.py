@@ -149,10 +149,10 @@ def _day(at: int) -> str:
 
 def _budgets(where: Place, store: Store, whole: Account) -> list[tuple[str, int, int]]:
     """What is spent of the person's budgets; runs of the whole store count for a day."""
-    found, budgets = [], wire.budgets(where.root)
-    if (day := wire.micro(budgets.day)) is not None:
-        found.append(("day", spent_beside(store, whole.runs, wire.day_began()), day))
-    if (most := wire.micro(budgets.project)) is not None:
+    found, budgets = [], wire.market.budgets(where.root)
+    if (day := wire.market.micro(budgets.day)) is not None:
+        found.append(("day", spent_beside(store, whole.runs, wire.market.day_began()), day))
+    if (most := wire.market.micro(budgets.project)) is not None:
         found.append(("project", spent_beside(store, whole.runs, 0), most))
     return found
 

@@ -25,7 +25,7 @@ def needs_consent(step: Step) -> bool:
 
 def is_paid(root: str, step: Step) -> bool:
     """Whether it asks a model whose answers somebody wants money for."""
-    return any(wire.is_paid(root, model) for model in asked_models(step))
+    return any(wire.market.is_paid(root, model) for model in asked_models(step))
 
 
 def gate_words(step: Step) -> str:

@@ -33,6 +33,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
+from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
 from holdfast.cli.say import short, talk
@@ -74,6 +75,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     """Options of every command that runs things."""
     for option in (
         json_option,
+        *recording_options,
         click.option("-q", "--quiet", is_flag=True, help="No lines while it runs."),
         click.option(
             "-j",
@@ -420,7 +422,7 @@ def retry(
 
 def max_cost(where: Place, plan: Plan, manner: Mapping[str, object]) -> int | None:
     """What a new run may spend."""
-    return wire.cost_bound(where.root, plan, cast("int | None", manner["max_cost"]))
+    return wire.market.cost_bound(where.root, plan, cast("int | None", manner["max_cost"]))
 
 
 def raised_cost(state: State, manner: Mapping[str, object]) -> int | None:
@@ -445,7 +447,7 @@ def drive(
     """Run to an end or a rest; with `repeat`, that is tried first."""
     manner = _manner(given)
     _check_secrets(plan, manner.secrets)
-    settings = read_settings(where.root)
+    settings, record = read_settings(where.root), record_folder(where, given)
     store = where.open(create=True)
     try:
         wishes = wire.Wishes(
@@ -457,6 +459,7 @@ def drive(
             stays=manner.waits,
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
             secrets=manner.secrets,
+            record=record,
         )
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)

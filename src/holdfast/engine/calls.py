@@ -280,9 +280,7 @@ class Line:
             if most is None:
                 fewer = self._affordable(request, read, output_bound(None, seen))
                 if fewer >= LEAST_OUTPUT:
-                    capped = replace(
-                        request, parameters={**request.parameters, "max_tokens": fewer}
-                    )
+                    capped = replace(request, most=fewer)
                     return capped, self._bound(request, read, fewer)
             raise lack
 

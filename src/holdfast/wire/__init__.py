@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 from holdfast.errors import StoreError, UsageError, outside_fault
 from holdfast.model.event import Options, Recorded
 from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
+from holdfast.wire import market
 
 if TYPE_CHECKING:
     import asyncio
-    from decimal import Decimal
 
-    from holdfast.config.providers import Budgets, Market
     from holdfast.core.state import State
     from holdfast.engine.decisions import Person, Policy
     from holdfast.engine.hold import Hold
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
     from holdfast.engine.world import World
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
-    from holdfast.generators.models import Source
     from holdfast.model.agent import Registry
-    from holdfast.model.call import Usage
     from holdfast.model.digest import Json
-    from holdfast.model.provider import Provider
-    from holdfast.ports import ChatModel, Flaw, Generator, GuardKind, IgnoreRules, Store
+    from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules, Store
     from holdfast.process.slots import Slots
     from holdfast.store.host import LineLock
 
@@ -168,151 +164,6 @@ def registry_for(plan: Plan) -> Registry:
     from holdfast.model.agent import with_voices
 
     return with_voices(known_agents(), plan.voices)
-
-
-def model_named(root: str, name: str) -> str | None:
-    """What a tier or an alias stands for, as provider:model; None if nobody said."""
-    return _market(root).names.get(name)
-
-
-@cache
-def _market(root: str) -> Market:
-    from holdfast.config.providers import read_market
-
-    return read_market(root)
-
-
-def is_paid(root: str, model: str) -> bool:
-    """Whether somebody wants money for the answers of a model."""
-    market = _market(root)
-    provider = market.providers.get(model.partition(":")[0])
-    price = market.prices.get(model)
-    is_gift = price is not None and price.input == price.output == 0
-    return not is_gift and (provider is None or not provider.is_free)
-
-
-def cost_bound(root: str, plan: Plan, given: int | None) -> int | None:
-    """What a run may spend, in micro-dollars: the least of the flag, the plan and the person's budget.
-
-    None if neither he nor the flag says anything; then the plan has the only word.
-    """
-    from holdfast.core.estimate import asked_models
-
-    if given is None and not any(asked_models(step) for step in plan.steps.values()):
-        return None
-    own, planned = micro(_market(root).budgets.run), micro(plan.limits.usd)
-    if given is None and own is None:
-        return None
-    return min(bound for bound in (given, own, planned) if bound is not None)
-
-
-def micro(usd: float | None) -> int | None:
-    """Dollars as micro-dollars."""
-    from holdfast.model.call import MICRO
-
-    return None if usd is None else int(usd * MICRO)
-
-
-def budgets(root: str) -> Budgets:
-    """What models may cost from a project directory: one run, one day, the whole project."""
-    return _market(root).budgets
-
-
-def price_of(root: str) -> Callable[[str, Usage], int | None]:
-    """What so many tokens of a model cost in micro-dollars; None if nobody knows."""
-
-    def cost(model: str, usage: Usage) -> int | None:
-        if not is_paid(root, model):
-            return 0
-        market, (name, _, bare) = _market(root), model.partition(":")
-        if name not in market.providers:
-            return None
-        from holdfast.generators.prices import Prices
-
-        return Prices(market.prices, _listed).cost(market.providers[name], bare, usage)
-
-    return cost
-
-
-def _listed(kind: str, model: str, usage: Usage) -> Decimal | None:
-    """What a list of prices says, if there is one here."""
-    if not _is_installed("genai_prices"):
-        return None
-    from holdfast.generators.pricelist import listed
-
-    return listed(kind, model, usage)
-
-
-def purse_for(root: str, project: str, store: Store) -> Callable[[RunId], int | None]:
-    """What the person's budgets of the day and the project let a run have spent."""
-
-    @cache
-    def purse() -> Callable[[RunId], int | None]:
-        from holdfast.engine.purse import Purse
-
-        found = budgets(root)
-        if found.day is None and found.project is None:
-            return lambda _: None
-        day, whole = micro(found.day), micro(found.project)
-        return Purse(store, project, day, whole, day_began, time.monotonic)
-
-    return lambda run: purse()(run)  # noqa: PLW0108 - the budgets are read when a model is asked
-
-
-def day_began() -> int:
-    """When this day began where the person is, in milliseconds since 1970."""
-    from datetime import UTC, datetime
-
-    today = datetime.now(UTC).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-    return int(today.timestamp() * 1000)
-
-
-def models_for(root: str) -> ChatModel:
-    """Whoever can be asked from a project directory."""
-    from holdfast.generators.models import Models
-    from holdfast.generators.prices import Prices
-
-    market = _market(root)
-    return Models(market.providers, _source, Prices(market.prices, _listed).cost)
-
-
-def _source(provider: Provider) -> Source:
-    from importlib import import_module
-
-    from holdfast.errors import CallError
-
-    speaks = "openai" if provider.kind in {"ollama", "local"} else provider.kind
-    try:
-        from holdfast.generators.chat import Chat
-
-        vendor = import_module(f"holdfast.generators.vendors.{speaks}")
-    except ImportError as error:
-        extra = "llm" if speaks == "openai" else speaks
-        raise CallError(
-            f"'{provider.name}' needs a library that is not installed",
-            reason="call_refused",
-            hint=f"pip install 'holdfast[{extra}]'",
-        ) from error
-    key = key_of(provider)
-    return Chat(lambda name, http: vendor.build(name, http, provider.base_url, key))
-
-
-def key_of(provider: Provider) -> str:
-    """The key of a provider; CallError if there is none."""
-    from holdfast.errors import CallError
-
-    found = os.environ.get(provider.api_key_env, "") if provider.api_key_env else ""
-    if found:
-        return found
-    if provider.is_free or (provider.base_url and not provider.api_key_env):
-        return "none"
-    if provider.kind == "bedrock":  # its own library knows where to look
-        return ""
-    raise CallError(
-        f"there is no key for '{provider.name}'",
-        reason="credentials_missing",
-        hint=f"set {provider.api_key_env or 'api_key_env of the provider'}",
-    )
 
 
 def guard_flaw(kind: str, value: Json) -> Flaw | None:
@@ -493,6 +344,7 @@ class Wishes:
     remind: Callable[[str], None] = lambda _: None
     functions: Mapping[StepId, Function] = field(default_factory=dict)
     secrets: Sequence[str] = ()
+    record: str | None = None  # where answers of models are written down
 
 
 class Fragments:
@@ -528,6 +380,8 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     from holdfast.engine.world import World
     from holdfast.store.host import gone, line_lock, this_process
 
+    if any(step.model for step in plan.steps.values()):
+        market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
     return World(
         store=store,
@@ -542,8 +396,8 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
-        models=partial(models_for, os.path.abspath(root)),
-        purse=purse_for(os.path.abspath(root), plan.project, store),
+        models=partial(market.models_for, os.path.abspath(root), wishes.record, wishes.say),
+        purse=market.purse_for(os.path.abspath(root), plan.project, store),
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
