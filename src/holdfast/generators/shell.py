@@ -105,7 +105,7 @@ def _check(completed: Completed, step: Step, log: bytes) -> None:
             return
         case "exited":
             what = f"'{name}' ended with exit code {completed.code}"
-            if step.done_once and completed.code > _SIGNALLED:  # a shell tells a kill beneath it so
+            if step.done_once and (completed.code or 0) > _SIGNALLED:  # a shell tells a kill beneath it so
                 reason = "lost"
         case "signalled":
             what, reason = f"'{name}' was ended by signal {completed.signal}", "lost"
