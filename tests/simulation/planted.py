@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.state import State
-from holdfast.engine import claims, finish, hearts, hold, loop, runs, scribe
+from holdfast.engine import claims, finish, hearts, hold, loop, losses, runs, scribe
 from holdfast.engine.world import World
 from holdfast.model.event import RunEvent
 from holdfast.model.plan import RunId, StepId
@@ -118,7 +118,7 @@ def launched_before_stored(patch: Patch) -> None:
 
 def an_acceptance_forgotten(patch: Patch) -> None:
     """Who takes a run over does not know the last step that was accepted."""
-    whole = runs._take_over
+    whole = losses.take_over
 
     def take_over(world: World, run: RunId, *, unless_driven: bool = False) -> tuple[int, State]:
         fence, state = whole(world, run, unless_driven=unless_driven)
@@ -131,12 +131,13 @@ def an_acceptance_forgotten(patch: Patch) -> None:
             state.ready_log.append(step)
         return fence, state
 
-    patch.setattr(runs, "_take_over", take_over)
+    patch.setattr(losses, "take_over", take_over)
+    patch.setattr(runs, "take_over", take_over)
 
 
 def nothing_swept(patch: Patch) -> None:
     """What a dead engine started goes on while its run is continued."""
-    patch.setattr(runs, "leftovers", lambda *_: None)
+    patch.setattr(losses, "leftovers", lambda *_: None)
 
 
 def nothing_put_back(patch: Patch) -> None:

@@ -158,6 +158,10 @@ class Looker:
         drift = self._outputs.drift_of(step, there, wanted, lambda: self._known(step))
         return drift.paths if drift.state == "edited" else ()
 
+    def edited(self, step: Step, probed: Probed) -> tuple[str, ...]:
+        """The outputs that no attempt made, as they lie there now."""
+        return self._edited(step, probed, self._outputs.read(step))
+
     def lacking(self, step: Step, content: Callable[[Digest], bytes]) -> tuple[str, ...]:
         """The named outputs that the step reads and that the artifacts above it do not have."""
         steps = self._state.steps

@@ -13,6 +13,7 @@ import contextlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from holdfast.core.decide import leave_out, settle
 from holdfast.core.moves import INTERRUPTED
@@ -295,7 +296,7 @@ class Engine:
             self._append(leave_out(self.state, step.id))
             return None
         drifted = look.choice.reason.code == "output_modified"
-        if drifted and self._hold.sharing and at_work(self._world, self.state, step.id):
+        if drifted and self._hold.sharing and self._may_be_anothers(step, look):
             self._claims.contested.add(step.id)
             return None
         if drifted and self.state.options.on_drift == "fail":
@@ -308,6 +309,14 @@ class Engine:
             self._append(StepHeld(step.id, Reason("effect_unconfirmed")))
             return None
         return look
+
+    def _may_be_anothers(self, step: Step, look: Look) -> bool:
+        """Whether what lies at a step's output paths may come from an attempt of another engine.
+
+        One that was at work when they were read may have ended since: then it is known what it made.
+        """
+        at_it = partial(at_work, self._world, self.state, step.id)
+        return at_it() or not self._looker.edited(step, look.probed) or at_it()
 
     def _reuse(self, look: Look) -> None:
         """Let the artifact stand, with the steps that came with it."""

@@ -105,8 +105,8 @@ def _check(completed: Completed, step: Step, log: bytes) -> None:
             return
         case "exited":
             what = f"'{name}' ended with exit code {completed.code}"
-            if step.done_once and completed.code > _SIGNALLED:  # a shell tells a kill beneath it so
-                reason = "lost"
+            killed = (completed.code or 0) > _SIGNALLED  # so a shell tells of a kill beneath it
+            reason = "lost" if step.done_once and killed else reason
         case "signalled":
             what, reason = f"'{name}' was ended by signal {completed.signal}", "lost"
         case "timed_out":
