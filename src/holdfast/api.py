@@ -108,7 +108,7 @@ class Plan:
     def _add_model(self, name: str, uses: str, prompt: Json, keys: ModelKeys) -> None:
         if StepId(name) in self.steps:
             raise UsageError(f"the plan has a step '{name}' already")
-        asked = Loading(check=wire.guard_flaw, models=wire.model_named)
+        asked = Loading(check=wire.guard_flaw, models=wire.market.model_named)
         around = Around(os.path.abspath(self.root), self.steps.keys(), asked)
         self.steps[StepId(name)] = model_step(name, uses, prompt, keys, around)
 
@@ -202,7 +202,13 @@ def load(
     """Read a plan file; `params` are values for what it declares."""
     find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
     loaded = load_plan(
-        path, name=plan_id, params=params, find=find, check=check, own=own, models=wire.model_named
+        path,
+        name=plan_id,
+        params=params,
+        find=find,
+        check=check,
+        own=own,
+        models=wire.market.model_named,
     )
     made = loaded.plan
     return Plan(
@@ -229,9 +235,11 @@ def run(
     cutoff: bool = False,
     on_drift: Drift = "adopt",
     trust: str | None = None,
+    max_cost: float | None = None,
 ) -> Result:
     """Run a plan to its end or rest; what stands in the store is reused.
 
+    On models it spends at most `max_cost` dollars, and never more than the person's own budget.
     A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
     """
     built = plan.build()
@@ -248,6 +256,7 @@ def run(
         force_steps=tuple(StepId(name) for name in force_steps),
         cutoff=cutoff,
         on_drift=on_drift,
+        max_cost=wire.market.cost_bound(root, built, wire.market.micro(max_cost)),
     )
     opened = wire.open_store(location, create=True)
     try:

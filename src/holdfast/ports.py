@@ -6,7 +6,7 @@ and a reader of its own. Each port has a contract suite under `tests/contracts`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Literal, NamedTuple, Protocol
@@ -156,6 +156,14 @@ class Store(Facts, Protocol):
         """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is.
 
         Without `wait`, LockedError at once if another process has the store locked.
+        """
+
+    def told(
+        self, journals: Iterable[str], kinds: Collection[type[Event]], since: int = 0
+    ) -> Iterator[tuple[str, Recorded]]:
+        """The events of these kinds in these journals, in order, from `since` on (ms since 1970).
+
+        The rest of a journal is not looked at, so its chain is not checked.
         """
 
     def last(self, journal: str) -> int:

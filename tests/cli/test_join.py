@@ -4,7 +4,7 @@ import collections
 
 import pytest
 
-from tests.cli.project import Project, finish_run, kill, until
+from tests.cli.project import Project, finish, finish_run, kill, until
 
 QUICK = ("--poll", "0.1", "--beat", "0.3")
 
@@ -89,3 +89,24 @@ def test_a_step_that_works_in_the_project_directory_cannot_join(project: Project
     project.plan({"s": {"shell": project.sh(), "workspace": "shared"}})
     assert "scratch" in project.refused(2, "run", "--join")
     assert project.ran() == []
+
+
+@pytest.mark.req("I7", "D18")
+def test_what_a_dead_engine_half_wrote_is_nobodys_version(project: Project) -> None:
+    half = f"[ ! -e {project.folder}/slow ] || {{ printf ha > out.txt; {project.gate('go')}; }}"
+    words = project.sh(f"{half}; echo whole > out.txt")
+    project.plan({"q": {"shell": words, "produces": "out.txt"}})
+    assert project.run().code == 0
+    (project.folder / "slow").touch()
+    first = project.begun_by("run", "--force-node", "q", *QUICK, step="q")
+    until(lambda: project.read("out.txt") == "ha", "half of it is there")
+    second = project.start("run", "--json", "--join", *QUICK)
+    until(lambda: len(project.ok("history", "--json").json["runs"]) == 3, "the other one joined")
+    kill(first)
+    (project.folder / "slow").unlink()
+    project.open("go")
+    told = finish(second)
+    assert (told.code, told.json["steps"]["q"]["state"]) == (0, "reused"), told.err
+    assert project.read("out.txt") == "whole\n"
+    assert "what it left is kept" in told.err
+    project.ok("verify")

@@ -41,8 +41,10 @@ def test_an_answer_is_the_artifact_and_the_prompt_has_its_parts_in_order(project
     assert second == ["# TASK\nUse answer 1 well."]
     assert third == [
         "You are terse.",
-        "# CONSTRAINTS\nno lists\nbe short\n\n# SPECIFICATION\nthe spec\n\n# CONTRACT\na word\n\n"
-        "# RESULT OF b\n```\nanswer 2\n```\n\n# TASK\nDo it.",
+        (
+            "# CONSTRAINTS\nno lists\nbe short\n\n# SPECIFICATION\nthe spec\n\n# CONTRACT\na word\n\n"
+            "# RESULT OF b\n```\nanswer 2\n```\n\n# TASK\nDo it."
+        ),
     ]
     again = project.run("--yes")
     assert (again.code, set(again.states.values())) == (0, {"reused"})

@@ -274,6 +274,14 @@ def tool() -> str:
 
 
 _GPUS = {"resources": {"gpu": 2}}
+
+
+def unrecorded(project: Project) -> set[str]:
+    """A model whose answers come from recordings, of which there are none."""
+    project.plan({"a": {"prompt": "say it", "model": "recorded:m"}})
+    return _codes(project.run().data)
+
+
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
         "never_ran",
@@ -323,6 +331,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     decisions: {"accepted_by_person", "undone"},
     disagreements: {"conflict_open", "conflict_settled"},
     tools: {"turns_spent", "tool_unconfirmed"},
+    unrecorded: {"not_recorded"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     interruptions: {
         "previous_interrupted",

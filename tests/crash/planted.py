@@ -159,8 +159,8 @@ BUGS = (
     Bug(
         "a transaction that reads first and takes the lock later",
         (Edit("store/database.py", 'execute("BEGIN IMMEDIATE")', 'execute("BEGIN")'),),
-        "tests/store/test_crash.py::test_two_processes_that_store_at_once_lose_nothing",
-        "closed|locked",
+        "tests/store/test_crash.py::test_a_transaction_has_the_lock_before_it_reads",
+        "DID NOT RAISE",
     ),
     Bug(
         "the fence of a claim is not asked for",
@@ -270,8 +270,8 @@ BUGS = (
         "files that were recorded are taken back",
         (
             Edit(
-                "engine/runs.py",
-                "frozenset(edit_of(state.run, event) for event in _events(world, state.run))",
+                "engine/losses.py",
+                "frozenset(edit_of(state.run, event) for event in events_of(world, state.run))",
                 "frozenset()",
             ),
         ),

@@ -246,7 +246,10 @@ class Person:
         sim.calm()
         sim.machine.note("person", "now it is quiet")
         self._wait()
-        if not any(n >= self.first for n, _ in enumerate(sim.store.runs(LINE))):
+        runs = [row.run for row in sim.store.runs(LINE)[self.first :]]
+        if all(
+            sim.watch.books[run].status == "superseded" for run in runs
+        ):  # also if there is none
             self._start(joined=False)
             self._wait()
         for run in self._open():

@@ -6,12 +6,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from holdfast.errors import LockedError
+from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
+from holdfast.model.event import RunResumed
 from holdfast.model.plan import StepId
+from holdfast.ports import Append, Batch
 from holdfast.store.sqlite import SqliteStore
 
 WRITER = str(Path(__file__).with_name("writer.py"))
@@ -72,6 +77,22 @@ def test_two_processes_that_store_at_once_lose_nothing(tmp_path: Path) -> None:
         assert len(list(store.artifacts())) == 2 * count
         assert [item.seq for item in store.read("line:shared")] == list(range(1, 2 * count + 1))
         assert list(store.check()) == []
+
+
+@pytest.mark.req("R67", "D13")
+def test_a_transaction_has_the_lock_before_it_reads(tmp_path: Path) -> None:
+    place = str(tmp_path / "store")
+    asked = Batch(appends=[Append("line:one", 0, [(1, RunResumed("e"))])])
+    opened = partial(SqliteStore.open, place, create=True)
+    with opened() as one, opened() as other:
+
+        def rows() -> list[Artifact]:
+            with pytest.raises(LockedError):
+                other.commit(asked, wait=False)
+            return []
+
+        one.replace_artifacts(rows)
+        other.commit(asked, wait=False)
 
 
 @pytest.mark.req("D04")

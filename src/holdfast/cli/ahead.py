@@ -11,11 +11,14 @@ from typing import NamedTuple
 from holdfast import wire
 from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
+from holdfast.core.estimate import NOTHING, Looked, Total, asked_models, total
+from holdfast.core.estimate import Estimate as Cost
 from holdfast.core.history import NO_HISTORY, Timing, makespan
+from holdfast.core.outlay import Saved
 from holdfast.core.preview import Outlook, options_json, outlook_refs
 from holdfast.core.refs import w_ref
 from holdfast.core.versions import ChangeReport
-from holdfast.core.views import Addition, reason_json
+from holdfast.core.views import Addition, reason_json, usd
 from holdfast.engine.foresee import (
     Earlier,
     Foreseen,
@@ -60,6 +63,11 @@ class Ahead:
     changes: ChangeReport
     timings: Mapping[StepId, Timing]
     estimate: Estimate
+    costs: Mapping[StepId, Cost]  # of the steps that may run and ask models
+    money: Total
+    saved: Saved
+    looked: tuple[RunId, Looked] | None  # how good the estimate of the last run was
+    budget: int | None  # what a run may spend, in micro-dollars
     counted: Mapping[StepId, str]
     last: RunId  # the line's last run
     waiting: Sequence[Addition]  # what the last run was asked to add, and a new one leaves out
@@ -95,6 +103,7 @@ def gather(
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
+        costs, saved, looked = _costs(where, store, foreseen, plan.name)
         last, waiting = waiting_in(store, plan)
     jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
     return Ahead(
@@ -107,6 +116,11 @@ def gather(
         changes=changes_since(earlier.plan if earlier else None, plan, foreseen),
         timings=known,
         estimate=_estimate(foreseen, known, jobs),
+        costs=costs,
+        money=total({s: c for s, c in costs.items() if _runs(foreseen.outlooks[s])}),
+        saved=saved,
+        looked=looked,
+        budget=_budget(where, foreseen.plan),
         counted=counted,
         last=last,
         waiting=waiting,
@@ -217,7 +231,7 @@ def _plan_at(where: Place, revision: str) -> Plan:
         where.params,
         wire.project_files,
         own=wire.own_agents,
-        models=wire.model_named,
+        models=wire.market.model_named,
     )
     return load_text(done.stdout, f"{revision}:{name}", where.root, asked).plan
 
@@ -239,6 +253,49 @@ def _estimate(foreseen: Foreseen, known: Mapping[StepId, Timing], jobs: int) -> 
             known.get(s, NO_HISTORY).p50 for s, o in outlooks.items() if o.decision == "reuse"
         ),
     )
+
+
+# --- how much -------------------------------------------------------------------------------------------
+
+
+def _runs(outlook: Outlook) -> bool:
+    return outlook.decision in {"run", "maybe"}
+
+
+def _costs(
+    where: Place, store: Store, foreseen: Foreseen, line: str
+) -> tuple[dict[StepId, Cost], Saved, tuple[RunId, Looked] | None]:
+    """What steps that ask models may cost, what those that stand had cost, and how good that was last."""
+    plan, outlooks = foreseen.plan, foreseen.outlooks
+    asking = {s for s, step in plan.steps.items() if asked_models(step)}
+    if not asking:
+        return {}, Saved(), None
+    from holdfast.engine.outlays import Forecast, saved_by
+
+    made = {
+        s: outlooks[s].artifact.digest  # type: ignore[union-attr]  # there if it is reused
+        for s in asking
+        if outlooks[s].decision == "reuse" and outlooks[s].artifact is not None
+    }
+    newest = {s: o.artifact for s, o in outlooks.items() if o.artifact is not None}
+    given = {**store.newest_of_all(plan.project, line), **newest}
+    making = [s for s in outlooks if s in asking and _may_make(outlooks[s])]
+    forecast = Forecast(store, plan, line, wire.market.price_of(where.root), given)
+    return forecast.of(making), saved_by(store, plan.project, line, made), forecast.last()
+
+
+def _may_make(outlook: Outlook) -> bool:
+    """Whether a run may ask a model for it, perhaps after a person said yes."""
+    if outlook.decision == "wait":
+        return outlook.reason.code in {"awaiting_approval", "awaiting_person"}
+    return _runs(outlook) and outlook.means == "make"
+
+
+def _budget(where: Place, plan: Plan) -> int | None:
+    if not any(asked_models(step) for step in plan.steps.values()):
+        return None
+    bound = wire.market.cost_bound(where.root, plan, None)
+    return wire.market.micro(plan.limits.usd) if bound is None else bound
 
 
 # --- for programs ------------------------------------------------------------------------------------------
@@ -267,7 +324,13 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
         "totals": {
             "steps": len(ahead.outlooks),
             **counts,
-            "cost_usd": 0.0,
+            "cost_usd": {
+                "p50": usd(ahead.money.p50),
+                "p90": usd(ahead.money.p90),
+                "unknown": ahead.money.unknown,
+            },
+            "saved_usd": None if ahead.saved.unpriced else usd(ahead.saved.cost),
+            "budget_usd": usd(ahead.budget),
             "duration_ms": spans,
             "saved_ms": estimate.saved,
             "without_history": estimate.without_history,
@@ -284,10 +347,16 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
 
 def _step_json(ahead: Ahead, step_id: StepId, outlook: Outlook) -> dict[str, Json]:
     took = ahead.timings.get(step_id, NO_HISTORY)
+    cost = ahead.costs.get(step_id, NOTHING)
     return {
         "decision": outlook.decision,
         "reason": reason_json(outlook.reason),
-        "cost_usd": {"p50": 0.0, "p90": 0.0, "basis": "none"},
+        "cost_usd": {
+            "p50": usd(cost.p50),
+            "p90": usd(cost.p90),
+            "basis": cost.basis,
+            "price": "known" if cost.is_known else "unknown",
+        },
         "duration_ms": {"p50": took.p50, "p90": took.p90},
         "added_by": ahead.foreseen.added.get(step_id),
     }

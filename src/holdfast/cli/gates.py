@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast import wire
 from holdfast.cli.say import named
+from holdfast.core.estimate import asked_models
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.engine.questions import approvers
@@ -19,6 +21,11 @@ def needs_consent(step: Step) -> bool:
         return False
     asks = step.approve in {"always", "on_change"}
     return not asks and not any(need.asks for need in step.needs)
+
+
+def is_paid(root: str, step: Step) -> bool:
+    """Whether it asks a model whose answers somebody wants money for."""
+    return any(wire.market.is_paid(root, model) for model in asked_models(step))
 
 
 def gate_words(step: Step) -> str:

@@ -15,12 +15,15 @@ from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
 from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.measure import age_words, count
+from holdfast.cli.money import UNKNOWN, estimate_words
 from holdfast.cli.say import short, shown
 from holdfast.cli.view import View, view
+from holdfast.core.estimate import Total, total
 from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.model.event import Reason
+from holdfast.model.money import dollars
 from holdfast.model.plan import Step, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms
@@ -51,6 +54,7 @@ class Row(NamedTuple):
     sign: str
     name: str
     why: str
+    cost: str = ""
     time: str = ""
     below: tuple[str, ...] = ()
 
@@ -133,17 +137,28 @@ def _rows(ahead: Ahead, verbose: int) -> list[Row]:
 
 
 def _saves(ahead: Ahead) -> str:
-    return f"saves ~{rough(ahead.estimate.saved)}" if ahead.estimate.saved else ""
+    """What reuse saves: money, where models made it, and time."""
+    parts = []
+    if ahead.saved.cost:
+        parts.append(f"~{dollars(ahead.saved.cost)}")
+    elif ahead.saved.unpriced:
+        parts.append(f"money ({UNKNOWN})")
+    if ahead.estimate.saved:
+        parts.append(f"~{rough(ahead.estimate.saved)}")
+    return f"saves {', '.join(parts)}" if parts else ""
 
 
 def _row(ahead: Ahead, step_id: StepId, outlook: Outlook, verbose: int) -> Row:
     took = ahead.timings.get(step_id, NO_HISTORY)
     makes = outlook.means == "make" and outlook.decision in {"run", "maybe"}
     time = rough(took.p50) if makes and took.attempts else ""
+    cost = ahead.costs.get(step_id)
+    price = estimate_words(cost) if cost else "$0" if ahead.costs and outlook.is_work else ""
     return Row(
         sign(outlook),
         step_id,
         why(ahead, step_id, outlook),
+        price,
         time,
         _digests(outlook) if verbose > 1 else (),
     )
@@ -280,18 +295,40 @@ def _grouped(ahead: Ahead, shown: dict[StepId, Outlook]) -> list[Row]:
         if len(members) < FEWEST:
             rows += [_row(ahead, step_id, shown[step_id], 0) for step_id in members]
         else:
-            rows.append(_group(mark, code, cause, members))
+            rows.append(_group(ahead, mark, code, cause, members))
     return rows
 
 
-def _group(mark: str, code: str, cause: str, members: Sequence[StepId]) -> Row:
+def _group(ahead: Ahead, mark: str, code: str, cause: str, members: Sequence[StepId]) -> Row:
     if mark == "?" and cause:
         words = f"only if {cause} changes"
     elif cause:
         words = f"below {cause}"
     else:
         words = sentence(Reason(code))
-    return Row(mark, count(len(members), "step"), f"{words}: {_paths(members)}")
+    found = {s: ahead.costs[s] for s in members if s in ahead.costs}
+    cost = total_words(total(found)) if found else "$0" if ahead.costs else ""
+    return Row(mark, count(len(members), "step"), f"{words}: {_paths(members)}", cost)
+
+
+def total_words(found: Total) -> str:
+    """What steps may cost together, in few words."""
+    low, high = dollars(found.p50), dollars(found.p90)
+    span = low if low == high else f"{low}–{high.removeprefix('$')}"
+    if not found.unknown:
+        return span
+    return f"? ({UNKNOWN})" if not found.p90 else f"{span} and ?"
+
+
+def price_words(ahead: Ahead) -> str:
+    """What a run may cost: typical, high, and how many steps nobody knows the price of."""
+    found, parts = ahead.money, []
+    if found.p90 or not found.unknown:
+        low, high = dollars(found.p50), dollars(found.p90)
+        parts.append(f"{low} typical" + (f", {high} high" if high != low else ""))
+    if found.unknown:
+        parts.append(f"{UNKNOWN} for {count(found.unknown, 'step')}")
+    return ", ".join(parts)
 
 
 def _root(ahead: Ahead, step_id: StepId) -> StepId:
@@ -319,14 +356,19 @@ def _drawn(rows: Sequence[Row], how: View) -> list[str]:
     times = max(cells(row.time) for row in rows)
     whys = max(len("WHY"), *(cells(row.why) for row in rows))
     times = max(times, len("TIME")) if times else 0
+    costs = max(cells(row.cost) for row in rows)
+    costs = max(costs, len("COST")) if costs else 0
     if how.width:
         names = min(names, max(12, how.width * 2 // 5))
-        whys = max(12, min(whys, how.width - names - times - 7))
+        taken = names + times + 7 + (costs + 2 if costs else 0)
+        whys = max(12, min(whys, how.width - taken))
     else:
         whys = min(whys, _PLAIN)
-    lines = _line(Row(" ", "STEP", "WHY", "TIME" if times else ""), (names, whys, times), how)
+    head = Row(" ", "STEP", "WHY", "COST" if costs else "", "TIME" if times else "")
+    widths = (names, whys, costs, times)
+    lines = _line(head, widths, how)
     for row in rows:
-        lines += _line(row, (names, whys, times), how)
+        lines += _line(row, widths, how)
         lines += [piece for text in row.below for piece in wrap(f"     {text}", how.width)]
     return lines
 
@@ -334,16 +376,18 @@ def _drawn(rows: Sequence[Row], how: View) -> list[str]:
 def _spoken(row: Row) -> str:
     if row.sign == "=" and row.name.endswith(" reused"):
         return f"{row.name}, {row.why}"
-    return f"{row.name}: {_SPOKEN[row.sign]}: {row.why}"
+    cost = f", costs {row.cost}" if row.cost else ""
+    return f"{row.name}: {_SPOKEN[row.sign]}: {row.why}{cost}"
 
 
-def _line(row: Row, widths: tuple[int, int, int], how: View) -> list[str]:
-    names, whys, times = widths
+def _line(row: Row, widths: tuple[int, int, int, int], how: View) -> list[str]:
+    names, whys, costs, times = widths
     name = cut(row.name, names) if how.width else row.name
     first, *rest = wrap(row.why, whys, indent=2) if how.width else [row.why]
+    cost = f"  {_padded(row.cost, costs)}" if costs else ""
     line = (
-        f" {row.sign} {_padded(name, names)}  {_padded(first, whys)}  {row.time:>{times}}".rstrip()
-    )
+        f" {row.sign} {_padded(name, names)}  {_padded(first, whys)}{cost}  {row.time:>{times}}"
+    ).rstrip()
     return [line, *(f"   {'':<{names}}  {piece}" for piece in rest)]
 
 
@@ -376,26 +420,28 @@ def _lists(ahead: Ahead) -> list[str]:
 
 
 def _totals(ahead: Ahead) -> list[str]:
-    sure, maybe, total = ahead.count("run"), ahead.count("maybe"), len(ahead.outlooks)
+    sure, maybe, steps = ahead.count("run"), ahead.count("maybe"), len(ahead.outlooks)
     reused, estimate = ahead.count("reuse"), ahead.estimate
     lines = []
     if sure or maybe:
         span = f"{sure}–{sure + maybe}" if maybe else str(sure)
-        lines.append(" · ".join([f"Runs {span} of {total}", *_times(ahead), *_stops(ahead)]))
+        lines.append(
+            " · ".join([f"Runs {span} of {steps}", *_prices(ahead), *_times(ahead), *_stops(ahead)])
+        )
     elif ahead.is_work:
         lines.append(" · ".join(["Runs nothing", *_stops(ahead)]))
-    elif reused == total:
-        stand = "its one step stands" if total == 1 else f"all {total} steps stand"
+    elif reused == steps:
+        stand = "its one step stands" if steps == 1 else f"all {steps} steps stand"
         lines.append(f"Nothing to do: {stand}.")
     else:
         cut = [s for s, o in ahead.outlooks.items() if o.reason.code == "dependency_skipped"]
         what = f"Cannot run {', '.join(cut[:5])}: add what it needs, -s +{cut[0]}" if cut else ""
         lines.append(" · ".join([what or "Nothing to do", *_stops(ahead)]))
     if reused and (sure or maybe):
-        saved = f", saves ~{rough(estimate.saved)}" if estimate.saved else ""
-        lines.append(f"Reuses {reused} of {total} ({reused * 100 // total} %){saved}")
+        saved = f", {saves}" if (saves := _saves(ahead)) else ""
+        lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
     lines += [*_idle(ahead), *_written(ahead), *_since(ahead)]
-    lines += left_out(ahead.last, ahead.waiting)
+    lines += [*left_out(ahead.last, ahead.waiting), *_far_off(ahead)]
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -404,6 +450,23 @@ def _totals(ahead: Ahead) -> list[str]:
     elif estimate.without_history:
         lines.append(f"No estimates: {count(estimate.without_history, 'step')} without history.")
     return lines
+
+
+def _far_off(ahead: Ahead) -> Iterable[str]:
+    """A warning that these estimates may be as wrong as the last."""
+    if ahead.looked is not None and ahead.costs and ahead.looked[1].is_off:
+        run, looked = ahead.looked
+        yield (
+            f"The last estimate was far off: {dollars(looked.expected)} expected,"
+            f" {dollars(looked.actual)} spent in {short(run)}."
+        )
+
+
+def _prices(ahead: Ahead) -> list[str]:
+    if not ahead.costs:
+        return []
+    budget = [f"budget {dollars(ahead.budget)}"] if ahead.budget is not None else []
+    return [price_words(ahead), *budget]
 
 
 def _times(ahead: Ahead) -> list[str]:

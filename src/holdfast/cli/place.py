@@ -62,7 +62,7 @@ class Place:
             check=wire.guard_flaw,
             held=held,
             own=wire.own_agents,
-            models=wire.model_named,
+            models=wire.market.model_named,
         )
 
     def line(self) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -20,6 +20,7 @@ from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
 from holdfast.cli.gates import needs_consent
 from holdfast.cli.grown import forced_steps
+from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
 from holdfast.cli.people import is_held
 from holdfast.cli.place import (
@@ -32,6 +33,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
+from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
 from holdfast.cli.say import short, talk
@@ -51,7 +53,8 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options
-from holdfast.model.plan import Plan, RunId, plan_digest
+from holdfast.model.money import dollars
+from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
 
 
@@ -72,6 +75,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     """Options of every command that runs things."""
     for option in (
         json_option,
+        *recording_options,
         click.option("-q", "--quiet", is_flag=True, help="No lines while it runs."),
         click.option(
             "-j",
@@ -80,7 +84,14 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="N",
             help="Steps at once (default: processors).",
         ),
-        click.option("--yes", is_flag=True, help="Do not ask before steps with external effects."),
+        click.option(
+            "--yes", is_flag=True, help="Do not ask before steps that cost money or act outside."
+        ),
+        click.option(
+            "--max-cost",
+            type=Dollars(),
+            help="What the run may spend on models in all; stops before it would be more (exit 5).",
+        ),
         click.option(
             "--approve",
             type=click.Choice(["ask", "wait", "policy"]),
@@ -220,11 +231,12 @@ def run(
     else:
         leave_earlier(where, loaded.plan, yes=yes)
     manner["yes"] = True
+    agreed = replace(agreed, max_cost=max_cost(where, loaded.plan, manner))
     if detach:
         _check_secrets(loaded.plan, _manner(manner).secrets)
         return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
     if watching:
-        return _watched(where, agreed, manner, removed)
+        return _watched(where, agreed, manner, removed, None if yes else _outside(loaded.plan))
     return _start(where, loaded.plan, agreed, manner, key, removed)
 
 
@@ -233,18 +245,35 @@ def _exclude(one: bool, other: bool, names: str) -> None:
         raise UsageError(f"{names} contradict each other")
 
 
-def _watched(where: Place, options: Options, manner: dict[str, object], removed: str) -> int:
-    """Run now as asked, and then again as things change; what was forced is forced once."""
+def _watched(
+    where: Place,
+    options: Options,
+    manner: dict[str, object],
+    removed: str,
+    agreed: dict[StepId, Step] | None,
+) -> int:
+    """Run now as asked, and then again as things change; what was forced is forced once.
+
+    `agreed` are the steps with external effects that somebody saw; None if a yes holds for all.
+    """
     later = replace(options, force=False, force_steps=())
     rounds = iter([options])
 
     def again() -> int:
-        chosen = next(rounds, later)
+        chosen, plan = next(rounds, later), where.load().plan
         if chosen is later:
-            say_left_out(where, where.load().plan)
-        return _start(where, where.load().plan, chosen, manner, "", removed)
+            say_left_out(where, plan)
+        if agreed is not None:
+            outside = _outside(plan)
+            consent_to([s for s, step in outside.items() if agreed.get(s) != step], yes=False)
+            agreed.update(outside)
+        return _start(where, plan, chosen, manner, "", removed)
 
     return watch(where, later, again)
+
+
+def _outside(plan: Plan) -> dict[StepId, Step]:
+    return {step_id: step for step_id, step in plan.steps.items() if needs_consent(step)}
 
 
 def _start(
@@ -302,12 +331,13 @@ def resume(
         raise UsageError(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
+    raised = raised_cost(state, manner)
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
     if not manner["yes"]:
         consent_to(_will_touch(where, state), yes=False)
-    return drive(where, state.plan, manner, lambda world: resume_run(world, found))
+    return drive(where, state.plan, manner, lambda world: resume_run(world, found, max_cost=raised))
 
 
 def _folder(manner: dict[str, object]) -> str | None:
@@ -331,7 +361,8 @@ def _say_edited(where: Place, state: State) -> None:
     if where.file is None:
         return
     try:
-        edited = plan_digest(where.load(state.plan.params).plan) != state.base
+        found = where.load(state.plan.params).plan
+        edited = plan_digest(replace(found, name=state.plan.name)) != state.base
     except (PlanError, UsageError):
         edited = True
     if edited:
@@ -364,19 +395,22 @@ def retry(
     if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
         consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
-        named = (step_id,)
+        named, raised = (step_id,), raised_cost(state, manner)
         return drive(
             where,
             state.plan,
             manner,
-            lambda world: resume_run(world, found, only=named, asked=named),
+            lambda world: resume_run(world, found, only=named, asked=named, max_cost=raised),
         )
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
-    options = Options(force_steps=forced_steps(where, loaded, [step_id]))
+    options = Options(
+        force_steps=forced_steps(where, loaded, [step_id]),
+        max_cost=max_cost(where, loaded.plan, manner),
+    )
     if not manner["yes"]:
-        consent(where, loaded, options, parallel=0)
+        consent(where, loaded, options, parallel=0, agreed=manner["max_cost"] is not None)
     say_left_out(where, loaded.plan)
     return drive(
         where,
@@ -384,6 +418,23 @@ def retry(
         manner,
         lambda world: start_run(world, loaded.plan, loaded.plan.name, options),
     )
+
+
+def max_cost(where: Place, plan: Plan, manner: Mapping[str, object]) -> int | None:
+    """What a new run may spend."""
+    return wire.market.cost_bound(where.root, plan, cast("int | None", manner["max_cost"]))
+
+
+def raised_cost(state: State, manner: Mapping[str, object]) -> int | None:
+    """What a run may spend from now on, if that was said; it must leave something."""
+    given = cast("int | None", manner["max_cost"])
+    if given is not None and given <= state.spent.cost:
+        raise UsageError(
+            f"{short(state.run)} has spent {dollars(state.spent.cost)} already,"
+            f" so --max-cost {exact(given)} leaves nothing",
+            hint="--max-cost is for the whole run, with what it spent so far",
+        )
+    return given
 
 
 def drive(
@@ -396,7 +447,7 @@ def drive(
     """Run to an end or a rest; with `repeat`, that is tried first."""
     manner = _manner(given)
     _check_secrets(plan, manner.secrets)
-    settings = read_settings(where.root)
+    settings, record = read_settings(where.root), record_folder(where, given)
     store = where.open(create=True)
     try:
         wishes = wire.Wishes(
@@ -408,6 +459,7 @@ def drive(
             stays=manner.waits,
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
             secrets=manner.secrets,
+            record=record,
         )
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)

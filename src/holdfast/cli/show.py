@@ -10,7 +10,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import again
-from holdfast.cli.ending import last_words, print_lines, run_told
+from holdfast.cli.ending import last_words, limit_words, print_lines, run_told
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import (
     Place,
@@ -87,7 +87,16 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
     words |= waiting_since(store, state)
     voice = view().mode == "a11y"
-    lines = status_lines(state, now, words, driven=driven, every=every, voice=voice, additions=more)
+    lines = status_lines(
+        state,
+        now,
+        words,
+        driven=driven,
+        every=every,
+        voice=voice,
+        additions=more,
+        why=limit_words(store, state),
+    )
     if imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
         lines[-1] = again(

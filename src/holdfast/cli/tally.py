@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.core.state import PHASES, Phase, State
+from holdfast.core.views import cost_limit
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -13,6 +14,8 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    CallAnswered,
+    CallFailed,
     GapClosed,
     PlanExtended,
     Reason,
@@ -48,6 +51,11 @@ class Tally:
     counts: dict[Phase, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
     running: dict[StepId, Running] = field(default_factory=dict)
     waiting: dict[StepId, Reason] = field(default_factory=dict)
+    asked: int = 0  # calls of models that have ended
+    cost: int = 0
+    unpriced: int = 0
+    most: int | None = None  # what it may spend
+    paid: dict[StepId, int] = field(default_factory=dict)  # by steps that run
 
     @property
     def total(self) -> int:
@@ -95,6 +103,11 @@ class Tally:
             case PlanExtended():
                 for step in event.added:
                     self._set(step, "pending")
+            case CallAnswered() | CallFailed():
+                self.asked += 1
+                self.cost += event.cost or 0
+                self.unpriced += event.cost is None
+                self.paid[event.step] = self.paid.get(event.step, 0) + (event.cost or 0)
             case StepWaived():
                 self._set(event.step, "reused")
             case GapClosed():
@@ -113,7 +126,9 @@ class Tally:
 
 def tally_of(state: State) -> Tally:
     """The tally of a run as it stands."""
-    tally = Tally(run=state.run, since=state.since)
+    tally = Tally(run=state.run, since=state.since, most=cost_limit(state))
+    spent = state.spent
+    tally.asked, tally.cost, tally.unpriced = spent.calls, spent.cost, spent.unpriced
     tally.phases = {step_id: step.phase for step_id, step in state.steps.items()}
     tally.counts = dict(state.counts)
     for step_id, started in state.running.items():

@@ -18,12 +18,14 @@ from holdfast.core.effects import UNCONFIRMED
 from holdfast.core.react import limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
+from holdfast.core.views import cost_limit
 from holdfast.engine.asked import asked_in
 from holdfast.engine.journals import read_state
 from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest
 from holdfast.model.event import Reason
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
@@ -163,6 +165,10 @@ def _limits(state: State, now: int) -> Rows:
         end = state.ended_at if state.status != "running" else now
         used = seconds(max(0, end - state.since))
         rows.append(("limit", f"{used} of {seconds(int(limits.time * 1000))} are used"))
+    if (most := cost_limit(state)) is not None:
+        rows.append(("limit", f"{dollars(state.spent.cost)} of {dollars(most)} are spent"))
+    if limits.tokens is not None:
+        rows.append(("limit", f"{state.spent.tokens} of {limits.tokens} tokens are used"))
     if limits.parallel is not None:
         rows.append(("limit", f"{len(state.running)} of {limits.parallel} places are taken"))
     if state.status == "running" and (reached := limit_reached(state, now)) is not None:

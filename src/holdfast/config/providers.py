@@ -38,6 +38,14 @@ class Market:
     names: Mapping[str, str] = field(default_factory=dict)  # tier or alias -> provider:model
     prices: Mapping[str, Price] = field(default_factory=dict)
     budgets: Budgets = Budgets()
+    recordings: str = ""  # the directory of recorded answers
+    is_recorded: bool = False  # whether all answers come from there, whoever is asked
+
+    def provider(self, name: str) -> Provider | None:
+        """Who answers under a name; None if nobody is known by it."""
+        if self.is_recorded:
+            return replace(usual_providers()["recorded"], name=name)
+        return self.providers.get(name)
 
 
 def read_market(root: str, env: Mapping[str, str] = os.environ) -> Market:
@@ -50,7 +58,19 @@ def read_market(root: str, env: Mapping[str, str] = os.environ) -> Market:
         {**_names(project, there), **_names(own, place)},
         _prices(own, place),
         _smaller(_budgets(own, place), _budgets(project, there)),
+        os.path.abspath(env.get("HOLDFAST_RECORDED") or os.path.join(root, "recorded")),
+        _is_recorded(env),
     )
+
+
+def _is_recorded(env: Mapping[str, str]) -> bool:
+    given = env.get("HOLDFAST_PROVIDER", "")
+    if given not in {"", "recorded"}:
+        raise UsageError(
+            f"HOLDFAST_PROVIDER is '{given}'",
+            hint="'recorded' answers every request from recordings; without it, the plan's models are asked",
+        )
+    return bool(given)
 
 
 def _providers(

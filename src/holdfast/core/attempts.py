@@ -99,6 +99,7 @@ def attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
         set_phase(state, step, "done")
     else:  # nothing was made: an artifact that exists passed the guards
         step.reason = Reason("amended" if event.source == "human" else "reguarded")
+        step.answered = started.reason.code == "answered"
         set_phase(state, step, "reused")
         if state.failures:
             note_settled(state, event.step)

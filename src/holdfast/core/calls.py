@@ -35,14 +35,13 @@ def call_started(state: State, event: CallStarted, _: int) -> None:
     state.reserved_tokens += event.tokens
     for spent in _accounts(state, step):
         spent.calls += 1
-        spent.unpriced += event.reserved is None
 
 
 def call_answered(state: State, event: CallAnswered, _: int) -> None:
     """An answer is stored."""
     step = move(state, event.step, "call_answered")
     started = _close(state, step, event)
-    _spend(state, step, event.cost or 0, event.input + event.output)
+    _spend(state, step, event.cost, event.input + event.output)
     step.heard = (*step.heard, Paid(started.request, event.answer))
 
 
@@ -50,7 +49,7 @@ def call_failed(state: State, event: CallFailed, _: int) -> None:
     """A call ended without an answer; what it may have cost is spent."""
     step = move(state, event.step, "call_failed")
     _close(state, step, event)
-    _spend(state, step, event.cost or 0, event.tokens)
+    _spend(state, step, event.cost, event.tokens)
     if event.cost:
         _in_vain(state, step, event.cost)
 
@@ -123,9 +122,8 @@ def cut_off(state: State, step: StepState) -> None:
 def _cut_off(state: State, step: StepState) -> None:
     for event in tuple((step.calls or {}).values()):
         _close(state, step, event)
-        cost = event.reserved or 0
-        _spend(state, step, cost, event.tokens)
-        _in_vain(state, step, cost, cut=1)
+        _spend(state, step, event.reserved, event.tokens)
+        _in_vain(state, step, event.reserved or 0, cut=1)
 
 
 def _close(
@@ -141,11 +139,12 @@ def _close(
     return started
 
 
-def _spend(state: State, step: StepState, cost: int, tokens: int) -> None:
+def _spend(state: State, step: StepState, cost: int | None, tokens: int) -> None:
     for spent in _accounts(state, step):
-        spent.cost += cost
+        spent.cost += cost or 0
         spent.tokens += tokens
-    step.trying += cost
+        spent.unpriced += cost is None
+    step.trying += cost or 0
 
 
 def _in_vain(state: State, step: StepState, cost: int, cut: int = 0) -> None:

@@ -33,6 +33,7 @@ PERMANENT = frozenset(
     {
         "call_refused",
         "model_refused",
+        "not_recorded",
         "credentials_missing",
         "answer_too_large",
         "budget_spent",

@@ -12,15 +12,17 @@ from holdfast.core.state import COMPLETE, State
 from holdfast.model.plan import StepId
 
 UNCONFIRMED: Final = "effect_unconfirmed"
+BY_PEOPLE: Final = frozenset({"amended", "accepted_by_person"})
+TAKEN_AGAIN: Final = frozenset({"unchanged", "unchanged_content", "reguarded"}) | BY_PEOPLE
 REJECTED: Final = "rejected_by_person"
 
 
 def is_open(state: State, step_id: StepId) -> bool | None:
     """Whether a run left an effect that may have happened; None if earlier runs have to be asked.
 
-    Nobody knows it either if a person rejected the step, or went on without it. What was made and waits
-    for a person is done, and has no artifact yet. A command that ended by itself, without a result, left
-    nothing open.
+    Nobody knows it either if a person rejected the step, or went on without it, nor if an artifact stands
+    that was there before. What was made and waits for a person is done, and has no artifact yet. A command
+    that ended by itself, without a result, left nothing open.
     """
     here = state.steps.get(step_id)
     if here is None:
@@ -28,16 +30,26 @@ def is_open(state: State, step_id: StepId) -> bool | None:
     code = here.reason.code if here.reason is not None else ""
     if here.phase == "waiting" and (code == UNCONFIRMED or here.parked is not None):
         return True
-    if is_settled(state, step_id):
-        return False
+    if here.phase in COMPLETE and step_id not in state.gaps:
+        return None if takes_again(state, step_id) else False
     if not here.attempts:
         return None
     return here.effect is not None and not here.effect_failed
 
 
-def is_settled(state: State, step_id: StepId) -> bool:
-    """Whether a step has its artifact in a run: what was open before is not any more."""
-    return state.steps[step_id].phase in COMPLETE and step_id not in state.gaps
+def takes_again(state: State, step_id: StepId) -> bool:
+    """Whether a run made nothing of a step itself: the artifact may be the receipt of another effect."""
+    here = state.steps[step_id]
+    code = here.reason.code if here.reason is not None else ""
+    if here.answered or here.effect_at:
+        return False
+    return here.phase == "reused" and code in TAKEN_AGAIN
+
+
+def is_given(state: State, step_id: StepId) -> bool:
+    """Whether what stands in a run comes from a person, who may have given it to settle an effect."""
+    here = state.steps[step_id]
+    return takes_again(state, step_id) and here.reason is not None and here.reason.code in BY_PEOPLE
 
 
 def is_cut_off(state: State, step_id: StepId) -> bool:

@@ -76,10 +76,10 @@ def timing(samples: Sequence[int]) -> Timing:
     if not samples:
         return NO_HISTORY
     ordered = sorted(samples)
-    return Timing(_quantile(ordered, 50), _quantile(ordered, 90), len(ordered))
+    return Timing(quantile(ordered, 50), quantile(ordered, 90), len(ordered))
 
 
-def _quantile(ordered: Sequence[int], percent: int) -> int:
+def quantile(ordered: Sequence[int], percent: int) -> int:
     """The smallest value that so many percent do not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 

@@ -340,7 +340,9 @@ def _first(probe: Probe, *, stable_only: bool) -> Reason | None:
 
 # --- the digest of a preview -------------------------------------------------------------------------
 
-_MANNER = frozenset({"joined", "fail_fast", "barrier"})  # how a run is driven, not what it decides
+_MANNER = frozenset(
+    {"joined", "fail_fast", "barrier", "max_cost"}
+)  # how a run is driven, not what it decides
 
 
 def options_json(options: Options) -> dict[str, Json]:

@@ -79,6 +79,7 @@ SENTENCES: Final[dict[str, str]] = {
     "tool_unconfirmed": "a tool was begun and nobody knows whether it did its work",
     "timed_out": "it took longer than it may: {names}",
     "lost": "its process died",
+    "not_recorded": "no answer to its request is recorded",
     "rejected_by_person": "a person rejected it: {names}",
     "stagnated": "it was refused with the same words again and again by {names}",
     "stuck": "it cannot get through; a person must look",

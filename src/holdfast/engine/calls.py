@@ -40,6 +40,7 @@ from holdfast.model.event import (
     CallStarted,
     RunEvent,
 )
+from holdfast.model.money import dollars
 from holdfast.model.plan import Step
 from holdfast.ports import ChatModel, Rates, Repeat, Said, Wanted
 
@@ -279,9 +280,7 @@ class Line:
             if most is None:
                 fewer = self._affordable(request, read, output_bound(None, seen))
                 if fewer >= LEAST_OUTPUT:
-                    capped = replace(
-                        request, parameters={**request.parameters, "max_tokens": fewer}
-                    )
+                    capped = replace(request, most=fewer)
                     return capped, self._bound(request, read, fewer)
             raise lack
 
@@ -304,7 +303,11 @@ class Line:
         """The limit that leaves no room for the call, if one does not."""
         state, step = self._board.state, self._step
         spent = state.steps[step.id].spent or Spent()
-        own, most, left = step.budget.get("usd"), _run_limit(state), self._board.world.purse()
+        own, most, left = (
+            step.budget.get("usd"),
+            _run_limit(state),
+            self._board.world.purse(state.run),
+        )
         if bound.cost is None and not own == most == left == None:  # noqa: E711 - three at once
             return AttemptError(
                 f"the price of '{request.model}' is not known, so no budget can be kept;"
@@ -313,11 +316,11 @@ class Line:
             )
         cost = bound.cost or 0
         taken = state.spent.cost + state.reserved + cost
-        price = f"another call may cost ${cost / MICRO:.4f}"
+        price = f"another call may cost {dollars(cost)}"
         if own is not None and spent.cost + cost > float(str(own)) * MICRO:
             return AttemptError(f"its budget is ${own}, and {price}", reason="budget_spent")
         if most is not None and taken > most:
-            told = f"of ${most / MICRO:.2f} the run has ${max(0, most - taken + cost) / MICRO:.4f}"
+            told = f"of {dollars(most)} the run has {dollars(max(0, most - taken + cost))}"
             return AttemptError(f"{told} left, and {price}", reason=LIMIT)
         if left is not None and taken > left:
             return AttemptError(

@@ -39,7 +39,8 @@ class Claims:
         forced = state.options.force or step.id in state.options.force_steps
         forced = forced or state.steps[step.id].remade
         found = self._world.store.find(state.project, state.line, step.id, refs.config_ref)
-        if found is not None and not forced and not probed.probe.unsure:
+        is_news = found is not None and found != probed.probe.found
+        if is_news and not forced and not probed.probe.unsure:
             self.let_go(step.id)
             self._look_again(step.id)
             return None

@@ -183,7 +183,8 @@ def _take(told: Told, recorded: Recorded) -> None:
             told.status = event.status
         case AttemptStarted():
             told.status = "running"
-            told.tried.add(event.step)
+            if event.reguard is None:  # what only was guarded again settles nothing outside
+                told.tried.add(event.step)
         case AttemptAccepted():
             told.work[event.step, event.attempt] = event.duration_ms
             told.held.discard(event.step)

@@ -200,25 +200,29 @@ class Looker:
         here = state.steps[step.id]
         if _is_answered(here):
             return True
-        if step.idempotent or here.asked or step.id in state.options.force_steps:
+        if step.idempotent or here.asked:
             return False
         if self._prober.given(step.id, {state.run: 0}) is not None:
             return choice.action == "run"
+        if step.id in state.options.force_steps:
+            return False
         if here.effect_at:
             return is_open(state, step.id) is True
         since = self._prober.open_since(step.id, state.previous)
-        return since is not None or (state.options.joined and self._is_open_beside(step.id))
+        return since is not None or (not self._prober.alone and self._is_open_beside(step.id))
 
     def _is_open_beside(self, step_id: StepId) -> bool:
-        """Whether an engine that shared the line left the effect of a step open, and its run unfinished."""
+        """Whether an engine that shared the line left the effect of a step open; the newest run knows."""
         state, store = self._state, self._world.store
-        for row in store.runs(state.line):
+        for row in reversed(store.runs(state.line)):
             if row.project != state.project or row.run == state.run:
                 continue
             other = read_state(store, row.run)
-            left = other is not None and not other.ended
-            if left and other and (is_cut_off(other, step_id) or is_open(other, step_id)):
-                return True
+            if other is None or step_id not in other.steps:
+                continue
+            left = is_cut_off(other, step_id) or is_open(other, step_id)
+            if left is not None:
+                return left
         return False
 
     def _given(self, step: Step) -> Artifact | None:

@@ -30,6 +30,7 @@ from holdfast.engine.growth import Growth
 from holdfast.engine.heed import FREE, People, under
 from holdfast.engine.hold import Hold
 from holdfast.engine.look import Look, Looker
+from holdfast.engine.losses import at_work
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.pending import Pending
 from holdfast.engine.result import Result
@@ -294,6 +295,9 @@ class Engine:
             self._append(leave_out(self.state, step.id))
             return None
         drifted = look.choice.reason.code == "output_modified"
+        if drifted and self._hold.sharing and at_work(self._world, self.state, step.id):
+            self._claims.contested.add(step.id)
+            return None
         if drifted and self.state.options.on_drift == "fail":
             self._scribe.fail(step.id, look.choice.reason)
             return None
@@ -361,6 +365,10 @@ class Engine:
             if taken is None:
                 return
             fence = taken
+            if step.done_once and self._looker.is_held(step, look):  # by whoever had the claim
+                self._claims.let_go(step_id)
+                self._append(StepHeld(step_id, Reason("effect_unconfirmed")))
+                return
         if step.secrets and not self._growth.may_know(step):
             self._claims.let_go(step_id)
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple, cast
 
 from holdfast.core.changes import Change, Probe, differences, guards_only
-from holdfast.core.effects import is_open, is_settled
+from holdfast.core.effects import is_given, is_open
 from holdfast.core.history import results
 from holdfast.core.refs import (
     Refs,
@@ -367,7 +367,7 @@ class Prober:
             then = past.steps.get(step)
             if then is not None and then.effect is not None:
                 return then
-            if then is not None and (is_settled(past, step) or is_open(past, step) is False):
+            if then is not None and is_open(past, step) is False:
                 return None
             previous = past.previous
         return None
@@ -396,22 +396,44 @@ def open_since(
     there is none up to this run; `past` finds the runs.
     """
     since: dict[RunId, int] = {}
+    stood: Upstream | None = None  # what a person gave, perhaps after the effect
     while run is not None and (found := past(run)) is not None:
         left = is_open(found, step)
         if left is not None:
+            if not left or (stood and not _stood_before(past, step, found.previous, stood)):
+                return None
             then = found.steps[step]
-            return {**since, run: then.effect_at or then.held_at} if left else None
+            return {**since, run: then.effect_at or then.held_at}
+        if stood is None and step in found.steps and is_given(found, step):
+            stood = _stands(found, step)
         since[run] = 0
         run = found.previous
     return None
 
 
-def stood_in(store: Store, past: State, step: StepId) -> Artifact | None:
-    """The accepted artifact that a step had in a run of its line."""
-    then = past.steps.get(step)
+def _stands(state: State, step: StepId) -> Upstream | None:
+    then = state.steps.get(step)
     if then is None or then.phase not in COMPLETE or not then.config_ref or not then.digest:
         return None
-    came_to = Upstream(then.config_ref, then.digest)
+    return Upstream(then.config_ref, then.digest)
+
+
+def _stood_before(
+    past: Callable[[RunId], State | None], step: StepId, run: RunId | None, stood: Upstream
+) -> bool:
+    """Whether an artifact stood already in a run before an effect was begun, so that it settles nothing."""
+    while run is not None and (found := past(run)) is not None:
+        if _stands(found, step) == stood:
+            return True
+        run = found.previous
+    return False
+
+
+def stood_in(store: Store, past: State, step: StepId) -> Artifact | None:
+    """The accepted artifact that a step had in a run of its line."""
+    came_to = _stands(past, step)
+    if came_to is None:
+        return None
     return accepted_as(store, past.project, past.line, step, came_to)
 
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
-from holdfast.core.decide import close_gaps, reset, settle
+from holdfast.core.decide import close_gaps, reset
 from holdfast.core.fold import apply
-from holdfast.core.moves import INTERRUPTED
-from holdfast.core.refs import structure, w_ref
+from holdfast.core.refs import structure
 from holdfast.core.state import State, empty_state
 from holdfast.core.waves import graph_of
-from holdfast.engine.attempt import Bench, leftovers
-from holdfast.engine.conflicts import Conflicts
-from holdfast.engine.finish import Finisher
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.inheritance import left_answers
-from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
+from holdfast.engine.losses import end_run, events_of, lost, take_over
 from holdfast.engine.opened import is_left_rejected
-from holdfast.engine.outputs import Outputs, edit_of
+from holdfast.engine.outputs import Outputs
 from holdfast.engine.requests import check_secrets
-from holdfast.engine.result import Result
 from holdfast.engine.survey import Survey
-from holdfast.engine.tee import said_so_far
 from holdfast.engine.undo import settle_undone
 from holdfast.engine.worktrees import check_worktrees, drop_worktrees
 from holdfast.engine.world import World
@@ -86,12 +79,14 @@ def resume_run(
     only: Sequence[StepId] | None = None,
     code: str = "retried",
     asked: Sequence[StepId] = (),
+    max_cost: int | None = None,
 ) -> tuple[Hold, Engine]:
     """Continue a run at rest, or one whose engine died. Failed steps are tried again: all, or `only` some.
 
-    A person `asked` for some of them by name.
+    A person `asked` for some of them by name, and may let the run spend more than so far: `max_cost`
+    micro-dollars in all.
     """
-    first = next(iter(_events(world, run)), None)
+    first = next(iter(events_of(world, run)), None)
     if first is None:
         raise UsageError(f"there is no run '{run}'")
     if not isinstance(first, RunStarted):
@@ -100,7 +95,9 @@ def resume_run(
     hold.take(join=first.options.joined)
     try:
         settle_undone(world, hold, first.project, first.line)
-        return hold, _continue(world, hold, run, only=only, code=code, asked=asked)
+        return hold, _continue(
+            world, hold, run, only=only, code=code, asked=asked, max_cost=max_cost
+        )
     except BaseException:
         hold.release()
         raise
@@ -167,17 +164,18 @@ def _continue(
     only: Sequence[StepId] | None = None,
     code: str = "retried",
     asked: Sequence[StepId] = (),
+    max_cost: int | None = None,
 ) -> Engine:
     hold.drives(run)
-    fence, state = _take_over(world, run)
+    fence, state = take_over(world, run)
     survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
     if state.ended:
         _tidy(world, run)
         return Engine(world, state, fence, hold, survey)
     check_secrets(world.store, state, world.secrets)
-    results = _lost(world, state, survey)
+    results = lost(world, state, survey)
     engine = Engine(world, state, fence, hold, survey)
-    engine.record([RunResumed(world.owner.engine)])
+    engine.record([RunResumed(world.owner.engine, max_cost)])
     for result in results:
         engine.settle(result)
     again = _failed(world, state) if only is None else only
@@ -194,86 +192,6 @@ def _failed(world: World, state: State) -> list[StepId]:
     return [s for s in failed if not is_left_rejected(world.store, state, s)]
 
 
-def _take_over(world: World, run: RunId, *, unless_driven: bool = False) -> tuple[int, State]:
-    """Raise the fence first: whoever had the run can write no more; then read what is true."""
-    try:
-        fence = world.store.take_run(run, world.owner.engine, unless_driven=unless_driven)
-    except UsageError as error:  # the store itself named it
-        raise IntegrityError(error.message, hint="holdfast verify") from error
-    state = read_state(world.store, run)
-    if state is None:
-        raise IntegrityError(f"run '{run}' has no journal")
-    if w_ref(state.plan) != state.w_ref:
-        raise IntegrityError(
-            f"the plan kept for run '{run}' does not have the structure it began with",
-            hint="holdfast verify",
-        )
-    return fence, state
-
-
-def _lost(world: World, state: State, survey: Survey) -> list[Result]:
-    """What a dead engine left: end its processes, finish or undo its writes, keep and put back outputs."""
-    logs = {
-        s: said_so_far(world.scratch, state.run, s, a.attempt) for s, a in state.running.items()
-    }
-    leftovers(world, state)
-    outputs = Outputs(world.root, world.journal(state.run), world.store)
-
-    @cache
-    def recorded() -> frozenset[str]:  # read only if there is a change of files to ask about
-        return frozenset(edit_of(state.run, event) for event in _events(world, state.run))
-
-    taken_back: set[str] = set()
-
-    def committed(key: str) -> bool:
-        if key not in recorded():
-            taken_back.add(key)
-        return key in recorded()
-
-    by_hand = outputs.recover(committed)
-    theirs = _kept(world, outputs, by_hand) if taken_back else None
-    if theirs is None:
-        for path in by_hand:
-            world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
-    bench = Bench(world, state, survey, outputs)
-    conflicts = Conflicts(world, state, outputs, world.store.get)
-    finisher = Finisher(world, state, survey, outputs, bench, conflicts)
-    results = []
-    for step_id, started in state.running.items():
-        was_taken_back = f"{state.run}.{step_id}.{started.attempt}" in taken_back
-        results.append(
-            finisher.lost(
-                started,
-                INTERRUPTED,
-                world.clock(),
-                log=logs[step_id],
-                unwatched=True,
-                theirs=theirs if was_taken_back else None,
-            )
-        )
-    return results
-
-
-def _kept(world: World, outputs: Outputs, by_hand: Sequence[str]) -> Digest | None:
-    """Store what a person wrote where changes were taken back: whoever makes them again begins with it."""
-    if not by_hand:
-        return None
-    kept = outputs.keep_paths(by_hand)
-    for _, content in kept.blobs:
-        world.store.put(content)
-    there = {entry.path: entry.digest for entry in kept.entries}
-    for path in by_hand:
-        version = f" and is kept: holdfast show {there[path][:12]}" if path in there else ""
-        world.say(
-            f"'{path}' was changed by hand meanwhile{version}; what is made again begins with it"
-        )
-    return kept.digest
-
-
-def _events(world: World, run: RunId) -> Iterable[Event]:
-    return (recorded.event for recorded in world.store.read(f"run:{run}"))
-
-
 def supersede(world: World, project: str, line: str) -> RunId | None:
     """End earlier runs of the line that nobody drives any more; gives the latest run."""
     latest = None
@@ -284,7 +202,7 @@ def supersede(world: World, project: str, line: str) -> RunId | None:
             if row.run in {holder.run for holder in holders}:
                 break
             try:
-                _supersede_one(world, row.run)
+                end_run(world, row.run)
             except FencedError:  # another engine that joins does the same: look again
                 if world.owner.engine not in {holder.owner.engine for holder in holders}:
                     raise  # this one was taken for dead meanwhile
@@ -308,39 +226,6 @@ def _has_ended(world: World, run: RunId) -> bool:
     journal = f"run:{run}"
     last = world.store.last(journal)
     return any(isinstance(r.event, RunEnded) for r in world.store.read(journal, max(0, last - 1)))
-
-
-def _supersede_one(world: World, run: RunId) -> None:
-    fence, state = _take_over(world, run, unless_driven=True)
-    if state.ended:
-        return
-    survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
-    results = _lost(world, state, survey)
-    facts: list[tuple[int, Event]] = []
-    seq = state.seq
-
-    def add(event: RunEvent, at: int) -> None:
-        apply(state, Recorded(state.seq + 1, at, event))
-        facts.append((at, event))
-
-    if results:
-        if state.status != "running":
-            add(RunResumed(world.owner.engine), world.clock())
-        for result in results:
-            for event in settle(state, result.ending):
-                add(event, result.at)
-    add(RunEnded("superseded"), world.clock())
-    world.store.commit(
-        Batch(
-            [Append(f"run:{run}", seq, facts, fence)],
-            [row for result in results for row in result.artifacts],
-            [blob for result in results for blob in result.blobs],
-        )
-    )
-    outputs = Outputs(world.root, world.journal(run), world.store)
-    for result in results:
-        for key in result.applied:
-            outputs.placed(key)
 
 
 def _check_join(plan: Plan, options: Options) -> None:

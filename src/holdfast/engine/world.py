@@ -41,7 +41,7 @@ class World:
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
     models: Callable[[], ChatModel] | None = None  # without it no model can be asked
-    purse: Callable[[], int | None] = lambda: None  # micro-dollars that other limits leave
+    purse: Callable[[RunId], int | None] = lambda _: None  # what other limits let a run have spent
     fragments: Fragments | None = None  # without it no steps can be added
     secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None

@@ -365,7 +365,12 @@ def _report(graph: _Graph, questions: Iterable[_Question], problems: Problems) -
             problems.add("P053", question.place, message, f"let '{step}' need '{upstream}'")
         elif question.code == "P056":
             message = f"'escalate' of {quoted(step)} names {path}, which is not above it"
-            problems.add("P056", question.place, message, "name a step that it stands on")
+            problems.add(
+                "P056",
+                question.place,
+                message,
+                f"let '{step}' need it, or name a step that it stands on",
+            )
         elif question.step < graph.known:
             message = f"{quoted(upstream)} produces what {quoted(step)} reads ({path})"
             place = graph.steps[other].key

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
@@ -48,7 +49,7 @@ class Chat:
 
     async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
         """One call."""
-        model = self._model(request.model.partition(":")[2])
+        model = self._model(request.name)
         heard = _Heard(listen)
         try:
             with warnings.catch_warnings():
@@ -90,9 +91,10 @@ class Chat:
             await self._http.aclose()
 
 
-def _certificates() -> str | bool:
+def _certificates() -> ssl.SSLContext | bool:
     """What the person's shell says about certificates holds, as for any other program."""
-    return os.environ.get("SSL_CERT_FILE") or True
+    named = os.environ.get("SSL_CERT_FILE")
+    return ssl.create_default_context(cafile=named) if named else True
 
 
 def _conversation(messages: Sequence[Message]) -> list[parts.ModelMessage]:
@@ -118,6 +120,8 @@ def _conversation(messages: Sequence[Message]) -> list[parts.ModelMessage]:
 
 def _settings(request: Request) -> ModelSettings:
     given: dict[str, object] = {**request.parameters, "max_retries": 0}
+    if request.most is not None:
+        given["max_tokens"] = request.most
     return cast("ModelSettings", given)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from holdfast.errors import CallError
@@ -25,17 +25,25 @@ Priced = Callable[[Provider, str, Usage], int | None]
 
 
 class Models:
-    """Finds who answers. `open_source` makes the source of a provider when it is first asked."""
+    """Finds who answers. `open_source` makes the source of a provider when it is first asked.
+
+    `find` knows a provider by its name, `keep` is told what was answered by those that are not recorded
+    themselves.
+    """
 
     def __init__(
         self,
-        providers: Mapping[str, Provider],
+        find: Callable[[str], Provider | None],
         open_source: Callable[[Provider], Source],
         price: Priced,
+        keep: Callable[[Request, Answer], None] | None = None,
+        known: Iterable[str] = (),
     ) -> None:
-        self._providers = providers
+        self._find = find
         self._open = open_source
         self._price = price
+        self._keep = keep
+        self._known = known
         self._sources: dict[str, Source] = {}
 
     def cost(self, model: str, usage: Usage) -> int | None:
@@ -52,12 +60,15 @@ class Models:
         provider = self._provider(request.provider)
         if provider.name not in self._sources:
             self._sources[provider.name] = self._open(provider)
-        return await self._sources[provider.name].ask(request, listen)
+        answer = await self._sources[provider.name].ask(request, listen)
+        if self._keep is not None and provider.kind != "recorded":
+            self._keep(request, answer)
+        return answer
 
     def _provider(self, name: str) -> Provider:
-        found = self._providers.get(name)
+        found = self._find(name)
         if found is None:
-            known = ", ".join(sorted(self._providers))
+            known = ", ".join(sorted(self._known))
             raise CallError(
                 f"there is no provider '{name}'", reason="call_refused", hint=f"known: {known}"
             )

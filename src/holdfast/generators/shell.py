@@ -16,6 +16,7 @@ from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
 from holdfast.process.run import Command, Completed, Slots, run
 
 LOG_BYTES = 1 << 20
+_SIGNALLED = 128  # exit codes above it are signals, as shells count
 
 
 class ShellGenerator:
@@ -104,12 +105,15 @@ def _check(completed: Completed, step: Step, log: bytes) -> None:
             return
         case "exited":
             what = f"'{name}' ended with exit code {completed.code}"
+            if step.done_once and completed.code > _SIGNALLED:  # a shell tells a kill beneath it so
+                reason = "lost"
         case "signalled":
             what, reason = f"'{name}' was ended by signal {completed.signal}", "lost"
         case "timed_out":
             what, reason = f"'{name}' did not end within {step.timeout} s", "timed_out"
         case "overflow":
             what = f"'{name}' wrote more than 1 GB to stdout"
+            reason = "lost" if step.done_once else reason
         case "not_found":
             where = "" if "/" in name else " on PATH"
             what = f"'{name}' was not found{where}"

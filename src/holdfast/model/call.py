@@ -57,6 +57,12 @@ class Request:
     parameters: Mapping[str, Json] = field(default_factory=dict)
     schema: Json = None  # the JSON Schema of the answer; None is text
     offers: tuple[Offer, ...] = ()
+    most: int | None = None  # tokens of an answer that can still be paid; no part of what is asked
+
+    @property
+    def name(self) -> str:
+        """The model as its provider calls it."""
+        return self.model.partition(":")[2]
 
     @property
     def provider(self) -> str:
@@ -87,6 +93,11 @@ class Answer:
 
 def request_bytes(request: Request) -> bytes:
     """The canonical encoding of a request, sparse: what is not there leaves no trace."""
+    return encoded(spelled(request_json(request)))
+
+
+def request_json(request: Request) -> dict[str, Json]:
+    """A request as a value that its encoding is made from."""
     data: dict[str, Json] = {
         "model": request.model,
         "messages": [_message(message) for message in request.messages],
@@ -100,7 +111,7 @@ def request_bytes(request: Request) -> bytes:
             {"name": offer.name, "description": offer.words, "schema": offer.schema}
             for offer in request.offers
         ]
-    return encoded(spelled(data))
+    return data
 
 
 def _message(message: Message) -> dict[str, Json]:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from holdfast.errors import StoreError, UsageError, outside_fault
 from holdfast.model.event import Options, Recorded
 from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
+from holdfast.wire import market
 
 if TYPE_CHECKING:
     import asyncio
 
-    from holdfast.config.providers import Market
     from holdfast.core.state import State
     from holdfast.engine.decisions import Person, Policy
     from holdfast.engine.hold import Hold
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from holdfast.engine.world import World
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
-    from holdfast.generators.models import Source
     from holdfast.model.agent import Registry
     from holdfast.model.digest import Json
-    from holdfast.model.provider import Provider
-    from holdfast.ports import ChatModel, Flaw, Generator, GuardKind, IgnoreRules, Store
+    from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules, Store
     from holdfast.process.slots import Slots
     from holdfast.store.host import LineLock
 
@@ -166,66 +164,6 @@ def registry_for(plan: Plan) -> Registry:
     from holdfast.model.agent import with_voices
 
     return with_voices(known_agents(), plan.voices)
-
-
-def model_named(root: str, name: str) -> str | None:
-    """What a tier or an alias stands for, as provider:model; None if nobody said."""
-    return _market(root).names.get(name)
-
-
-@cache
-def _market(root: str) -> Market:
-    from holdfast.config.providers import read_market
-
-    return read_market(root)
-
-
-def models_for(root: str) -> ChatModel:
-    """Whoever can be asked from a project directory."""
-    from holdfast.generators.models import Models
-    from holdfast.generators.prices import Prices
-
-    market = _market(root)
-    return Models(market.providers, _source, Prices(market.prices).cost)
-
-
-def _source(provider: Provider) -> Source:
-    from importlib import import_module
-
-    from holdfast.errors import CallError
-
-    speaks = "openai" if provider.kind in {"ollama", "local"} else provider.kind
-    try:
-        from holdfast.generators.chat import Chat
-
-        vendor = import_module(f"holdfast.generators.vendors.{speaks}")
-    except ImportError as error:
-        extra = "llm" if speaks == "openai" else speaks
-        raise CallError(
-            f"'{provider.name}' needs a library that is not installed",
-            reason="call_refused",
-            hint=f"pip install 'holdfast[{extra}]'",
-        ) from error
-    key = key_of(provider)
-    return Chat(lambda name, http: vendor.build(name, http, provider.base_url, key))
-
-
-def key_of(provider: Provider) -> str:
-    """The key of a provider; CallError if there is none."""
-    from holdfast.errors import CallError
-
-    found = os.environ.get(provider.api_key_env, "") if provider.api_key_env else ""
-    if found:
-        return found
-    if provider.is_free or (provider.base_url and not provider.api_key_env):
-        return "none"
-    if provider.kind == "bedrock":  # its own library knows where to look
-        return ""
-    raise CallError(
-        f"there is no key for '{provider.name}'",
-        reason="credentials_missing",
-        hint=f"set {provider.api_key_env or 'api_key_env of the provider'}",
-    )
 
 
 def guard_flaw(kind: str, value: Json) -> Flaw | None:
@@ -406,6 +344,7 @@ class Wishes:
     remind: Callable[[str], None] = lambda _: None
     functions: Mapping[StepId, Function] = field(default_factory=dict)
     secrets: Sequence[str] = ()
+    record: str | None = None  # where answers of models are written down
 
 
 class Fragments:
@@ -441,6 +380,8 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     from holdfast.engine.world import World
     from holdfast.store.host import gone, line_lock, this_process
 
+    if any(step.model for step in plan.steps.values()):
+        market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
     return World(
         store=store,
@@ -455,7 +396,8 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
-        models=partial(models_for, os.path.abspath(root)),
+        models=partial(market.models_for, os.path.abspath(root), wishes.record, wishes.say),
+        purse=market.purse_for(os.path.abspath(root), plan.project, store),
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
@@ -651,6 +593,14 @@ def empty_store() -> Store:
 def is_driven(store: Store, state: State) -> bool:
     """Whether a live engine drives this run."""
     return drives(store, state.project, state.line, state.run)
+
+
+def live_runs(store: Store) -> frozenset[RunId]:
+    """The runs that live engines drive."""
+    from holdfast.store.host import gone
+
+    held = (holder for _, _, holder in store.held() if not gone(holder.owner))
+    return frozenset(holder.run for holder in held if holder.run is not None)
 
 
 def drives(store: Store, project: str, line: str, run: RunId) -> bool:

@@ -1,0 +1,45 @@
+"""Options that write answers of models down, or take them from where they were written down."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from holdfast import wire
+from holdfast.cli.place import Place
+
+
+def _for_all(variable: str, value: str | None) -> None:
+    """What a flag says goes before the variable, for all of this command and what it starts."""
+    if value is not None:
+        os.environ[variable] = value
+
+
+recording_options = (
+    click.option(
+        "--record",
+        metavar="DIR",
+        help="Write each answer of a model to a file there, for --provider recorded.",
+    ),
+    click.option(
+        "--provider",
+        type=click.Choice(["recorded"]),
+        expose_value=False,
+        callback=lambda _, __, value: _for_all("HOLDFAST_PROVIDER", value),
+        help="Ask nobody: take every answer from recordings.",
+    ),
+    click.option(
+        "--recorded",
+        metavar="DIR",
+        expose_value=False,
+        callback=lambda _, __, value: _for_all("HOLDFAST_RECORDED", value),
+        help="Where recordings are (default: recorded/ beside the plan).",
+    ),
+)
+
+
+def record_folder(where: Place, given: dict[str, object]) -> str | None:
+    """Where answers are to be written down, if they are."""
+    folder = given["record"]
+    return None if folder is None else wire.market.record_into(where.root, str(folder))

@@ -1,0 +1,215 @@
+"""Models, as the person's configuration and the project have them: who is asked, and what it costs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from functools import cache, partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from holdfast.errors import CallError, UsageError
+from holdfast.model.call import MICRO, Usage
+from holdfast.model.plan import Plan, RunId
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from holdfast.config.providers import Budgets, Market
+    from holdfast.generators.models import Source
+    from holdfast.model.provider import Provider
+    from holdfast.ports import ChatModel, Store
+
+
+@cache
+def market(root: str) -> Market:
+    """What holds for a project directory."""
+    from holdfast.config.providers import read_market
+
+    return read_market(root)
+
+
+def model_named(root: str, name: str) -> str | None:
+    """What a tier or an alias stands for, as provider:model; None if nobody said."""
+    return market(root).names.get(name)
+
+
+# --- money -----------------------------------------------------------------------------------------
+
+
+def is_paid(root: str, model: str) -> bool:
+    """Whether somebody wants money for the answers of a model."""
+    found = market(root)
+    provider = found.provider(model.partition(":")[0])
+    price = found.prices.get(model)
+    is_gift = price is not None and price.input == price.output == 0
+    return not is_gift and (provider is None or not provider.is_free)
+
+
+def cost_bound(root: str, plan: Plan, given: int | None) -> int | None:
+    """What a run may spend, in micro-dollars: the least of the flag, the plan and the person's budget.
+
+    None if neither he nor the flag says anything; then the plan has the only word.
+    """
+    from holdfast.core.estimate import asked_models
+
+    if given is None and not any(asked_models(step) for step in plan.steps.values()):
+        return None
+    own, planned = micro(market(root).budgets.run), micro(plan.limits.usd)
+    if given is None and own is None:
+        return None
+    return min(bound for bound in (given, own, planned) if bound is not None)
+
+
+def micro(usd: float | None) -> int | None:
+    """Dollars as micro-dollars."""
+    return None if usd is None else int(usd * MICRO)
+
+
+def budgets(root: str) -> Budgets:
+    """What models may cost from a project directory: one run, one day, the whole project."""
+    return market(root).budgets
+
+
+def price_of(root: str) -> Callable[[str, Usage], int | None]:
+    """What so many tokens of a model cost in micro-dollars; None if nobody knows."""
+
+    def cost(model: str, usage: Usage) -> int | None:
+        if not is_paid(root, model):
+            return 0
+        name, _, bare = model.partition(":")
+        provider = market(root).provider(name)
+        return None if provider is None else _priced(market(root), provider, bare, usage)
+
+    return cost
+
+
+def _priced(found: Market, provider: Provider, model: str, usage: Usage) -> int | None:
+    from holdfast.generators.prices import Prices
+
+    return Prices(found.prices, _listed).cost(provider, model, usage)
+
+
+def _listed(kind: str, model: str, usage: Usage) -> Decimal | None:
+    """What a list of prices says, if there is one here."""
+    if find_spec("genai_prices") is None:
+        return None
+    from holdfast.generators.pricelist import listed
+
+    return listed(kind, model, usage)
+
+
+def purse_for(root: str, project: str, store: Store) -> Callable[[RunId], int | None]:
+    """What the person's budgets of the day and the project let a run have spent."""
+
+    @cache
+    def purse() -> Callable[[RunId], int | None]:
+        from holdfast.engine.purse import Purse
+
+        found = budgets(root)
+        if found.day is None and found.project is None:
+            return lambda _: None
+        day, whole = micro(found.day), micro(found.project)
+        return Purse(store, project, day, whole, day_began, time.monotonic)
+
+    return lambda run: purse()(run)  # noqa: PLW0108 - the budgets are read when a model is asked
+
+
+def day_began() -> int:
+    """When this day began where the person is, in milliseconds since 1970."""
+    from datetime import UTC, datetime
+
+    today = datetime.now(UTC).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+    return int(today.timestamp() * 1000)
+
+
+# --- answers ---------------------------------------------------------------------------------------
+
+
+def models_for(
+    root: str, record: str | None = None, say: Callable[[str], None] = lambda _: None
+) -> ChatModel:
+    """Whoever can be asked from a project directory. With `record`, answers are written there too."""
+    from holdfast.generators.models import Models
+    from holdfast.generators.recorded import Recorder
+
+    found = market(root)
+    return Models(
+        found.provider,
+        partial(_source, found),
+        partial(_priced, found),
+        Recorder(record, say).keep if record else None,
+        found.providers,
+    )
+
+
+def _source(found: Market, provider: Provider) -> Source:
+    if provider.kind == "recorded":
+        from holdfast.generators.recorded import Recorded
+
+        return Recorded(found.recordings)
+    if provider.kind == "local":
+        from holdfast.generators.local import Local
+
+        return Local(provider, _chat)
+    return _chat(provider, key_of(provider))
+
+
+def _chat(provider: Provider, key: str) -> Source:
+    """Whoever speaks over HTTP; CallError if what it takes is not installed."""
+    speaks = "openai" if provider.kind in {"ollama", "local"} else provider.kind
+    try:
+        from holdfast.generators.chat import Chat
+
+        vendor = import_module(f"holdfast.generators.vendors.{speaks}")
+    except ImportError as error:
+        extra = "llm" if speaks == "openai" else speaks
+        raise CallError(
+            f"'{provider.name}' needs a library that is not installed",
+            reason="call_refused",
+            hint=f"pip install 'holdfast[{extra}]'",
+        ) from error
+    return Chat(lambda name, http: vendor.build(name, http, provider.base_url, key))
+
+
+def key_of(provider: Provider) -> str:
+    """The key of a provider; CallError if there is none."""
+    found = os.environ.get(provider.api_key_env, "") if provider.api_key_env else ""
+    if found:
+        return found
+    if provider.is_free or (provider.base_url and not provider.api_key_env):
+        return "none"
+    if provider.kind == "bedrock":  # its own library knows where to look
+        return ""
+    raise CallError(
+        f"there is no key for '{provider.name}'",
+        reason="credentials_missing",
+        hint=f"set {provider.api_key_env or 'api_key_env of the provider'}",
+    )
+
+
+def check_local(model: str) -> None:
+    """See that a model of this machine can be asked; UsageError says what to install."""
+    from holdfast.generators.local import weights_of
+
+    try:
+        weights_of(model.partition(":")[2], market(os.getcwd()).providers["local"])
+    except CallError as error:
+        raise UsageError(error.message, hint=error.hint) from error
+
+
+def record_into(root: str, folder: str) -> str:
+    """Make the directory of recordings; UsageError if it cannot be, or if nothing real is asked."""
+    if market(root).is_recorded:
+        raise UsageError(
+            "with --provider recorded no model is asked, so there is nothing to record"
+        )
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"'{folder}' cannot be made: {error.strerror}") from error
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"'{folder}' cannot be written to")
+    return os.path.abspath(folder)
