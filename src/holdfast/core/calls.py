@@ -129,9 +129,11 @@ def _cut_off(state: State, step: StepState) -> None:
 def _close(
     state: State, step: StepState, event: CallStarted | CallAnswered | CallFailed
 ) -> CallStarted:
-    started = (step.calls or {}).pop(event.call, None)
+    calls = step.calls or {}
+    started = calls.get(event.call)
     if started is None or started.attempt != event.attempt:
         raise BugError(f"call {event.call} of '{event.step}' is not under way")
+    del calls[event.call]
     state.reserved -= started.reserved or 0
     state.reserved_tokens -= started.tokens
     return started
