@@ -33,7 +33,7 @@ def test_a_fan_out_of_100_with_a_budget_for_10_stops_at_10(project: Project) -> 
 
         resumed = project.resume("--max-cost", "0.07", "-j", "16")
         assert (resumed.code, resumed.data["status"]) == (0, "completed")
-        assert resumed.data["totals"]["cost_usd"] == 0.05
+        assert resumed.data["totals"]["cost_usd"] == 0.05, resumed.err
         assert len(shop.asked) == len(set(shop.asked)) == 100
 
 

@@ -77,5 +77,5 @@ def test_money_stands_beside_what_may_be_spent() -> None:
     assert "$0.05" in line
     made.most = 5_000_000
     made.take(Recorded(2, 2, CallFailed(step, 1, 2, "cut_off", None)))
-    head = footer_lines(made, {}, {}, 5000, Size(80, 24), "")[0]
+    head = footer_lines(made, {}, {}, 5000, Size(120, 24), "")[0]
     assert "$0.05 and 1 call of unknown price of $5.00" in head
