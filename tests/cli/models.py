@@ -30,6 +30,6 @@ def configure(project: Project, url: str, more: str = "", provider: str = "") ->
     )
 
 
-def step(prompt: str = "say something", **more: object) -> dict[str, object]:
+def step(prompt: object = "say something", **more: object) -> dict[str, object]:
     """A step that the model of the server does."""
     return {"prompt": prompt, "model": "fake:m", **more}

@@ -27,7 +27,7 @@ def test_every_request_is_an_answer_or_visibly_cut_off(project: Project, seed: i
         configure(project, server.url)
         while len(server.requests) < STEPS:
             begun = len(server.requests)
-            word = "resume" if project.has_runs() else "run"
+            word = "resume" if begun else "run"
             engine = project.start(word, "--yes", "-j", "8")
             enough = begun + choose.randrange(1, max(2, STEPS // 6))
             until(

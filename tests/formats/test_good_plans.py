@@ -40,7 +40,7 @@ defaults:
   workspace: scratch
   reuse: content
   guards: [{syntax: json}]
-limits: {time: 2h, attempts: 100, parallel: 4, resources: {gpu: 2}, agents: {collector: 1}}
+limits: {time: 2h, attempts: 100, parallel: 4, usd: 2.5, tokens: 9000, resources: {gpu: 2}, agents: {collector: 1}}
 agents: {collector: {input_schema: {actions: {collect: {}}}}}
 origin: {graph: {graph_id: GRAPH-20250114-a3f2}}
 steps:
@@ -118,7 +118,7 @@ steps:
     turns: 9
     budget: {usd: 0.5, tokens: 1000}
     guards:
-      - judge: {rubric: Is it faithful?, votes: 3}
+      - judge: {rubric: "Is it faithful?", votes: 3}
       - cites: {each: facts, in: "sources/*.md"}
 """
 
@@ -188,7 +188,13 @@ PLAN = Plan(
     description="Every key that this version can run.",
     project="market",
     limits=Limits(
-        time=7200.0, attempts=100, parallel=4, resources={"gpu": 2}, agents={"collector": 1}
+        time=7200.0,
+        attempts=100,
+        parallel=4,
+        usd=2.5,
+        tokens=9000,
+        resources={"gpu": 2},
+        agents={"collector": 1},
     ),
     origin={"graph": {"graph_id": "GRAPH-20250114-a3f2"}},
     contracts={"agents": {"collector": {"actions": {"collect": {}}}}},

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import apsw
 
+from holdfast.testing.server import Fail, Say
+from tests.cli.models import served
 from tests.cli.project import Project, finish, kill, until
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -355,6 +357,45 @@ def growth(project: Project) -> None:
     project.run()
 
 
+def models(project: Project) -> None:
+    """Answers refused, cut off and too often asked for, a tool, a budget, and an answer left by a kill."""
+    project.write("work.py", "def add(a: int, b: int) -> int:\n    return a + b\n")
+    waits = project.gate("go")
+    ask = {"prompt": "say it", "model": "fake:m"}
+    steps = {
+        "refused": {**ask, "guards": [{"regex": {"pattern": "good"}}]},
+        "cut": {**ask, "needs": ["refused"]},
+        "agent": {
+            **ask,
+            "uses": "agent",
+            "tools": ["work:add"],
+            "effects": "workspace",
+            "workspace": "shared",
+            "needs": ["cut"],
+        },
+        "left": {**ask, "needs": ["agent"], "guards": [{"command": ["sh", "-c", waits]}]},
+        "dear": {**ask, "needs": ["left"], "budget": {"tokens": 1}},
+    }
+    project.plan(steps)
+    replies = [
+        Say("bad"),
+        Fail(429, headers={"retry-after": "0.01"}),
+        Say("good"),
+        Say("a long answer that is cut off", cut=2),
+        Say("whole"),
+        Say(tools=[("add", {"a": 1, "b": 2})]),
+        Say("three"),
+        Say("left"),
+    ]
+    with served(project, replies) as server:
+        engine = project.start("run", "--yes")
+        until(lambda: len(server.requests) == len(replies), "the last one is asked")
+        until(lambda: project.events()[-1]["event"] == "call_answered", "it is stored")
+        kill(engine)
+        project.open("go")
+        project.run("--yes")
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -375,6 +416,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "approvals": approvals,
     "policy": policy,
     "copies": copies,
+    "models": models,
 }
 
 

@@ -64,13 +64,13 @@ def _judge(reading: Reading, place: Placed, given: dict[str, object], guard: Gua
     name = str(config.get("model") or given.get("model") or "")
     if not name:
         message = f"the judge of {quoted(reading.step)} has no model"
-        reading.problems.add("P090", place, message, "say model: small, or model: provider:name")
+        reading.problems.add("P068", place, message, "say model: small, or model: provider:name")
     elif ":" not in name and reading.models is not None:
         found = reading.models(str(reading.root), name)
         if found is None:
             hint = f'say in your own config.toml: [tiers] {name} = "provider:model"'
             message = f"nobody said which model {quoted(name)} is"
-            reading.problems.add("P090", place, message, hint)
+            reading.problems.add("P068", place, message, hint)
         else:
             name = found
     return replace(guard, config={**config, "model": name})

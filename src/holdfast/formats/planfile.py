@@ -380,13 +380,13 @@ def _take_model(reading: Reading, node: Mapping, given: dict[str, object]) -> No
     if not name:
         hint = "say model: small, or model: provider:name"
         message = f"step {quoted(reading.step)} has no model"
-        reading.problems.add("P090", place, message, hint)
+        reading.problems.add("P068", place, message, hint)
     elif ":" not in name and reading.models is not None:
         found = reading.models(str(reading.root), name)
         if found is None:
             hint = f'say in your own config.toml: [tiers] {name} = "provider:model"'
             message = f"nobody said which model {quoted(name)} is"
-            reading.problems.add("P090", place, message, hint)
+            reading.problems.add("P068", place, message, hint)
         else:
             given |= {"model": found, "tier": name}
     produces = cast("list[At]", given.get("produces", []))

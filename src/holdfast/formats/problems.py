@@ -73,6 +73,7 @@ CODES = {
     "P065": "a function cannot be a tool of a model",
     "P066": "nothing but a model judges what has effects outside",
     "P067": "'cites' looks for quotes where nothing is",
+    "P068": "nobody said which model a step asks",
     # Contracts of agents.
     "P070": "a step names an agent that no registry knows",
     "P071": "a step asks an agent for an action that is not in its contract",
