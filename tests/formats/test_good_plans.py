@@ -40,7 +40,8 @@ defaults:
   workspace: scratch
   reuse: content
   guards: [{syntax: json}]
-limits: {time: 2h, attempts: 100, parallel: 4, usd: 2.5, tokens: 9000, resources: {gpu: 2}, agents: {collector: 1}}
+limits:
+  {time: 2h, attempts: 100, parallel: 4, usd: 2.5, tokens: 9000, resources: {gpu: 2}, agents: {collector: 1}}
 agents: {collector: {input_schema: {actions: {collect: {}}}}}
 origin: {graph: {graph_id: GRAPH-20250114-a3f2}}
 steps:

@@ -42,6 +42,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.money import dollars
 from holdfast.model.plan import Step
+from holdfast.model.secret import struck
 from holdfast.ports import ChatModel, Rates, Repeat, Said, Wanted
 
 _MINUTE = 60.0
@@ -242,7 +243,7 @@ class Line:
         tokens = 0
         if error.read is not None:  # some of it may have been charged; nobody knows how much
             cost, tokens = calls[number].reserved, calls[number].tokens
-        message = error.message.encode("utf-8", "replace")
+        message = struck(error.message.encode("utf-8", "replace"), self._board.world.keys())
         await self._board.record(
             CallFailed(
                 self._started.step,

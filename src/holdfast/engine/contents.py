@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from holdfast.engine.outputs import SMALL
 from holdfast.engine.recent import Recent
 from holdfast.engine.taking import Taker
@@ -12,9 +10,8 @@ from holdfast.model.artifact import Entry, Form, tree_bytes, tree_entries
 from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.plan import Step
+from holdfast.model.secret import struck
 from holdfast.ports import Candidate, File
-
-SHORTEST_SECRET = 4
 
 
 class Contents:
@@ -81,12 +78,4 @@ class Contents:
             return None
         env = self._world.env
         values = [env[name] for name in step.secrets if name in env]
-        return self.put(blobs, _redacted(content, values))
-
-
-def _redacted(content: bytes, secrets: Sequence[str]) -> bytes:
-    """Logs and feedback without the values of secrets; very short values would blacken everything."""
-    for value in secrets:
-        if len(value) >= SHORTEST_SECRET:
-            content = content.replace(value.encode("utf-8", "surrogateescape"), b"[secret]")
-    return content
+        return self.put(blobs, struck(content, (*values, *self._world.keys())))

@@ -397,6 +397,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
         models=partial(market.models_for, os.path.abspath(root), wishes.record, wishes.say),
+        keys=cache(partial(market.secrets_of, os.path.abspath(root))),
         purse=market.purse_for(os.path.abspath(root), plan.project, store),
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),

@@ -175,8 +175,10 @@ def _chat(provider: Provider, key: str) -> Source:
 
 
 def key_of(provider: Provider) -> str:
-    """The key of a provider; CallError if there is none."""
+    """The key of a provider: its variable, else the keyring; CallError if there is none."""
     found = os.environ.get(provider.api_key_env, "") if provider.api_key_env else ""
+    if not found and not provider.is_free:
+        found = _stored_key(provider) or ""
     if found:
         return found
     if provider.is_free or (provider.base_url and not provider.api_key_env):
@@ -186,8 +188,48 @@ def key_of(provider: Provider) -> str:
     raise CallError(
         f"there is no key for '{provider.name}'",
         reason="credentials_missing",
-        hint=f"set {provider.api_key_env or 'api_key_env of the provider'}",
+        hint=f"set {provider.api_key_env or 'api_key_env of the provider'},"
+        f" or holdfast auth set {provider.name}",
     )
+
+
+def key_origin(provider: Provider) -> str:
+    """Where the key of a provider comes from; nothing if there is none."""
+    if provider.api_key_env and os.environ.get(provider.api_key_env):
+        return f"variable {provider.api_key_env}"
+    return "keyring" if _stored_key(provider) else ""
+
+
+def _stored_key(provider: Provider) -> str | None:
+    if find_spec("keyring") is None:
+        return None
+    from holdfast.config.keys import stored_key
+
+    return stored_key(provider.name)
+
+
+def keep_key(provider: Provider, key: str) -> None:
+    """Put the key of a provider into the keyring."""
+    if find_spec("keyring") is None:
+        raise UsageError("the keyring needs a library", hint="pip install 'holdfast[keyring]'")
+    from holdfast.config import keys
+
+    keys.keep_key(provider.name, key)
+
+
+def forget_key(provider: Provider) -> bool:
+    """Remove the key of a provider from the keyring; false if there was none."""
+    if find_spec("keyring") is None:
+        return False
+    from holdfast.config import keys
+
+    return keys.forget_key(provider.name)
+
+
+def secrets_of(root: str) -> tuple[str, ...]:
+    """The keys of every provider that stand in variables: never to be written down."""
+    names = {provider.api_key_env for provider in market(root).providers.values()}
+    return tuple(value for name in names if name and (value := os.environ.get(name)))
 
 
 def check_local(model: str) -> None:

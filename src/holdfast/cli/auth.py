@@ -1,0 +1,84 @@
+"""auth: keys of providers, in the keyring of the system; values are never shown."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from holdfast import wire
+from holdfast.cli.place import json_option, nearest
+from holdfast.cli.say import out, out_json
+from holdfast.cli.view import view
+from holdfast.errors import UsageError
+from holdfast.model.digest import Json
+from holdfast.model.provider import Provider
+
+_MOST = 16_384  # characters of a key
+
+
+@click.group(epilog="\b\nExample:\n  holdfast auth set anthropic\n  holdfast auth list")
+def auth() -> None:
+    """Keep the keys of providers in the keyring of the system.
+
+    A variable of the provider (such as OPENAI_API_KEY) comes before it.
+    """
+
+
+@auth.command("set")
+@click.argument("provider")
+def set_key(provider: str) -> int:
+    """Store a key, asked for without showing it, or read from stdin."""
+    found = _provider(provider)
+    if view().asks:
+        key = str(click.prompt(f"key of {found.name}", hide_input=True, err=True))
+    else:
+        key = "" if sys.stdin is None else sys.stdin.read(_MOST + 1)
+    key = key.strip()
+    if not key or len(key) > _MOST or not key.isprintable():
+        raise UsageError(
+            "that is not a key", hint=f"printf %s KEY | holdfast auth set {found.name}"
+        )
+    wire.market.keep_key(found, key)
+    out(f"the key of '{found.name}' is in your keyring")
+    return 0
+
+
+@auth.command("list")
+@json_option
+def list_keys(*, as_json: bool) -> int:
+    """Show which providers have a key, and where it comes from."""
+    rows = {p.name: wire.market.key_origin(p) for p in _known().values() if not p.is_free}
+    if as_json:
+        listed: list[Json] = [{"provider": name, "key": origin} for name, origin in rows.items()]
+        out_json({"schema": "holdfast.auth/1", "providers": listed})
+        return 0
+    width = max(map(len, rows))
+    for name, origin in rows.items():
+        out(f"{name:<{width}}  {origin or 'none'}")
+    return 0
+
+
+@auth.command("remove")
+@click.argument("provider")
+def remove(provider: str) -> int:
+    """Remove a key from the keyring."""
+    found = _provider(provider)
+    if not wire.market.forget_key(found):
+        raise UsageError(f"there is no key of '{found.name}' in your keyring")
+    out(f"the key of '{found.name}' is removed")
+    return 0
+
+
+def _known() -> dict[str, Provider]:
+    return dict(wire.market.market(os.getcwd()).providers)
+
+
+def _provider(name: str) -> Provider:
+    known = _known()
+    if name not in known:
+        raise UsageError(f"there is no provider '{name}'", hint=nearest(name, known))
+    if known[name].is_free:
+        raise UsageError(f"'{name}' needs no key")
+    return known[name]

@@ -1,0 +1,40 @@
+"""Secrets are struck out of text however they were written down."""
+
+import base64
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.model.secret import MARK, struck
+
+SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40)
+AROUND = st.binary(max_size=8)
+
+
+@pytest.mark.req("D39")
+@given(SECRETS, AROUND, AROUND)
+def test_a_secret_is_struck_out_in_every_common_form(
+    secret: str, before: bytes, after: bytes
+) -> None:
+    raw = secret.encode()
+    forms = [raw, quote(raw, safe="").encode(), quote_plus(raw).encode(), raw.hex().encode()]
+    forms += [raw.hex().upper().encode(), json.dumps(secret)[1:-1].encode()]
+    for form in forms:
+        left = struck(b"<" + form + b">", [secret])
+        assert form not in left
+        assert MARK in left
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        text = encode(before + raw + after)
+        assert struck(text, [secret]) != text
+
+
+@given(st.binary(max_size=200))
+def test_text_without_secrets_stays_as_it_is(text: bytes) -> None:
+    assert struck(text, ["", "abc"]) == text
+
+
+def test_the_longer_of_two_secrets_goes_first() -> None:
+    assert struck(b"token-12345678", ["12345678", "token-12345678"]) == MARK
