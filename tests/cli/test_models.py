@@ -113,7 +113,7 @@ def test_an_enormous_answer_is_broken_off(project: Project) -> None:
 
 
 def test_a_slow_answer_ends_with_the_time_of_the_step(project: Project) -> None:
-    project.plan({"a": step(timeout="1s")})
+    project.plan({"a": step(timeout="4s")})
     with served(project, lambda _: Say("late", delay=60)) as server:
         run = project.run("--yes")
     assert (run.code, run.codes["a"], len(server.requests)) == (1, "timed_out", 2)

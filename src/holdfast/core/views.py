@@ -233,6 +233,7 @@ def totals(state: State, now: int, saved: int | None = 0) -> dict[str, Json]:
         "saved_usd": usd(saved),
         "rejected_usd": usd(state.spent.rejected),
         "interrupted_usd": usd(state.spent.interrupted),
+        "interrupted_calls": state.spent.cut,
         "max_cost_usd": usd(cost_limit(state)),
         "duration_ms": max(0, end - state.since),
     }

@@ -21,7 +21,7 @@ def struck(content: bytes, secrets: Iterable[str]) -> bytes:
 
 
 def _forms(value: str) -> Iterator[bytes]:
-    """A value as it is, in URLs, in JSON, in hexadecimal and in base64, wherever in a longer text it stood."""
+    """A value as it is, in URLs, JSON, hexadecimal and base64, wherever in a longer text it stood."""
     raw = value.encode("utf-8", "surrogateescape")
     yield raw
     yield quote(raw, safe="").encode()

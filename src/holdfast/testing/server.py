@@ -24,6 +24,7 @@ from typing import Self, cast
 from holdfast.model.digest import Json
 
 _PIECE = 16  # characters in one event of a stream
+_MOST_PIECES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +256,9 @@ def _events(asked: Asked, reply: Say) -> Iterator[bytes]:
         return f"data: {json.dumps({**head, 'choices': [choice]})}\n\n".encode()
 
     yield event({"role": "assistant", "content": ""})
-    for start in range(0, len(reply.text), _PIECE):
-        yield event({"content": reply.text[start : start + _PIECE]})
+    size = max(_PIECE, len(reply.text) // _MOST_PIECES)
+    for start in range(0, len(reply.text), size):
+        yield event({"content": reply.text[start : start + size]})
     if reply.refusal:
         yield event({"refusal": reply.refusal})
     if reply.tools:
