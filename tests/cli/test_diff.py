@@ -124,7 +124,7 @@ def test_two_attempts_are_compared_with_the_feedback_between_them(project: Proje
     project.run()
     said = project.ok("diff", "a@1", "a@2").out
     assert "attempt 1 was rejected by 'second'" in said
-    assert said.index("attempt 2 was accepted") < said.index("-1")
+    assert said.index("attempt 2 was accepted") < said.index("\n-1\n")
     found = project.ok("diff", "a@1", "--json").json
     assert (found["a"]["name"], found["b"]["name"]) == ("a@1", "a@2")
     assert found["a"]["feedback"]

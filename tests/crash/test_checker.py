@@ -29,13 +29,13 @@ sys.argv[1:2] = ["run", "--force"] if sys.argv[1] == "resume" else sys.argv[1:2]
 """,
     "leaves the rooms of dead attempts": """
 import holdfast.engine.attempt as attempt
-import holdfast.engine.runs as runs
-runs.leftovers = lambda world, state: None
+import holdfast.engine.losses as losses
+losses.leftovers = lambda world, state: None
 attempt.Bench.leave = lambda self: None
 """,
     "takes back files that were accepted": """
-import holdfast.engine.runs as runs
-runs.edit_of = lambda run, event: ""
+import holdfast.engine.losses as losses
+losses.edit_of = lambda run, event: ""
 """,
     "forgets the journals of edits": """
 import holdfast.engine.outputs as outputs
