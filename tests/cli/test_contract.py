@@ -60,9 +60,9 @@ def is_run(data: Any) -> None:
     totals = data["totals"]
     counted = {"steps", "done", "reused", "failed", "skipped"}
     money = {"cost_usd", "saved_usd", "known_usd", "rejected_usd", "interrupted_usd"}
-    more = {"price", "calls", "tokens", "max_cost_usd", "duration_ms"}
+    more = {"price", "calls", "interrupted_calls", "tokens", "max_cost_usd", "duration_ms"}
     assert set(totals) == counted | money | more
-    for name in counted | money | {"calls", "tokens", "duration_ms"}:
+    for name in counted | money | {"calls", "interrupted_calls", "tokens", "duration_ms"}:
         is_number(totals[name])
     assert (totals["price"], totals["max_cost_usd"]) == ("known", None)
     states = [step["state"] for step in data["steps"].values()]

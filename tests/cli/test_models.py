@@ -63,6 +63,36 @@ def test_what_a_guard_says_goes_back_to_the_model(project: Project) -> None:
     assert answered[0]["id"] == "answer-1"
 
 
+def test_a_model_reads_the_files_that_its_step_names(project: Project) -> None:
+    project.write("notes/a.md", "the kelp\n```\nheld\n")
+    project.write("notes/b.md", "the tide\n")
+    project.write("notes/c.txt", "not this\n")
+    project.plan({"a": step("say it", inputs="notes/*.md")})
+    with served(project, "kelp") as server:
+        assert project.run("--yes").code == 0
+        project.write("notes/b.md", "the ebb\n")
+        assert project.run("--yes").codes == {"a": "input_changed"}
+    assert server.requests[0].last == (
+        "# FILE notes/a.md\n````\nthe kelp\n```\nheld\n\n````\n\n"
+        "# FILE notes/b.md\n```\nthe tide\n\n```\n\n# TASK\nsay it"
+    )
+    assert "the ebb" in server.requests[1].last
+
+
+@pytest.mark.parametrize(
+    "content, words", [(b"\xff\xd8", "is no text"), (b"x" * 5_000_000, "4 MB")]
+)
+def test_a_file_that_no_model_can_read_is_refused(
+    project: Project, content: bytes, words: str
+) -> None:
+    (project.root / "picture.jpg").write_bytes(content)
+    project.plan({"a": step("say it", inputs="picture.jpg")})
+    with served(project, "kelp") as server:
+        run = project.run("--yes")
+    assert (run.code, run.codes["a"], server.requests) == (1, "call_refused", [])
+    assert words in run.err
+
+
 def test_structured_answers_are_asked_for_and_checked(project: Project) -> None:
     project.plan({"a": step("a number", schema=SCHEMA)})
     with served(project, [Say('{"n": "x"}'), Say("no json"), Say('{"n": 3}')]) as server:

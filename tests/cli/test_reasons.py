@@ -8,7 +8,7 @@ import pytest
 from holdfast.core.changes import differences
 from holdfast.core.reasons import CODES, sentence
 from holdfast.model.event import Reason
-from holdfast.testing.server import Say
+from holdfast.testing.server import Fail, Say
 from tests.cli.project import Project, finish, kill, until
 from tests.cli.served import served
 from tests.cli.test_stop import heard
@@ -273,6 +273,25 @@ def tool() -> str:
     return seen | _told(project)
 
 
+def calls(project: Project) -> set[str]:
+    """Everything that a provider or a model can do instead of answering, and a budget for no call at all."""
+    replies = {
+        "busy": Fail(429, headers={"retry-after": "6000"}),
+        "unknown": Fail(404),
+        "keyless": Fail(401),
+        "unwilling": Say(refusal="I will not"),
+        "cut": Say("half", finish="length"),
+        "endless": Say("x" * (17 << 20)),
+    }
+    asks = {"model": "fake:m", "retries": 0}
+    steps = {name: {**asks, "prompt": f"as {name}"} for name in replies}
+    steps["poor"] = {**asks, "prompt": "as poor", "budget": {"usd": 0.000001}}
+    project.plan(steps)
+    with served(project, lambda asked: replies[asked.last.split()[-1]]):
+        project.run("--yes", "--keep-going")
+    return _codes([event for event in project.events() if event["event"] != "call_failed"])
+
+
 _GPUS = {"resources": {"gpu": 2}}
 
 
@@ -331,6 +350,15 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     decisions: {"accepted_by_person", "undone"},
     disagreements: {"conflict_open", "conflict_settled"},
     tools: {"turns_spent", "tool_unconfirmed"},
+    calls: {
+        "call_failed",
+        "call_refused",
+        "credentials_missing",
+        "model_refused",
+        "answer_cut",
+        "answer_too_large",
+        "budget_spent",
+    },
     unrecorded: {"not_recorded"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     interruptions: {

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from holdfast import wire
@@ -280,7 +281,8 @@ def _costs(
     newest = {s: o.artifact for s, o in outlooks.items() if o.artifact is not None}
     given = {**store.newest_of_all(plan.project, line), **newest}
     making = [s for s in outlooks if s in asking and _may_make(outlooks[s])]
-    forecast = Forecast(store, plan, line, wire.market.price_of(where.root), given)
+    price, weigh = wire.market.price_of(where.root), partial(wire.files_size, where.root)
+    forecast = Forecast(store, plan, line, price, given, weigh)
     return forecast.of(making), saved_by(store, plan.project, line, made), forecast.last()
 
 

@@ -99,11 +99,13 @@ class Forecast:
         line: str,
         price: Price,
         given: Mapping[StepId, Artifact],
+        weigh: Callable[[str], int],
     ) -> None:
         self._store = store
         self._plan = plan
         self._price = price
         self._given = given
+        self._weigh = weigh  # bytes of the files that a glob matches
         self._account = account(store, newest_runs(store, plan.project, line))
         self._made: dict[tuple[StepId, str], list[Made]] = {}
         for made in sorted(self._account.made, key=lambda one: one.at):
@@ -177,6 +179,7 @@ class Forecast:
         text += step.constraints + step.specification + step.contract
         asked = Request(step.model, (Message("user", text),), step.parameters, step.schema)
         size, whole = len(request_bytes(asked)), True
+        size += sum(_SECTION + self._weigh(each.glob) for each in step.inputs)
         for need in step.data_needs:
             artifact = self._given.get(need)
             whole = whole and artifact is not None

@@ -22,7 +22,7 @@ from holdfast.errors import AttemptError, ProcessError
 from holdfast.generators.contract import lay_out
 from holdfast.generators.identity import tools_identity
 from holdfast.generators.imports import Imports
-from holdfast.generators.llm import calls_of, rendered, said
+from holdfast.generators.llm import Find, calls_of, rendered, said
 from holdfast.generators.offers import arguments_of, offer_of
 from holdfast.generators.python import Call, Pool
 from holdfast.model.call import Answer, Message, Offer, Request, ToolUse
@@ -39,8 +39,9 @@ Open = Callable[[Job], Mapping[str, Tool]]
 class AgentGenerator:
     """Asks the step's model turn by turn; `open_tools` gives the tools of a step by name."""
 
-    def __init__(self, open_tools: Open, imports: Imports | None = None) -> None:
+    def __init__(self, open_tools: Open, find: Find, imports: Imports | None = None) -> None:
         self._open = open_tools
+        self._find = find
         self._imports = imports or Imports()
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
@@ -48,7 +49,7 @@ class AgentGenerator:
         return tools_identity(self._imports)(step, root)
 
     async def generate(self, job: Job) -> Candidate:
-        talk = _Talk(job, calls_of(job), self._open(job))
+        talk = _Talk(job, calls_of(job), self._open(job), rendered(job, self._find))
         try:
             async with asyncio.timeout(job.step.timeout):
                 text = await talk.through()
@@ -64,8 +65,11 @@ class AgentGenerator:
 class _Talk:
     """One conversation."""
 
-    def __init__(self, job: Job, calls: Calls, tools: Mapping[str, Tool]) -> None:
+    def __init__(
+        self, job: Job, calls: Calls, tools: Mapping[str, Tool], begin: tuple[Message, ...]
+    ) -> None:
         self._job = job
+        self._begin = begin
         self._calls = calls
         self._tools = tools
         self._offers = tuple(tool.offer for tool in tools.values())
@@ -77,7 +81,7 @@ class _Talk:
 
     async def through(self) -> str:
         """The answer at the end; AttemptError if it does not come to one."""
-        step, messages = self._job.step, rendered(self._job)
+        step, messages = self._job.step, self._begin
         most = TURNS if step.turns is None else step.turns
         for turn in range(1, most + 1):
             request = Request(step.model, messages, step.parameters, step.schema, self._offers)

@@ -1,18 +1,20 @@
 """Steps that a language model does: the prompt rendered, one question, its answer the candidate.
 
-The order of what a model reads, which `docs/models.md` states:
+The order of what a model reads, which `docs/howto/models.md` states:
 
     system   the role
-    user     # CONSTRAINTS, # SPECIFICATION, # CONTRACT, one section for each artifact it needs and does not
-             read by an expression, # HISTORY (feedback so far), # TASK
+    user     # CONSTRAINTS, # SPECIFICATION, # CONTRACT, one section for each value, one for each file that
+             `inputs` names, one for each artifact it needs and does not read by an expression, # HISTORY
+             (feedback so far), # TASK
 
-Text of artifacts is data: it stands between fences in the user's turn, never in the role.
+Text of files and artifacts is data: it stands between fences in the user's turn, never in the role.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 
 from holdfast.errors import AttemptError
 from holdfast.generators.contract import value_bytes
@@ -22,11 +24,21 @@ from holdfast.model.plan import Step
 from holdfast.model.text import fenced
 from holdfast.ports import Calls, Candidate, Feedback, Given, Job
 
+MOST_FILES = 4 * 1024 * 1024  # bytes of files in one prompt
 _WRAPPER = "An earlier answer was refused by the guard '{guard}':\n{feedback}"
 
 
+Find = Callable[[str, str], list[str]]
+
+
 class LlmGenerator:
-    """Asks the step's model once; text, or JSON that the step's schema describes."""
+    """Asks the step's model once; text, or JSON that the step's schema describes.
+
+    `find` gives the files of a directory that a glob of `inputs` matches.
+    """
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The plan says it all: prompt, model, parameters and what is needed are in the key."""
@@ -35,7 +47,8 @@ class LlmGenerator:
 
     async def generate(self, job: Job) -> Candidate:
         calls = calls_of(job)
-        request = Request(job.step.model, rendered(job), job.step.parameters, job.step.schema)
+        messages = rendered(job, self._find)
+        request = Request(job.step.model, messages, job.step.parameters, job.step.schema)
         try:
             async with asyncio.timeout(job.step.timeout):
                 answer = await calls.ask(request)
@@ -68,18 +81,19 @@ def said(answer: Answer, request: Request) -> str:
     return answer.text
 
 
-def rendered(job: Job) -> tuple[Message, ...]:
+def rendered(job: Job, find: Find) -> tuple[Message, ...]:
     """The conversation that a step begins with."""
     prompt = job.step.prompt
     given = prompt if isinstance(prompt, Mapping) else {"task": prompt}
-    sections = [f"# {name}\n{text}" for name, text in _sections(job, given) if text.strip()]
+    parts = _sections(job, given, find)
+    sections = [f"# {name}\n{text}" for name, text in parts if text.strip()]
     messages = [Message("user", "\n\n".join(sections))]
     if role := given.get("role"):
         messages.insert(0, Message("system", _text(role)))
     return tuple(messages)
 
 
-def _sections(job: Job, prompt: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+def _sections(job: Job, prompt: Mapping[str, Json], find: Find) -> Iterator[tuple[str, str]]:
     step = job.step
     constraints = (_text(prompt.get("constraints")), step.constraints)
     yield "CONSTRAINTS", "\n".join(part for part in constraints if part)
@@ -87,11 +101,31 @@ def _sections(job: Job, prompt: Mapping[str, Json]) -> Iterator[tuple[str, str]]
     yield "CONTRACT", step.contract
     for name, value in step.values.items():
         yield name, fenced(_text(value))
+    for path, text in _files(job, find):
+        yield f"FILE {path}", fenced(text)
     for need, given in job.given.items():
         if need not in job.told:
             yield f"RESULT OF {need}", _given_text(given)
     yield "HISTORY", "\n\n".join(_told(prompt, item) for item in job.feedback)
     yield "TASK", _text(prompt.get("task"))
+
+
+def _files(job: Job, find: Find) -> Iterator[tuple[str, str]]:
+    """The files that the step says it reads; AttemptError if a model cannot read them."""
+    paths = dict.fromkeys(path for each in job.step.inputs for path in find(job.folder, each.glob))
+    left = MOST_FILES
+    for path in paths:
+        with open(os.path.join(job.folder, path), "rb") as file:
+            content = file.read(left + 1)
+        left -= len(content)
+        if left < 0:
+            message = f"its inputs are more than the {MOST_FILES >> 20} MB that a prompt may hold"
+            raise AttemptError(f"{message}; name fewer files", reason="call_refused")
+        try:
+            yield path, content.decode()
+        except UnicodeDecodeError as error:
+            message = f"its input '{path}' is no text, so no model can read it here"
+            raise AttemptError(message, reason="call_refused") from error
 
 
 def _told(prompt: Mapping[str, Json], item: Feedback) -> str:

@@ -137,6 +137,12 @@ def project_files(root: str, glob: str) -> list[str]:
     return matching(root, glob, ignore_rules)
 
 
+def files_size(root: str, glob: str) -> int:
+    """The bytes of the files that a glob matches."""
+    places = (os.path.join(root, path) for path in project_files(root, glob))
+    return sum(os.path.getsize(place) for place in places if os.path.isfile(place))
+
+
 def own_agents() -> Registry | None:
     """The agents that the person's own configuration names; None if it names none."""
     from holdfast.config.settings import agents_file
@@ -243,8 +249,8 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
         "shell": ShellGenerator(slots=slots),
         "python": PythonGenerator(pool, imports),
         "human": HumanGenerator(),
-        "llm": LlmGenerator(),
-        "agent": AgentGenerator(FunctionTools(pool).open, imports),
+        "llm": LlmGenerator(project_files),
+        "agent": AgentGenerator(FunctionTools(pool).open, project_files, imports),
     }
     return LocalExecutor(generators, guards, inline)
 
