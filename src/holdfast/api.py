@@ -232,6 +232,7 @@ def run(
     jobs: int = 0,
     force: bool = False,
     force_steps: Iterable[str] = (),
+    resample: Iterable[str] = (),
     cutoff: bool = False,
     on_drift: Drift = "adopt",
     trust: str | None = None,
@@ -239,7 +240,8 @@ def run(
 ) -> Result:
     """Run a plan to its end or rest; what stands in the store is reused.
 
-    On models it spends at most `max_cost` dollars, and never more than the person's own budget.
+    Of the steps named in `resample` one more artifact is made, and nothing else runs: the one with the best
+    score of its judges stands, else the newest. On models it spends at most `max_cost` dollars, and never more than the person's own budget.
     A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
     """
     built = plan.build()
@@ -251,9 +253,12 @@ def run(
         )
     root = os.path.abspath(plan.root)
     location = wire.store_location(root, store)
+    more = tuple(StepId(name) for name in resample)
     options = Options(
         force=force,
         force_steps=tuple(StepId(name) for name in force_steps),
+        select=more,
+        resample=more,
         cutoff=cutoff,
         on_drift=on_drift,
         max_cost=wire.market.cost_bound(root, built, wire.market.micro(max_cost)),

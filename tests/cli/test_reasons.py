@@ -295,6 +295,13 @@ def calls(project: Project) -> set[str]:
 _GPUS = {"resources": {"gpu": 2}}
 
 
+def samples(project: Project) -> set[str]:
+    """One more artifact of a step under the same key."""
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    return _codes(project.run("--resample", "a").data)
+
+
 def unrecorded(project: Project) -> set[str]:
     """A model whose answers come from recordings, of which there are none."""
     project.plan({"a": {"prompt": "say it", "model": "recorded:m"}})
@@ -359,6 +366,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
         "answer_too_large",
         "budget_spent",
     },
+    samples: {"resampled"},
     unrecorded: {"not_recorded"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     interruptions: {
@@ -381,7 +389,6 @@ BELOW: dict[str, Callable[[], str]] = {
     "key_version": _key_version,
     "output_missing": lambda: "output_missing",
     "evidence_contested": lambda: "evidence_contested",
-    "resampled": lambda: "resampled",
 }
 
 

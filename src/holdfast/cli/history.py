@@ -151,6 +151,7 @@ def asked(options: Options) -> str:
     words = ["run"]
     words += ["--force"] if options.force else []
     words += [f"--force-node {step}" for step in options.force_steps]
+    words += [f"--resample {step}" for step in options.resample]
     words += ["--cutoff"] if options.cutoff else []
     words += [f"--on-drift {options.on_drift}"] if options.on_drift != "adopt" else []
     words += ["--join"] if options.joined else []

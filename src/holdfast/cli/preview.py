@@ -6,7 +6,7 @@ import click
 
 from holdfast.cli.again import again
 from holdfast.cli.ahead import Ahead, gather, look_ahead, preview_json, survey_of
-from holdfast.cli.grown import forced_steps
+from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.outlook import print_lines, table
 from holdfast.cli.place import json_option, place, place_options
 from holdfast.cli.say import named, out_json
@@ -29,6 +29,9 @@ __all__ = ["look_ahead", "plan", "survey_of"]
 @click.option("--force", is_flag=True, help="As if every step were forced.")
 @click.option(
     "--force-node", "forced", multiple=True, metavar="STEP", help="As if this step were forced."
+)
+@click.option(
+    "--resample", "resampled", multiple=True, metavar="STEP", help="As with run --resample."
 )
 @click.option("--cutoff", is_flag=True, help="As with run --cutoff.")
 @click.option(
@@ -70,6 +73,7 @@ def plan(
     as_json: bool,
     force: bool,
     forced: tuple[str, ...],
+    resampled: tuple[str, ...],
     cutoff: bool,
     on_drift: Drift,
     against: str | None,
@@ -82,12 +86,16 @@ def plan(
     where = place(plan_file, store, plan_id)
     loaded = where.load()
     steps = forced_steps(where, loaded, forced)
+    if resampled and (selected or excluded):
+        raise UsageError("--resample and a selection contradict each other")
+    more = resampled_steps(where, loaded, resampled)
     options = Options(
         force=force,
         force_steps=steps,
         cutoff=cutoff,
         on_drift=on_drift,
-        select=selected_steps(where, loaded, selected, excluded),
+        select=more or selected_steps(where, loaded, selected, excluded),
+        resample=more,
     )
     ahead = gather(where, loaded, options, against=against, parallel=jobs or 0)
     if file is not None:
@@ -108,6 +116,7 @@ def _asked(options: Options) -> list[str]:
     """The options as a person would type them again."""
     words = ["--force"] if options.force else []
     words += [word for step in options.force_steps for word in ("--force-node", step)]
+    words += [word for step in options.resample for word in ("--resample", step)]
     words += ["--cutoff"] if options.cutoff else []
     return words + (["--on-drift", options.on_drift] if options.on_drift != "adopt" else [])
 

@@ -196,6 +196,10 @@ class Teller:
             return f"{SIGNS['reused']} {event.step}: {kept}, its guards accept it"
         if began is not None and self._is_same(began, event.digest):
             notes.append("output unchanged")
+        if event.score is not None:
+            notes.append(f"score {event.score / 1000:g}")
+        if not event.stands:
+            notes.append("kept as a sample: what stands has a better score")
         if not event.verified:
             notes.append("unverified")
         if not event.reusable:

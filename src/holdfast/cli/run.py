@@ -19,7 +19,7 @@ from holdfast.cli.drive import Drive, once
 from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
 from holdfast.cli.gates import needs_consent
-from holdfast.cli.grown import forced_steps
+from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
 from holdfast.cli.people import is_held
@@ -42,6 +42,7 @@ from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
+from holdfast.core.changes import asking_for_nothing
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
@@ -138,6 +139,13 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     help="Run this step, whatever stands; may be repeated.",
 )
 @click.option(
+    "--resample",
+    "resampled",
+    multiple=True,
+    metavar="STEP",
+    help="Make one more artifact of this step alone; the best score stands, else the newest.",
+)
+@click.option(
     "--cutoff",
     is_flag=True,
     help="Reuse a step whose content inputs are the same, though steps above it ran.",
@@ -177,6 +185,7 @@ def run(
     *,
     force: bool,
     forced: tuple[str, ...],
+    resampled: tuple[str, ...],
     cutoff: bool,
     on_drift: Drift,
     join: bool,
@@ -209,6 +218,8 @@ def run(
         raise UsageError("a preview holds for one run that somebody waits for")
     where = place(saved.file, store, saved.line) if saved else place(plan, store, plan_id)
     loaded = where.load(saved.params if saved else None)
+    _exclude(bool(resampled), bool(selected or excluded), "--resample and a selection")
+    more = resampled_steps(where, loaded, resampled)
     options = Options(
         force=force,
         force_steps=forced_steps(where, loaded, forced),
@@ -217,7 +228,8 @@ def run(
         joined=join,
         fail_fast=fail_fast,
         barrier=barrier,
-        select=selected_steps(where, loaded, selected, excluded),
+        select=more or selected_steps(where, loaded, selected, excluded),
+        resample=more,
     )
     yes = bool(manner["yes"]) or saved is not None
     if (loaded.foreign or trust is not None) and not (dry_run or diff_plan):
@@ -256,7 +268,7 @@ def _watched(
 
     `agreed` are the steps with external effects that somebody saw; None if a yes holds for all.
     """
-    later = replace(options, force=False, force_steps=())
+    later = asking_for_nothing(options)
     rounds = iter([options])
 
     def again() -> int:

@@ -330,7 +330,7 @@ def _held_options(saved: Saved, given: Options) -> Options:
     """The options of a saved preview, in the manner asked for now; deciding again is no use of it."""
     if replace(given, joined=False, fail_fast=False, barrier=False, max_cost=None) != Options():
         raise UsageError(
-            f"'{saved.name}' says already how to run: no --force, --cutoff, --on-drift, -s",
+            f"'{saved.name}' says already how to run: no --force, --resample, --cutoff, --on-drift, -s",
             hint=f"holdfast run {saved.name}",
         )
     return replace(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 
 from holdfast import wire
-from holdfast.cli.again import again
+from holdfast.cli.again import again, out_next
 from holdfast.cli.ending import last_words, limit_words, print_lines, run_told
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import (
@@ -30,6 +30,7 @@ from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions
+from holdfast.engine.samples import recorded_score, samples
 from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
@@ -133,11 +134,18 @@ def load_state(store: Store, run: RunId) -> State:
     epilog="\b\nExample:\n  holdfast show build\n  holdfast show build@1\n  holdfast show r-1f3c --json"
 )
 @click.argument("ref")
+@click.option("--samples", "every", is_flag=True, help="List all artifacts under the same key.")
 @file_option
 @place_options
 @json_option
 def show(
-    ref: str, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+    ref: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    every: bool,
+    as_json: bool,
 ) -> int:
     """Print an artifact (STEP, STEP@ATTEMPT or a digest), or a run (r-…, @, @-1)."""
     where = place(plan, store, plan_id)
@@ -148,6 +156,9 @@ def show(
             _print_run(with_store, state, where, every=True, as_json=as_json)
             return 0
         artifact = _find_artifact(with_store, ref, where.line())
+        if every:
+            _print_samples(with_store, artifact, ref, as_json=as_json)
+            return 0
         if artifact is None:
             _print_content(
                 with_store, _find_content(with_store, ref, where.line()), as_json=as_json
@@ -166,6 +177,31 @@ def show(
     finally:
         with_store.close()
     return 0
+
+
+def _print_samples(store: Store, stands: Artifact | None, ref: str, *, as_json: bool) -> None:
+    """Every artifact that was accepted under the key of one, and which of them stands."""
+    if stands is None:
+        raise UsageError(f"'{ref}' has no accepted artifact", hint="name a step that is done")
+    found = [(row, recorded_score(store, row)) for row in samples(store, stands)]
+    if as_json:
+        rows: list[Json] = [
+            {
+                **artifact_json(row),
+                "score": None if score is None else score / 1000,
+                "at": row.at,
+                "stands": row == stands,
+            }
+            for row, score in found
+        ]
+        out_json({"schema": "holdfast.samples/1", "step": stands.step, "samples": rows})
+        return
+    out("   RUN         DIGEST        SCORE")
+    for row, score in found:
+        sign = "=" if row == stands else " "
+        told = "-" if score is None else f"{score / 1000:g}"
+        out(f" {sign} {short(row.run):<10}  {row.digest[:12]}  {told:>5}")
+    out_next(f"holdfast accept {stands.step} --from RUN --because TEXT    holdfast show DIGEST")
 
 
 def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:

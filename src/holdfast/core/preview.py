@@ -289,6 +289,8 @@ class _Foresight:
         run = Outlook("run", Reason("forced"), probe, None, "make", is_new=is_new)
         if self._options.force or step.id in self._options.force_steps:
             return run
+        if step.id in self._options.resample:
+            return replace(run, reason=Reason("resampled"))
         if probe.unsure:
             return replace(run, reason=unresolved(probe) or _first_time(probe))
         if probe.newest is None and not own.made_before:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from holdfast.core.reasons import sentence
 from holdfast.core.state import Phase, Spent, State
-from holdfast.model.artifact import Artifact
+from holdfast.model.artifact import Artifact, Status
 from holdfast.model.call import MICRO
 from holdfast.model.digest import Json
 from holdfast.model.event import (
@@ -317,8 +317,11 @@ def _row(
     digest = event.kept if isinstance(event, AttemptLost) else event.digest
     if digest is None:
         return None
-    accepted = isinstance(event, AttemptAccepted)
-    lost = isinstance(event, AttemptLost)
+    status: Status = "rejected"
+    if isinstance(event, AttemptAccepted):
+        status = "accepted" if event.stands else "superseded"
+    elif isinstance(event, AttemptLost):
+        status = "interrupted"
     return Artifact(
         project=start.project,
         line=start.line,
@@ -327,7 +330,7 @@ def _row(
         input_ref=began.input_ref,
         own_ref=began.own_ref,
         digest=digest,
-        status="accepted" if accepted else "interrupted" if lost else "rejected",
+        status=status,
         source=began.source,
         run=start.run,
         attempt=began.attempt,

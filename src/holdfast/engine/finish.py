@@ -15,6 +15,7 @@ from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.result import Result
+from holdfast.engine.samples import score_of, stands_better
 from holdfast.engine.survey import Survey
 from holdfast.engine.taking import Allowed, Clash, Taken, Wish, Word, settled
 from holdfast.engine.verdicts import carried, is_as_in_copy, records, seen_in
@@ -123,12 +124,28 @@ class Finisher:
             log,
             took,
             candidate.confined,
+            score=score_of(outcome),
         )
+        state = self._state
+        if step.id in state.options.resample and stands_better(
+            self._world.store, state.project, state.line, started, event.score
+        ):
+            result = Result(replace(event, stands=False), now, blobs)
+            self._set_aside(started, step, result)
+            return result
         result = Result(event, now, blobs)
         self._stand(started, step, candidate, entries, result)
         if step.produces and started.reguard is None and not self._bench.in_copy(step):
             result.wrote += [entry.path for entry in entries]
         return result
+
+    def _set_aside(self, started: AttemptStarted, step: Step, result: Result) -> None:
+        """Keep a sample beside what stands; the project is as it was before."""
+        event = result.ending
+        assert isinstance(event, AttemptAccepted)  # guards accepted it
+        row = self.row(started, event.digest, event.form, "superseded", result.at, event)
+        result.artifacts.append(row)
+        self._put_back(started, step, result, silent=True)
 
     def _stand(
         self,

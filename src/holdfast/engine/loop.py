@@ -143,8 +143,9 @@ class Engine:
         self._scribe.take(result)
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
-        if more and started is not None and isinstance(result.ending, AttemptAccepted):
-            self._growth.of_attempt(more, started, result.ending)
+        ending = result.ending
+        if more and started is not None and isinstance(ending, AttemptAccepted) and ending.stands:
+            self._growth.of_attempt(more, started, ending)
         if result.after:
             self._scribe.record(result.after)
         while self.state.reopening and (following := reopenings(self.state)):

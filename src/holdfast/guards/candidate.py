@@ -19,8 +19,8 @@ def name_of(guard: Guard) -> str:
     return guard.name or guard.kind
 
 
-def accept(guard: Guard) -> Verdict:
-    return Verdict("accept", name_of(guard))
+def accept(guard: Guard, score: float | None = None) -> Verdict:
+    return Verdict("accept", name_of(guard), score=score)
 
 
 def reject(guard: Guard, feedback: str) -> Verdict:

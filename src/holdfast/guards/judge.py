@@ -66,23 +66,24 @@ class JudgeGuard:
         votes, least = int(str(config.get("votes", 1))), float(str(config.get("min", 0.8)))
         text = _shown(guard, candidate)
         refused: list[Opinion] = []
-        accepted = 0
+        accepted: list[Opinion] = []
         try:
             async with asyncio.timeout(guard.timeout):
                 for number in range(1, votes + 1):
                     bench = _Bench(guard, job, job.calls)
                     said = await bench.opinion(_question(config, text, number, votes))
                     if said.score >= least:
-                        accepted += 1
+                        accepted.append(said)
                     else:
                         refused.append(said)
-                    if max(accepted, len(refused)) * 2 > votes:
+                    if max(len(accepted), len(refused)) * 2 > votes:
                         break
         except TimeoutError as error:
             message = f"'{name_of(guard)}' gave no verdict within {guard.timeout:g} s"
             raise GuardBroken(message) from error
-        if accepted * 2 > votes:
-            return accept(guard)
+        if len(accepted) * 2 > votes:
+            scores = [said.score for said in (*accepted, *refused)]
+            return accept(guard, sum(scores) / len(scores))
         source = Source("", text)
         return reject(guard, "\n".join(_feedback(item, least, source) for item in refused))
 

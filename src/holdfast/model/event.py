@@ -82,6 +82,11 @@ class Options:
     barrier: bool = False  # a wave starts after the one before is settled
     select: tuple[StepId, ...] = ()  # only these may run; none named means all
     max_cost: int | None = None  # what the run may spend in all, in micro-dollars
+    resample: tuple[StepId, ...] = ()  # another artifact of these is wanted beside what stands
+
+    def wants(self, step_id: StepId) -> bool:
+        """Whether a step was asked for by name, whatever stands."""
+        return step_id in self.force_steps or step_id in self.resample
 
 
 @fixed
@@ -156,7 +161,9 @@ class AttemptStarted:
 class AttemptAccepted:
     """The guards passed: this content is the step's artifact.
 
-    `kept` is the manifest of what a person wrote to its output paths while it ran elsewhere.
+    `kept` is the manifest of what a person wrote to its output paths while it ran elsewhere. `score` is
+    what judges gave it, in thousandths, the mean of them. A sample that they found worse than what stands
+    does not stand.
     """
 
     step: StepId
@@ -170,6 +177,8 @@ class AttemptAccepted:
     duration_ms: int = 0
     confined: bool = True
     kept: Digest | None = None
+    score: int | None = None
+    stands: bool = True
 
 
 @fixed
