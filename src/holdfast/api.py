@@ -241,7 +241,8 @@ def run(
     """Run a plan to its end or rest; what stands in the store is reused.
 
     Of the steps named in `resample` one more artifact is made, and nothing else runs: the one with the best
-    score of its judges stands, else the newest. On models it spends at most `max_cost` dollars, and never more than the person's own budget.
+    score of its judges stands, else the newest.
+    On models it spends at most `max_cost` dollars, and never more than the person's own budget.
     A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
     """
     built = plan.build()

@@ -12,6 +12,7 @@ from holdfast.cli.place import json_option, place, place_options
 from holdfast.cli.say import named, out_json
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.view import view
+from holdfast.errors import UsageError
 from holdfast.model.event import Drift, Options
 
 __all__ = ["look_ahead", "plan", "survey_of"]
