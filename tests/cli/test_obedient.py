@@ -80,7 +80,7 @@ def test_an_artifact_is_data_and_never_the_role(project: Project) -> None:
     )
     with served(project, "done") as server:
         assert project.run("--yes").code == 0
-    system, user = server.requests[0].body["messages"]  # type: ignore[misc]  # two of them
+    system, user = server.requests[0].body["messages"]  # type: ignore[misc,str-unpack]  # two of them
     assert (system["role"], system["content"]) == ("system", "You are careful.")  # type: ignore[index,call-overload]  # JSON
     text = str(user["content"])  # type: ignore[index,call-overload]  # JSON
     assert text.count(f"```\n{HOSTILE}") == 2, "between fences, as a file and as a result"

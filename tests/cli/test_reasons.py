@@ -8,7 +8,7 @@ import pytest
 from holdfast.core.changes import differences
 from holdfast.core.reasons import CODES, sentence
 from holdfast.model.event import Reason
-from holdfast.testing.server import Fail, Say
+from holdfast.testing.server import Fail, Reply, Say
 from tests.cli.project import Project, finish, kill, until
 from tests.cli.served import served
 from tests.cli.test_stop import heard
@@ -275,7 +275,7 @@ def tool() -> str:
 
 def calls(project: Project) -> set[str]:
     """Everything that a provider or a model can do instead of answering, and a budget for no call at all."""
-    replies = {
+    replies: dict[str, Reply] = {
         "busy": Fail(429, headers={"retry-after": "6000"}),
         "unknown": Fail(404),
         "keyless": Fail(401),

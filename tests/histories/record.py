@@ -13,9 +13,10 @@ from pathlib import Path
 
 import apsw
 
-from holdfast.testing.server import Fail, Say
+from holdfast.testing.server import Fail, Reply, Say
 from tests.cli.models import served
 from tests.cli.project import Project, finish, kill, until
+from tests.cli.served import verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 _PLACE = 1 << 40
@@ -362,7 +363,7 @@ def models(project: Project) -> None:
     project.write("work.py", "def add(a: int, b: int) -> int:\n    return a + b\n")
     waits = project.gate("go")
     ask = {"prompt": "say it", "model": "fake:m"}
-    steps = {
+    steps: dict[str, Mapping[str, object]] = {
         "refused": {**ask, "guards": [{"regex": {"pattern": "good"}}]},
         "cut": {**ask, "needs": ["refused"]},
         "agent": {
@@ -377,7 +378,7 @@ def models(project: Project) -> None:
         "dear": {**ask, "needs": ["left"], "budget": {"tokens": 1}},
     }
     project.plan(steps)
-    replies = [
+    replies: list[Reply] = [
         Say("bad"),
         Fail(429, headers={"retry-after": "0.01"}),
         Say("good"),
@@ -394,6 +395,17 @@ def models(project: Project) -> None:
         kill(engine)
         project.open("go")
         project.run("--yes")
+
+
+def samples(project: Project) -> None:
+    """Three artifacts under one key: judged, worse than what stands, and better."""
+    judge = {"judge": {"rubric": "is it good?", "min": 0.5}}
+    project.plan({"brief": {"prompt": "write", "model": "fake:m", "guards": [judge]}})
+    texts = ["one", verdict(0.9), "two", verdict(0.6), "three", verdict(0.95)]
+    with served(project, [Say(text) for text in texts]):
+        project.run("--yes")
+        project.run("--yes", "--resample", "brief")
+        project.run("--yes", "--resample", "brief")
 
 
 class Ann(Project):
@@ -417,6 +429,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "policy": policy,
     "copies": copies,
     "models": models,
+    "samples": samples,
 }
 
 
