@@ -106,6 +106,7 @@ def gather(
         costs, saved, looked = _costs(where, store, foreseen, plan.name)
         last, waiting = waiting_in(store, plan)
     jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
+    jobs = min(jobs, plan.limits.parallel or jobs)
     return Ahead(
         where=where,
         plan=plan,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
+from holdfast.core.estimate import asked_models
 from holdfast.core.moves import INTERRUPTED
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
@@ -14,6 +16,7 @@ from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Steps
 from holdfast.engine.growth import Growth
 from holdfast.engine.heed import People
+from holdfast.engine.places import Places
 from holdfast.engine.result import Result
 from holdfast.engine.worktrees import given_worktree
 from holdfast.engine.world import World
@@ -21,7 +24,7 @@ from holdfast.errors import AttemptError
 from holdfast.model.digest import Json
 from holdfast.model.event import AttemptStarted
 from holdfast.model.plan import StepId
-from holdfast.ports import Outcome
+from holdfast.ports import Job, Outcome
 
 Ended = Callable[[AttemptStarted, Result, Steps], None]
 
@@ -38,6 +41,7 @@ class Crew:
         state: State,
         bench: Bench,
         board: Switchboard,
+        places: Places,
         finisher: Finisher,
         growth: Growth,
         people: People,
@@ -49,6 +53,7 @@ class Crew:
         self._state = state
         self._bench = bench
         self._board = board
+        self._places = places
         self._finisher = finisher
         self._growth = growth
         self._people = people
@@ -107,9 +112,7 @@ class Crew:
             if self._state.plan.steps[started.step].workspace == "worktree":
                 worktree = await given_worktree(self._world, self._state.run)
                 self._bench.give(started.step, worktree)
-            job = self._bench.job(started)
-            if self._world.models is not None:
-                job = replace(job, calls=self._board.line(started, job.on_output))
+            job = self._equipped(started)
             if started.reguard is None:
                 outcome = await executor.run(job)
             else:
@@ -135,3 +138,15 @@ class Crew:
             self._ended(started, result, more)
         except BaseException as error:  # noqa: BLE001 - as above
             self._fail(error)
+
+    def _equipped(self, started: AttemptStarted) -> Job:
+        """The job of an attempt, with a line to the models and a way to a place of this machine."""
+        places, step_id = self._places, started.step
+        job = replace(self._bench.job(started), place=partial(places.take, step_id))
+        if self._world.models is None:
+            return job
+        if self._state.plan.steps[step_id].has_judge:  # loaded while the step works
+            for model in asked_models(job.step):
+                self._board.is_ready(model.partition(":")[0])
+        give_back = partial(places.give_back, step_id)
+        return replace(job, calls=self._board.line(started, job.on_output, give_back))

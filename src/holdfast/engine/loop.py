@@ -34,6 +34,7 @@ from holdfast.engine.look import Look, Looker
 from holdfast.engine.losses import at_work
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.pending import Pending
+from holdfast.engine.places import INLINE, Places
 from holdfast.engine.result import Result
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.survey import Survey
@@ -92,11 +93,13 @@ class Engine:
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )
         self._board = Switchboard(world, state, self._scribe, self._bench.contents, self._call)
+        self._places = Places(world, state, self._board, self._call)
         self._crew = Crew(
             world,
             state,
             self._bench,
             self._board,
+            self._places,
             self._finisher,
             self._growth,
             self._people,
@@ -105,14 +108,13 @@ class Engine:
             lambda: self._over or self._error is not None,
         )
         self._claims = Claims(world, state, self._scribe, self._look_again)
-        self._desk = Desk(state, world.inline, world.resources)
+        self._desk = Desk(state, self._places.of, world.resources)
         self._has_agents = any(step.agent for step in steps.values())
         self._seen = 0
         self._to_look: deque[StepId] = deque()
         self._turns = 0
         self._stuck: set[StepId] = set()
         self._looks: dict[StepId, tuple[Look, int]] = {}
-        self._outside = 0
         self._stopping = False
         self._over = False
         self._alarm: int | None = None
@@ -333,7 +335,7 @@ class Engine:
     # --- starting -----------------------------------------------------------------------------------
 
     def _call(self) -> None:
-        """Something is to be stored for whoever waits for it."""
+        """Something is to be stored for whoever waits for it, or there is room for another attempt."""
         self._wake.set()
 
     def _look_again(self, step_id: StepId) -> None:
@@ -349,10 +351,10 @@ class Engine:
         while (step_id := self._desk.take(self._has_room, self._passed_over)) is not None:
             self._start(step_id)
 
-    def _has_room(self, outside: bool) -> bool:
-        if outside:
-            return self._outside < self._world.parallel
-        return len(self._scribe.pending.launch) < MOST_AT_ONCE
+    def _has_room(self, place: str) -> bool:
+        if place == INLINE:
+            return len(self._scribe.pending.launch) < MOST_AT_ONCE
+        return self._places.has_room(place)
 
     def _passed_over(self, step_id: StepId) -> None:
         """A step left the queue: it is ready no more, or what it stands on is made again first."""
@@ -407,8 +409,7 @@ class Engine:
         self._scribe.pending.blobs += blobs
         self._scribe.pending.words += words
         self._scribe.pending.launch.append(started)
-        if step_id not in self._world.inline:
-            self._outside += 1
+        self._places.begin(step_id)
 
     def _grown(self) -> None:
         """The plan has further steps."""
@@ -450,8 +451,7 @@ class Engine:
         self._wake.set()
 
     def _ended(self, started: AttemptStarted, result: Result, more: Steps) -> None:
-        if started.step not in self._world.inline:
-            self._outside -= 1
+        self._places.end(started.step)
         if more and isinstance(result.ending, AttemptParked):
             self._growth.keep(more, result)
         if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
