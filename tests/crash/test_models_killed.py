@@ -47,9 +47,10 @@ def kill_among_models(project: Project, report: Report, seed: int, kills: int) -
     with ModelServer(victim.answer) as server:
         configure(project, server.url, provider="at_once = 8")
         for number in range(kills):
-            at = len(server.requests) + choose.randrange(1, 2 * STEPS // (kills + 1))
-            if at > STEPS:
+            left = STEPS - len({asked.last for asked in server.requests})
+            if not left:
                 break
+            at = len(server.requests) + choose.randrange(1, max(2, 2 * left // (kills - number)))
             engine = project.start("resume" if number else "run", "--yes", "-q")
             report.tried += 1
             if choose.random() < 0.5:
@@ -126,5 +127,5 @@ def test_two_hundred_model_steps_are_killed_many_times(
     report = Report("kills among model steps")
     kill_among_models(project, report, seed, kills=25)
     settle(report)
-    assert report.fired >= 10
+    assert report.fired >= 15, "some moments come when all is done"
     assert report.outcomes["interrupted"] > 0
