@@ -149,3 +149,12 @@ def test_a_barrier_lets_a_wave_start_when_the_one_before_is_settled() -> None:
     assert desk.take(lambda _: True, lambda _: None) is None
     follow(state, accepted("b"))
     assert desk.take(lambda _: True, lambda _: None) == "c"
+
+
+@pytest.mark.req("R168")
+def test_the_limit_of_the_plan_counts_whatever_runs() -> None:
+    of = plan(step("a"), step("b"), limits=Limits(parallel=1))
+    state = state_of(of, started("a"))
+    assert not may_start(state, sid("b"))
+    follow(state, accepted("a"))
+    assert may_start(state, sid("b"))

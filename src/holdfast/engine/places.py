@@ -51,7 +51,7 @@ class Places:
         self._free = world.parallel
         self._under_way: dict[StepId, str] = {}
         self._taken: Counter[str] = Counter()  # by provider
-        self._working: set[StepId] = set()  # they have a place of the machine
+        self.working: set[StepId] = set()  # they have a place of the machine
         self._waiting: deque[tuple[StepId, asyncio.Future[None]]] = deque()
 
     def of(self, step_id: StepId) -> str:
@@ -81,7 +81,7 @@ class Places:
         self._under_way[step_id] = place
         if place == HERE:
             self._free -= 1
-            self._working.add(step_id)
+            self.working.add(step_id)
         else:
             self._taken[place] += 1
 
@@ -94,25 +94,25 @@ class Places:
 
     def give_back(self, step_id: StepId) -> None:
         """It does not work on this machine for now."""
-        if step_id not in self._working:
+        if step_id not in self.working:
             return
-        self._working.discard(step_id)
+        self.working.discard(step_id)
         self._free += 1
         while self._waiting and self._free:
             other, turn = self._waiting.popleft()
             if not turn.done():  # it may have been broken off
                 self._free -= 1
-                self._working.add(other)
+                self.working.add(other)
                 turn.set_result(None)
         self._wake()
 
     async def take(self, step_id: StepId) -> None:
         """Until it has a place of this machine; those who are under way come before those who start."""
-        if step_id in self._working:
+        if step_id in self.working:
             return
         if self._free:
             self._free -= 1
-            self._working.add(step_id)
+            self.working.add(step_id)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((step_id, turn))
