@@ -386,6 +386,12 @@ class ChatModel(Protocol):
     def room(self, provider: str) -> Rates:
         """How fast a provider may be asked."""
 
+    def load(self, provider: str) -> None:
+        """Get ready to ask a provider, which may take seconds: for a thread beside the loop.
+
+        CallError if it cannot be asked; whoever asks it gets the same.
+        """
+
     async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
         """One call. `listen` gets the text as it comes. CallError if there is no answer."""
 
@@ -408,7 +414,7 @@ class Job:
     attempt for input files, feedback and home; all of them exist. `take` turns what a generator made into
     the candidate, if that is what the step changed in its copy of the project; AttemptError if it cannot.
     `effect` is the key under which a step changes the outside world: the same again if nobody knows
-    whether the last attempt did.
+    whether the last attempt did. `place` is awaited before a process is started after a model was asked.
     """
 
     step: Step
@@ -424,6 +430,7 @@ class Job:
     take: Callable[[Candidate], Candidate] | None = None
     effect: str = ""
     calls: Calls | None = None
+    place: Callable[[], Awaitable[None]] | None = None
     told: frozenset[StepId] = frozenset()  # needs that the prompt or the values read by themselves
 
 

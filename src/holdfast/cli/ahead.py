@@ -14,7 +14,7 @@ from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
 from holdfast.core.estimate import NOTHING, Looked, Total, asked_models, total
 from holdfast.core.estimate import Estimate as Cost
-from holdfast.core.history import NO_HISTORY, Timing, makespan
+from holdfast.core.history import NO_HISTORY, Room, Timing, makespan
 from holdfast.core.outlay import Saved
 from holdfast.core.preview import Outlook, options_json, outlook_refs
 from holdfast.core.refs import w_ref
@@ -106,7 +106,11 @@ def gather(
         counted = _counted(where, store, foreseen)
         costs, saved, looked = _costs(where, store, foreseen, plan.name)
         last, waiting = waiting_in(store, plan)
-    jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
+    room = Room(
+        here=parallel or plan.limits.parallel or os.cpu_count() or 1,
+        whole=1 if parallel == 1 else plan.limits.parallel,
+        providers=wire.market.rooms(where.root, foreseen.plan),
+    )
     return Ahead(
         where=where,
         plan=plan,
@@ -116,7 +120,7 @@ def gather(
         label=label,
         changes=changes_since(earlier.plan if earlier else None, plan, foreseen),
         timings=known,
-        estimate=_estimate(foreseen, known, jobs),
+        estimate=_estimate(foreseen, known, room),
         costs=costs,
         money=total({s: c for s, c in costs.items() if _runs(foreseen.outlooks[s])}),
         saved=saved,
@@ -240,14 +244,14 @@ def _plan_at(where: Place, revision: str) -> Plan:
 # --- how long -------------------------------------------------------------------------------------------
 
 
-def _estimate(foreseen: Foreseen, known: Mapping[StepId, Timing], jobs: int) -> Estimate:
+def _estimate(foreseen: Foreseen, known: Mapping[StepId, Timing], room: Room) -> Estimate:
     outlooks = foreseen.outlooks
     running = {s for s, o in outlooks.items() if o.decision in {"run", "maybe"}}
     making = {s for s in running if outlooks[s].means == "make"}
     taking = {s: known.get(s, NO_HISTORY) for s in making}
     return Estimate(
-        typical=makespan(foreseen.graph, running, {s: t.p50 for s, t in taking.items()}, jobs),
-        high=makespan(foreseen.graph, running, {s: t.p90 for s, t in taking.items()}, jobs),
+        typical=makespan(foreseen.graph, running, {s: t.p50 for s, t in taking.items()}, room),
+        high=makespan(foreseen.graph, running, {s: t.p90 for s, t in taking.items()}, room),
         attempts=sum(t.attempts for t in taking.values()),
         without_history=sum(not t.attempts for t in taking.values()),
         saved=sum(

@@ -87,6 +87,8 @@ def _running(tally: Tally, step: StepId, column: int, said: bytes, usual: int, n
         words.append("guarding what is there")
     if paid := tally.paid.get(step):
         words.append(dollars(paid))
+    if asking := tally.calls.words(step, now):
+        words.append(asking)
     text = _COLOURS.sub("", said.decode("utf-8", "replace")).replace("\r", "\n")
     words += [one_line(last_line(text))] if text else []
     return f"{SIGNS['running']} {_padded(step, column)}  {'  '.join(words)}"

@@ -51,7 +51,7 @@ __all__ = ["look_ahead", "plan", "survey_of"]
     "--jobs",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="Steps at once, for the estimate (default: processors).",
+    help="Steps at once on this machine, for the estimate (default: processors).",
 )
 @click.option(
     "-o",

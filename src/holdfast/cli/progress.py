@@ -135,7 +135,7 @@ class Teller:
                 ]
             case CallAnswered() | CallFailed():
                 self._paid(event)
-                return []
+                return self._asks_again(event) if isinstance(event, CallFailed) else []
             case OutputsPlaced():
                 return [_placed(event)] if event.paths else []
             case _:
@@ -217,6 +217,14 @@ class Teller:
         spent.calls += 1
         spent.cost += event.cost or 0
         spent.unpriced += event.cost is None
+
+    def _asks_again(self, event: CallFailed) -> list[str]:
+        """What kept a model from answering, if it is asked again; else the end of the attempt says it."""
+        if event.wait_ms is None:
+            return []
+        words = self._words(event.feedback, first_line)
+        wait = -(-event.wait_ms // 1000)
+        return [f"  {event.step}{words}; asks again in {wait} s, nothing is lost"]
 
     def _is_same(self, began: AttemptStarted, digest: Digest) -> bool:
         """Whether this is what the step made before. A step that never ran is not looked up."""

@@ -83,7 +83,8 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
             "--jobs",
             type=click.IntRange(1, 1024),
             metavar="N",
-            help="Steps at once (default: processors).",
+            help="Steps that work on this machine at once (default: processors). Waiting for a model takes "
+            "no place; with 1, one step follows the other.",
         ),
         click.option(
             "--yes", is_flag=True, help="Do not ask before steps that cost money or act outside."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from holdfast.cli.calls import Calls
 from holdfast.core.state import PHASES, Phase, State
 from holdfast.core.views import cost_limit
 from holdfast.model.event import (
@@ -56,6 +57,7 @@ class Tally:
     unpriced: int = 0
     most: int | None = None  # what it may spend
     paid: dict[StepId, int] = field(default_factory=dict)  # by steps that run
+    calls: Calls = field(default_factory=Calls)
 
     @property
     def total(self) -> int:
@@ -68,6 +70,7 @@ class Tally:
     def take(self, recorded: Recorded) -> None:
         """Count one event."""
         event = recorded.event
+        self.calls.take(recorded)
         match event:
             case AttemptStarted():
                 self.running[event.step] = Running(
@@ -127,6 +130,7 @@ class Tally:
 def tally_of(state: State) -> Tally:
     """The tally of a run as it stands."""
     tally = Tally(run=state.run, since=state.since, most=cost_limit(state))
+    tally.calls = Calls(state.plan.steps)
     spent = state.spent
     tally.asked, tally.cost, tally.unpriced = spent.calls, spent.cost, spent.unpriced
     tally.phases = {step_id: step.phase for step_id, step in state.steps.items()}

@@ -15,7 +15,7 @@ from holdfast.cli.show import load_state
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
 from holdfast.core.effects import UNCONFIRMED
-from holdfast.core.react import limit_reached, may_start
+from holdfast.core.react import is_full, limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import cost_limit
@@ -123,7 +123,7 @@ def _pending(
     if open_needs:
         word = "a step" if len(open_needs) == 1 else f"{len(open_needs)} steps"
         return f"{step_id} waits for {word} in {run}: {', '.join(open_needs[:4])}.", None
-    if not may_start(state, step_id):
+    if not is_full(state) and not may_start(state, step_id):
         running = ", ".join(list(state.running)[:4])
         return f"{step_id} waits until {running} ended: one of them runs alone.", None
     return f"{step_id} is ready in {run} and waits for a free place.", None

@@ -30,6 +30,7 @@ from holdfast.model.event import (
     AttemptStarted,
 )
 from holdfast.model.plan import COPIES, Step, StepId
+from holdfast.model.secret import Striker
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
 
 MOST_LOG = 1 << 20
@@ -167,10 +168,15 @@ class Bench:
         if self._state.plan.steps[started.step].secrets:
             return None
         world, step_id = self._world, started.step
+        step = self._state.plan.steps[step_id]
+        striker = Striker(world.keys() if step.asks_model or step.has_judge else ())
         tee = Tee(tee_path(world.scratch, self._state.run, step_id, started.attempt))
         self._tees[step_id] = tee
 
         def listen(stream: str, data: bytes) -> None:
+            data = striker.add(data)
+            if not data:
+                return
             tee.add(data)
             if world.on_output is not None:
                 world.on_output(step_id, stream, data)

@@ -7,6 +7,7 @@ the attempt; the journal says how far it came.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import re
 from collections import deque
@@ -45,6 +46,7 @@ from holdfast.model.plan import Step
 from holdfast.model.secret import struck
 from holdfast.ports import ChatModel, Rates, Repeat, Said, Wanted
 
+RATE_LIMITED = "rate_limited"
 _MINUTE = 60.0
 
 
@@ -76,12 +78,15 @@ class Switchboard:
         self._wake = wake
         self._models: ChatModel | None = None
         self._gates: dict[str, Gate] = {}
+        self._loading: dict[str, asyncio.Task[None]] = {}
         self._seen: dict[str, Seen] = {}
         self._settled = asyncio.Event()
 
-    def line(self, started: AttemptStarted, listen: Listener | None) -> Line:
-        """The line of one attempt."""
-        return Line(self, started, listen)
+    def line(
+        self, started: AttemptStarted, listen: Listener | None, rest: Callable[[], None]
+    ) -> Line:
+        """The line of one attempt; `rest` is called whenever it begins to wait for a model."""
+        return Line(self, started, listen, rest)
 
     @property
     def models(self) -> ChatModel:
@@ -91,6 +96,31 @@ class Switchboard:
                 raise AttemptError("no model can be asked here", reason="call_refused")
             self._models = self.world.models()
         return self._models
+
+    def at_once(self, provider: str) -> int:
+        """How many calls of a provider may be under way; whoever asks one that is not known is told so."""
+        try:
+            return self.models.room(provider).at_once
+        except CallError:
+            return 1
+
+    def is_ready(self, provider: str) -> bool:
+        """Whether what it takes to ask a provider is loaded; that begins when it is first asked about."""
+        return self._loading_of(provider).done()
+
+    async def ready(self, provider: str) -> None:
+        """Until a provider can be asked."""
+        await asyncio.shield(self._loading_of(provider))
+
+    def _loading_of(self, provider: str) -> asyncio.Task[None]:
+        if provider not in self._loading:
+            self._loading[provider] = asyncio.create_task(self._load(provider))
+        return self._loading[provider]
+
+    async def _load(self, provider: str) -> None:
+        with contextlib.suppress(CallError):  # told by whoever asks
+            await asyncio.to_thread(self.models.load, provider)
+        self._wake()
 
     def gate(self, provider: str) -> Gate:
         """Where calls of a provider wait for their turn."""
@@ -131,12 +161,9 @@ class Switchboard:
         """A content that was stored."""
         return self._scribe.content(digest)
 
-    def say(self, line: str) -> None:
-        """Tell whoever looks on."""
-        self.world.say(line)
-
     async def close(self) -> None:
         """End what is kept between calls."""
+        await asyncio.gather(*self._loading.values(), return_exceptions=True)
         if self._models is not None:
             await self._models.close()
 
@@ -148,14 +175,20 @@ class Line:
     """What one attempt asks models with."""
 
     def __init__(
-        self, board: Switchboard, started: AttemptStarted, listen: Listener | None
+        self,
+        board: Switchboard,
+        started: AttemptStarted,
+        listen: Listener | None,
+        rest: Callable[[], None],
     ) -> None:
         self._board = board
         self._started = started
         self._listen = listen
+        self._rest = rest
         self._step: Step = board.state.plan.steps[started.step]
         self._paid = list(board.state.steps[started.step].paid)
         self._number = 0
+        self._is_open = False  # a line of an answer
         self._uses = Uses(board, started)
 
     async def use(
@@ -172,6 +205,8 @@ class Line:
         if kept is not None:
             self._paid.remove(kept)
             return answer_from(self._board.content(kept.answer))
+        self._rest()
+        await self._board.ready(request.provider)
         tries = 0
         while True:
             self._number += 1
@@ -185,8 +220,8 @@ class Line:
                 if wait is None:
                     reason = "call_failed" if error.again else error.reason
                     raise AttemptError(str(error), reason=reason) from error
-                self._board.say(_waiting(self._step.id, error, wait))
-                if error.after is not None:
+                self._note(f"[{error.message}; asks again in {wait:.0f} s]\n")
+                if error.after is not None or error.reason == RATE_LIMITED:
                     self._board.gate(request.provider).hold(wait)
                 await asyncio.sleep(wait)
 
@@ -230,6 +265,7 @@ class Line:
             content,
         )
         board.settled()
+        self._note()
         return answer
 
     async def _failed(
@@ -338,8 +374,17 @@ class Line:
         return None
 
     def _hear(self, text: str) -> None:
-        if self._listen is not None:
+        """Some words of an answer, for whoever looks on; nobody takes them for the answer."""
+        if self._listen is not None and text:
+            self._is_open = not text.endswith("\n")
             self._listen("answer", text.encode("utf-8", "replace"))
+
+    def _note(self, line: str = "") -> None:
+        """A line of our own between the words of answers, which it ends."""
+        words = f"\n{line}" if self._is_open else line
+        self._is_open = False
+        if self._listen is not None and words:
+            self._listen("note", words.encode("utf-8", "replace"))
 
     def _spread(self, tries: int) -> int:
         return digest_spread(f"{self._started.step}/{self._started.attempt}/{tries}")
@@ -355,10 +400,6 @@ def _run_limit(state: State) -> int | None:
 def digest_spread(text: str) -> int:
     """A number that is always the same for a text and hardly ever for two."""
     return int(digest_bytes(text.encode())[:8], 16)
-
-
-def _waiting(step_id: str, error: CallError, wait: float) -> str:
-    return f"{step_id}: {error.message}; asking again in {wait:.0f} s, nothing is lost"
 
 
 class Gate:

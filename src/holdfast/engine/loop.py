@@ -11,12 +11,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
 from holdfast.core.decide import leave_out, settle
-from holdfast.core.moves import INTERRUPTED
 from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
 from holdfast.core.state import State
@@ -24,6 +23,7 @@ from holdfast.engine.attempt import Bench
 from holdfast.engine.calls import Switchboard
 from holdfast.engine.claims import Claims
 from holdfast.engine.conflicts import Conflicts
+from holdfast.engine.crew import Crew
 from holdfast.engine.desk import Desk
 from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Grower, Steps
@@ -34,15 +34,14 @@ from holdfast.engine.look import Look, Looker
 from holdfast.engine.losses import at_work
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.pending import Pending
+from holdfast.engine.places import INLINE, Places
 from holdfast.engine.result import Result
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions, versions_for
 from holdfast.engine.unchanged import leave_note, sources_of
-from holdfast.engine.worktrees import given_worktree
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, EditError, StoreError
-from holdfast.model.digest import Json
+from holdfast.errors import EditError, StoreError
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptParked,
@@ -55,7 +54,6 @@ from holdfast.model.event import (
     StepHeld,
 )
 from holdfast.model.plan import Step, StepId
-from holdfast.ports import Outcome
 
 MOST_AT_ONCE = 256
 BREATH = 0.005  # seconds
@@ -95,19 +93,29 @@ class Engine:
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )
         self._board = Switchboard(world, state, self._scribe, self._bench.contents, self._call)
+        self._places = Places(world, state, self._board, self._call)
+        self._crew = Crew(
+            world,
+            state,
+            self._bench,
+            self._board,
+            self._places,
+            self._finisher,
+            self._growth,
+            self._people,
+            self._ended,
+            self._failed,
+            lambda: self._over or self._error is not None,
+        )
         self._claims = Claims(world, state, self._scribe, self._look_again)
-        self._desk = Desk(state, world.inline, world.resources)
+        self._desk = Desk(state, self._places.of, world.resources)
         self._has_agents = any(step.agent for step in steps.values())
         self._seen = 0
         self._to_look: deque[StepId] = deque()
         self._turns = 0
         self._stuck: set[StepId] = set()
         self._looks: dict[StepId, tuple[Look, int]] = {}
-        self._observed: dict[StepId, Mapping[str, Json]] = {}
-        self._tasks: dict[StepId, asyncio.Task[None]] = {}
-        self._outside = 0
         self._stopping = False
-        self._ending = False  # also what is running
         self._over = False
         self._alarm: int | None = None
         self._warned = False
@@ -122,9 +130,7 @@ class Engine:
         """Start nothing more; with `now`, also end what is running. Both can be resumed."""
         self._stopping = True
         if now:
-            self._ending = True
-            for task in self._tasks.values():
-                task.cancel()
+            self._crew.stop()
         self._wake.set()
 
     def record(self, events: Iterable[RunEvent]) -> None:
@@ -173,7 +179,7 @@ class Engine:
             leave_note(self._world, self.state, self._survey.tools, sources)
             return self.state
         finally:
-            await self._end_tasks()
+            await self._crew.close()
             fresh = self._survey.take_fresh()
             if fresh and self._error is None:
                 with contextlib.suppress(StoreError):  # only a cache
@@ -188,7 +194,7 @@ class Engine:
     async def _breathe(self) -> None:
         """Let attempts, signals and the heartbeat be heard; each 5 ms if only this loop works (15 µs)."""
         now = self._events.time()
-        if self._tasks or self._scribe.committing or now - self._heard > BREATH:
+        if self._crew.is_busy or self._scribe.committing or now - self._heard > BREATH:
             self._heard = now
             await asyncio.sleep(0)
 
@@ -201,11 +207,6 @@ class Engine:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left):
                 await self._wake.wait()
-
-    async def _end_tasks(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     @property
     def _is_running(self) -> bool:
@@ -335,7 +336,7 @@ class Engine:
     # --- starting -----------------------------------------------------------------------------------
 
     def _call(self) -> None:
-        """Something is to be stored for whoever waits for it."""
+        """Something is to be stored for whoever waits for it, or there is room for another attempt."""
         self._wake.set()
 
     def _look_again(self, step_id: StepId) -> None:
@@ -351,10 +352,10 @@ class Engine:
         while (step_id := self._desk.take(self._has_room, self._passed_over)) is not None:
             self._start(step_id)
 
-    def _has_room(self, outside: bool) -> bool:
-        if outside:
-            return self._outside < self._world.parallel
-        return len(self._scribe.pending.launch) < MOST_AT_ONCE
+    def _has_room(self, place: str) -> bool:
+        if place == INLINE:
+            return len(self._scribe.pending.launch) < MOST_AT_ONCE
+        return self._places.has_room(place)
 
     def _passed_over(self, step_id: StepId) -> None:
         """A step left the queue: it is ready no more, or what it stands on is made again first."""
@@ -396,7 +397,7 @@ class Engine:
             started = replace(started, fence=fence)
         if answer.approvals:
             started = under(started, step, answer)
-        self._observed[step_id] = look.probed.seen
+        self._crew.observed[step_id] = look.probed.seen
         if started.reguard is not None and step.uses != "human":
             probe = look.probed.probe
             self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
@@ -409,8 +410,7 @@ class Engine:
         self._scribe.pending.blobs += blobs
         self._scribe.pending.words += words
         self._scribe.pending.launch.append(started)
-        if step_id not in self._world.inline:
-            self._outside += 1
+        self._places.begin(step_id)
 
     def _grown(self) -> None:
         """The plan has further steps."""
@@ -422,7 +422,7 @@ class Engine:
 
     def _flush(self) -> None:
         if self._error is None:
-            self._scribe.flush(self._stored, busy=bool(self._tasks))
+            self._scribe.flush(self._stored, busy=self._crew.is_busy)
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
@@ -441,77 +441,18 @@ class Engine:
             if pending.events:
                 self._world.on_events(pending.events)
             for started in pending.launch:
-                self._launch(started)
+                self._crew.launch(started)
         except BaseException as raised:  # noqa: BLE001 - an engine that cannot tell or run is over
             self._error = raised
 
     # --- attempts -----------------------------------------------------------------------------------
 
-    def _launch(self, started: AttemptStarted) -> None:
-        if started.step in self._world.inline and started.reguard is None:
-            outcome = self._bench.at_once(started)
-            if outcome is not None:
-                seen = self._observed.pop(started.step)
-                again = seen if self.state.plan.steps[started.step].inputs else None
-                self._ended(
-                    started, self._finisher.finish(started, outcome, again, self._world.clock())
-                )
-                return
-        task = asyncio.create_task(self._run(started))
-        task.add_done_callback(
-            lambda done: self._never_began(started) if done.cancelled() else None
-        )
-        self._tasks[started.step] = task
-        if self._ending:
-            task.cancel()
-
-    def _never_began(self, started: AttemptStarted) -> None:
-        """Cancelled before its first line: nothing was started, so nothing has to be ended."""
-        self._tasks.pop(started.step, None)
-        if self._error is None and not self._over:
-            self._ended(started, self._finisher.lost(started, INTERRUPTED, self._world.clock()))
-            self._wake.set()
-
-    async def _run(self, started: AttemptStarted) -> None:
-        executor = self._world.executor
-        try:
-            if self.state.plan.steps[started.step].workspace == "worktree":
-                worktree = await given_worktree(self._world, self.state.run)
-                self._bench.give(started.step, worktree)
-            job = self._bench.job(started)
-            if self._world.models is not None:
-                job = replace(job, calls=self._board.line(started, job.on_output))
-            if started.reguard is None:
-                outcome = await executor.run(job)
-            else:
-                outcome = await executor.judge(job, self._bench.candidate(started))
-        except asyncio.CancelledError:
-            if self._error is not None:  # perhaps taken over: its files are another engine's now
-                return
-            outcome = Outcome("lost", INTERRUPTED)
-        except AttemptError as error:  # it cannot be given what it should be: nothing was started
-            outcome = Outcome("failed", error.reason, feedback=error.message)
-        except BaseException as error:  # noqa: BLE001 - an engine that cannot run attempts is over
-            self._error = error
-            self._wake.set()
-            return
-        self._tasks.pop(started.step, None)
-        try:
-            seen = self._observed.pop(started.step)
-            approvals: tuple[str, ...] = ()
-            outcome, more = self._growth.brought(started, outcome)
-            if outcome.ended == "asked":
-                outcome, approvals = self._people.asked(started, outcome)
-            result = self._finisher.finish(started, outcome, seen, self._world.clock(), approvals)
-            self._bench.clear(started, result.ending)
-            self._ended(started, result, more)
-        except BaseException as error:  # noqa: BLE001 - as above
-            self._error = error
+    def _failed(self, error: BaseException) -> None:
+        self._error = error
         self._wake.set()
 
-    def _ended(self, started: AttemptStarted, result: Result, more: Steps = NOTHING) -> None:
-        if started.step not in self._world.inline:
-            self._outside -= 1
+    def _ended(self, started: AttemptStarted, result: Result, more: Steps) -> None:
+        self._places.end(started.step)
         if more and isinstance(result.ending, AttemptParked):
             self._growth.keep(more, result)
         if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
@@ -522,6 +463,7 @@ class Engine:
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         self._claims.ended(started.step)
+        self._wake.set()
 
     # --- beside -------------------------------------------------------------------------------------
 

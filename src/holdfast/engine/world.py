@@ -51,7 +51,8 @@ class World:
     sleep: Callable[[float], None] = time.sleep
     inline: Collection[StepId] = frozenset()
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    parallel: int = 1
+    parallel: int = 1  # attempts that work on this machine at once
+    one_by_one: bool = False  # no two steps at once, whatever they do
     resources: Mapping[str, int] = field(default_factory=dict)  # how much there is of some here
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0

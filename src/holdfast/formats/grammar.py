@@ -327,7 +327,7 @@ _REUSE = Key(
 LIMITS: dict[str, Key] = {
     "time": Key(DURATION, words="How long a run may take, like 2h."),
     "attempts": Key(whole(1), words="How many attempts a run may make."),
-    "parallel": Key(whole(1), words="How many steps run at once."),
+    "parallel": Key(whole(1), words="How many steps run at once, whatever they do."),
     "resources": Key(
         _AMOUNTS, words="How much there is of each named resource; of one not named, 1."
     ),

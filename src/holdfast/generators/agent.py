@@ -205,6 +205,8 @@ class _FunctionTool:
             env=self._desk.env,
             values=arguments,
         )
+        if job.place is not None:
+            await job.place()
         try:
             answer = await self._pool.call(call)
         except ProcessError as error:

@@ -58,12 +58,21 @@ class Models:
 
     async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
         provider = self._provider(request.provider)
-        if provider.name not in self._sources:
-            self._sources[provider.name] = self._open(provider)
-        answer = await self._sources[provider.name].ask(request, listen)
+        answer = await self._source(provider).ask(request, listen)
         if self._keep is not None and provider.kind != "recorded":
             self._keep(request, answer)
         return answer
+
+    def load(self, provider: str) -> None:
+        found = self._provider(provider)
+        self._source(found)
+        if not found.is_free:
+            self._price(found, "", Usage())  # its list is as large as a library
+
+    def _source(self, provider: Provider) -> Source:
+        if provider.name not in self._sources:
+            self._sources[provider.name] = self._open(provider)
+        return self._sources[provider.name]
 
     def _provider(self, name: str) -> Provider:
         found = self._find(name)

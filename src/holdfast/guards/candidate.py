@@ -28,6 +28,12 @@ def reject(guard: Guard, feedback: str) -> Verdict:
     return Verdict("reject", name_of(guard), feedback)
 
 
+async def place_of(job: Job) -> None:
+    """Until the attempt has a place on this machine, where a process is about to start."""
+    if job.place is not None:
+        await job.place()
+
+
 def text_of(candidate: Candidate) -> str | None:
     """The candidate as text; None if it is several files or not UTF-8."""
     if candidate.form == "tree":

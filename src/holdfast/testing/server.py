@@ -49,7 +49,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """An answer. `cut` breaks the connection after so many pieces, `delay` waits before the first one."""
+    """An answer. `cut` breaks the connection after so many pieces, `delay` waits before the first one.
+
+    `after` holds the answer back until something has happened, `pause` what comes after its first half.
+    """
 
     text: str = ""
     tools: Sequence[tuple[str, Json]] = ()
@@ -60,6 +63,8 @@ class Say:
     between: float = 0.0
     cut: int | None = None
     refusal: str = ""
+    after: threading.Event | None = None
+    pause: threading.Event | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,11 @@ Reply = Say | Fail | Raw | Hang
 Script = Callable[[Asked], Reply]
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 512  # connections that wait to be taken in; 5 would refuse a crowd
+    daemon_threads = True
+
+
 class ModelServer:
     """Serves on a free port of loopback until it is closed."""
 
@@ -100,8 +110,7 @@ class ModelServer:
         self._numbers = count(1)
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
@@ -151,6 +160,11 @@ class ModelServer:
         with self._lock:
             self._busy -= 1
 
+    def _await(self, event: threading.Event | None) -> None:
+        """Until it is set, or the server closes."""
+        while event is not None and not event.wait(0.05) and not self._closing.is_set():
+            pass
+
     def heard(self, asked: Asked) -> None:
         """A request came; the program writes it down."""
 
@@ -167,6 +181,7 @@ class ModelServer:
             _whole(http, 200, reply.content, {"content-type": reply.kind})
             return
         self._closing.wait(reply.delay)
+        self._await(reply.after)
         if not asked.body.get("stream"):
             _whole(http, 200, json.dumps(_completion(asked, reply)).encode(), {})
             return
@@ -175,7 +190,10 @@ class ModelServer:
         http.send_header("connection", "close")
         http.end_headers()
         http.close_connection = True
-        for number, event in enumerate(_events(asked, reply)):
+        events = list(_events(asked, reply))
+        for number, event in enumerate(events):
+            if number == len(events) // 2:
+                self._await(reply.pause)
             if number == reply.cut:
                 http.connection.shutdown(2)
                 return

@@ -409,6 +409,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
         parallel=parallel,
+        one_by_one=wishes.parallel == 1,
         resources=wishes.resources,
         beat_seconds=wishes.beat_seconds,
         poll_seconds=wishes.poll_seconds,

@@ -36,6 +36,13 @@ def model_named(root: str, name: str) -> str | None:
     return market(root).names.get(name)
 
 
+def rooms(root: str, plan: Plan) -> dict[str, int]:
+    """How many calls each provider of a plan bears at once."""
+    names = {step.model.partition(":")[0] for step in plan.steps.values() if step.asks_model}
+    found = {name: market(root).provider(name) for name in names}
+    return {name: provider.at_once for name, provider in found.items() if provider is not None}
+
+
 # --- money -----------------------------------------------------------------------------------------
 
 
