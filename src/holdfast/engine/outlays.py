@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 
 from holdfast.core.estimate import (
-    Estimate,
+    Expected,
     Looked,
     asked_models,
     from_history,
     from_price,
+    from_size,
     from_template,
     looked_back,
 )
@@ -117,8 +118,8 @@ class Forecast:
         found = looked_back(self._account)
         return next(reversed(found.items()), None)
 
-    def of(self, steps: Collection[StepId]) -> dict[StepId, Estimate]:
-        """What each of these steps may cost that asks models."""
+    def of(self, steps: Collection[StepId]) -> dict[StepId, Expected]:
+        """What each of these steps may cost and use that asks models."""
         found = {}
         for step_id in steps:
             models = asked_models(self._plan.steps[step_id])
@@ -126,14 +127,22 @@ class Forecast:
                 found[step_id] = self._of(self._plan.steps[step_id], models)
         return found
 
-    def _of(self, step: Step, models: tuple[str, ...]) -> Estimate:
+    def _of(self, step: Step, models: tuple[str, ...]) -> Expected:
         known = self._made.get((step.id, models[0]))
         if known:
-            return from_history([made.cost for made in known])
+            costs, tokens = [made.cost for made in known], [made.tokens for made in known]
+            return Expected(from_history(costs), from_history(tokens))
         size, whole = self._size(step)
-        alike = [(made.cost, self._read(made)) for made in self._alike(step, models[0])]
+        alike = [(made, self._read(made)) for made in self._alike(step, models[0])]
         if alike:
-            return from_template(alike, size)
+            return Expected(
+                from_template([(made.cost, read) for made, read in alike], size),
+                from_template([(made.tokens, read) for made, read in alike], size),
+            )
+        return self._at_most(step, models, size, whole=whole)
+
+    def _at_most(self, step: Step, models: tuple[str, ...], size: int, *, whole: bool) -> Expected:
+        """From what it reads and may answer; `whole` says that all it reads is known."""
         asked = step.parameters.get("max_tokens")
         said = asked if isinstance(asked, int) else USUAL_OUTPUT
         usage = Usage(input=input_bound(size, Seen()), output=said)
@@ -142,7 +151,15 @@ class Forecast:
         usd = step.budget.get("usd")
         most = None if usd is None else int(float(str(usd)) * MICRO)
         bounded = once == 0 or (whole and isinstance(asked, int) and step.uses == "llm")
-        return from_price(once, 1 + step.retries, most, bounded=bounded)
+        tries, bound = 1 + step.retries, step.budget.get("tokens")
+        return Expected(
+            from_price(once, tries, most, bounded=bounded),
+            from_size(
+                len(models) * (usage.input + usage.output),
+                tries,
+                bound if isinstance(bound, int) else None,
+            ),
+        )
 
     def _alike(self, step: Step, model: str) -> Iterator[Made]:
         """What was made by other steps with the same prompt and model."""
