@@ -118,7 +118,7 @@ def test_tokens_are_foreseen_from_history_else_from_the_prompt(project: Project)
 
 @pytest.mark.req("R104", "R105")
 def test_the_plan_is_compared_with_the_one_before(project: Project) -> None:
-    first = {name: {"shell": f"echo {name}"} for name in ("a", "b", "c", "d", "e")}
+    first: dict[str, Any] = {name: {"shell": f"echo {name}"} for name in ("a", "b", "c", "d", "e")}
     project.plan({**first, "f": {"shell": "echo f", "retries": 1}})
     assert project.run().code == 0
     del first["e"]

@@ -43,4 +43,5 @@ def test_each_model_is_told_with_its_steps_and_the_tiers_that_name_it() -> None:
     }
     assert list(found) == ["p:m", "p:judge", "p:large"], "the most asked first"
     assert list(models_of(reversed(steps))) == list(found)
+    assert models_of([], [steps[1], steps[3]]) == {"p:judge": Mix(1), "p:m": Mix(1)}
     assert models_of([]) == {}

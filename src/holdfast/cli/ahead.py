@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +17,7 @@ from holdfast.core.estimate import Estimate as Cost
 from holdfast.core.history import NO_HISTORY, Timing, makespan
 from holdfast.core.mix import Mix, models_of, tier_of
 from holdfast.core.outlay import Saved
-from holdfast.core.preview import Outlook, options_json, outlook_refs
+from holdfast.core.preview import Means, Outlook, options_json, outlook_refs
 from holdfast.core.refs import w_ref
 from holdfast.core.versions import ChangeReport
 from holdfast.core.views import Addition, reason_json, usd
@@ -126,7 +126,7 @@ def gather(
         money=total({s: one.cost for s, one in running.items()}),
         tokens={s: one.tokens for s, one in expected.items()},
         used=total({s: one.tokens for s, one in running.items()}),
-        models=models_of(foreseen.plan.steps[s] for s in running),
+        models=_models(foreseen, running),
         saved=saved,
         looked=looked,
         budget=_budget(where, foreseen.plan),
@@ -288,17 +288,24 @@ def _costs(
     }
     newest = {s: o.artifact for s, o in outlooks.items() if o.artifact is not None}
     given = {**store.newest_of_all(plan.project, line), **newest}
-    making = [s for s in outlooks if s in asking and _may_make(outlooks[s])]
+    means = {s: _means(outlook) for s, outlook in outlooks.items() if s in asking}
     price, weigh = wire.market.price_of(where.root), partial(wire.files_size, where.root)
     forecast = Forecast(store, plan, line, price, given, weigh)
-    return forecast.of(making), saved_by(store, plan.project, line, made), forecast.last()
+    return forecast.of(means), saved_by(store, plan.project, line, made), forecast.last()
 
 
-def _may_make(outlook: Outlook) -> bool:
-    """Whether a run may ask a model for it, perhaps after a person said yes."""
+def _models(foreseen: Foreseen, running: Collection[StepId]) -> dict[str, Mix]:
+    steps, outlooks = foreseen.plan.steps, foreseen.outlooks
+    adopted = [s for s in running if outlooks[s].means == "adopt"]
+    made = [s for s in running if outlooks[s].means != "adopt"]
+    return models_of([steps[s] for s in made], [steps[s] for s in adopted])
+
+
+def _means(outlook: Outlook) -> Means:
+    """What a run may do for it, perhaps after a person said yes."""
     if outlook.decision == "wait":
-        return outlook.reason.code in {"awaiting_approval", "awaiting_person"}
-    return _runs(outlook) and outlook.means == "make"
+        return "make" if outlook.reason.code in {"awaiting_approval", "awaiting_person"} else ""
+    return outlook.means if _runs(outlook) else ""
 
 
 def _budget(where: Place, plan: Plan) -> int | None:

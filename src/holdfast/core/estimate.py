@@ -130,6 +130,14 @@ def from_size(once: int, tries: int, most: int | None) -> Estimate:
     return replace(from_price(once, tries, most, bounded=False), basis="size")
 
 
+def once_more(look: Estimate, made: Estimate) -> Estimate:
+    """Guards look at what is kept; if they refuse it, it is made again."""
+    low, high = look.p90, made.p90
+    if low is None or high is None:
+        return UNKNOWN
+    return replace(made, costs=(low, low, low + high), bounded=False)
+
+
 def total(estimates: Mapping[StepId, Estimate]) -> Total:
     """What steps may cost or use together."""
     known = {step: one for step, one in estimates.items() if one.is_known}
@@ -176,15 +184,23 @@ def _places(seed: int, draws: int, size: int) -> list[int]:
 
 def asked_models(step: Step) -> tuple[str, ...]:
     """The models that a step asks: its own, and those of its guards."""
-    found = [step.model] if step.asks_model and step.model else []
+    own = [step.model] if step.asks_model and step.model else []
+    return tuple(dict.fromkeys([*own, *judges_of(step)]))
+
+
+def judges_of(step: Step) -> dict[str, int]:
+    """The models that judge what a step makes, and how many votes each has over one candidate."""
+    found: dict[str, int] = {}
     pending = list(step.guards)
     while pending:
         guard = pending.pop()
         pending += guard.items
         if guard.kind == "judge":
-            named = guard.config.get("model") if isinstance(guard.config, Mapping) else None
-            found.append(str(named) if named else step.model)
-    return tuple(dict.fromkeys(filter(None, found)))
+            config = guard.config if isinstance(guard.config, Mapping) else {}
+            model, votes = str(config.get("model") or step.model), config.get("votes")
+            if model:
+                found[model] = found.get(model, 0) + (votes if isinstance(votes, int) else 1)
+    return found
 
 
 def looked_back(account: Account) -> dict[RunId, Looked]:

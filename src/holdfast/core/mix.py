@@ -6,10 +6,11 @@ graph, and what that word stands for was settled when the plan was read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from holdfast.core.estimate import asked_models
+from holdfast.core.estimate import asked_models, judges_of
 from holdfast.model.plan import Step
 from holdfast.model.provider import TIERS
 
@@ -33,13 +34,15 @@ def doer(step: Step) -> str:
     return tier_of(step) or step.model.partition(":")[2] or step.model or step.uses
 
 
-def models_of(steps: Iterable[Step]) -> dict[str, Mix]:
-    """Which models steps ask, for what they make or as judges of it; the most asked first."""
-    counts: dict[str, int] = {}
+def models_of(made: Iterable[Step], adopted: Iterable[Step] = ()) -> dict[str, Mix]:
+    """Which models steps ask, for what they make or as judges of it; the most asked first.
+
+    Of a step whose content a person gave, only the judges are asked.
+    """
+    counts = Counter(model for step in adopted for model in judges_of(step))
     tiers: dict[str, set[str]] = {}
-    for step in steps:
-        for model in asked_models(step):
-            counts[model] = counts.get(model, 0) + 1
+    for step in made:
+        counts.update(asked_models(step))
         if tier := tier_of(step):
             tiers.setdefault(step.model, set()).add(tier)
     return {
