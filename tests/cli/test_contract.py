@@ -145,12 +145,13 @@ def test_the_preview_has_the_shape_of_the_contract(project: Project) -> None:
     before = project.call("plan", "--json", "--detailed-exitcode")
     assert before.code == 10
     data = before.json
-    assert set(data) >= {"schema", "plan", "waves", "steps", "totals", "changes"}
+    assert set(data) >= {"schema", "plan", "waves", "models", "steps", "totals", "changes"}
     assert data["schema"] == "holdfast.preview/1"
     is_head(data["plan"])
     assert data["waves"] == [["y", "z"], ["a"]]
     for step in data["steps"].values():
-        assert set(step) == {"decision", "reason", "cost_usd", "duration_ms", "added_by"}
+        told = {"decision", "reason", "cost_usd", "tokens", "duration_ms", "model", "tier"}
+        assert set(step) == {*told, "added_by"}
         assert step["decision"] in {"run", "reuse", "maybe", "wait"}
         is_reason(step["reason"])
         assert set(step["cost_usd"]) == {"p50", "p90", "basis", "price"}

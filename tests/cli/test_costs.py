@@ -197,3 +197,66 @@ def test_a_preview_loads_no_library_of_models(project: Project) -> None:
             )
             assert done.returncode == 0
             assert json.loads(done.stderr.decode().splitlines()[-1].replace("'", '"')) == []
+
+
+@pytest.mark.req("R166")
+def test_judges_are_foreseen_as_often_as_they_are_asked(project: Project) -> None:
+    with market(project, lambda _: ANSWER):
+        judge = {"judge": {"rubric": "is good", "votes": 3}}
+        project.plan({"a": asking("say a", guards=[judge]), "b": asking("say b")})
+        found = project.ok("plan", "--json").json
+        assert found["steps"]["b"]["cost_usd"]["p90"] == 0.0005
+        assert found["steps"]["a"]["cost_usd"]["p90"] == pytest.approx(0.0005 + 3 * 0.1024)
+        assert found["steps"]["a"]["tokens"]["p90"] > 5 + 3 * 1024
+        assert found["models"] == {"fake:m": {"tiers": [], "steps": 2}}
+        table = project.ok("plan").out
+        assert "no history: ~$0.31" in table, "nobody bounds what a judge says"
+        assert "no history: ≤ $0.0005" in table
+
+
+@pytest.mark.req("R165", "R166")
+def test_judges_who_look_once_more_are_foreseen_and_agreed_to(project: Project) -> None:
+    verdict = Say('{"score": 1, "verdict": "", "quote": ""}', input=10, output=5)
+    with market(project, lambda _: verdict) as shop:
+
+        def rubric(words: str) -> None:
+            judged = {"judge": {"rubric": words, "model": "fake:m"}}
+            project.plan(
+                {"a": {"shell": "echo a > a.txt", "produces": "a.txt", "guards": [judged]}}
+            )
+
+        rubric("is good")
+        assert project.run("--yes").code == 0
+        rubric("is very good")
+        found = project.ok("plan", "--json").json
+        assert found["steps"]["a"]["reason"]["code"] == "guard_changed"
+        assert found["steps"]["a"]["cost_usd"]["p50"] == 0.1024
+        assert found["models"] == {"fake:m": {"tiers": [], "steps": 1}}
+        refused = project.call("run")
+        assert (refused.code, len(shop.asked)) == (2, 1)
+        assert "these steps cost money: a" in refused.err
+        assert project.run("--yes").code == 0
+        assert len(shop.asked) == 2
+
+        project.write("a.txt", "by hand\n")
+        edited = project.ok("plan", "--json").json["steps"]["a"]
+        assert edited["reason"]["code"] == "output_modified"
+        assert edited["cost_usd"]["p50"] > 0
+        assert (project.call("run").code, len(shop.asked)) == (2, 2)
+        assert project.run("--yes").code == 0
+        assert len(shop.asked) == 3
+
+
+@pytest.mark.req("R165", "R166")
+def test_a_kept_artifact_that_new_guards_may_refuse_is_agreed_to_first(project: Project) -> None:
+    with market(project, lambda _: ANSWER) as shop:
+        project.plan({"a": asking("say a", guards=[{"regex": {"pattern": "o"}}])})
+        assert project.run("--yes").code == 0
+        project.plan({"a": asking("say a", guards=[{"regex": {"pattern": "bad"}}])})
+        found = project.ok("plan", "--json").json["steps"]["a"]
+        assert (found["decision"], found["reason"]["code"]) == ("maybe", "guard_changed")
+        assert (found["cost_usd"]["p50"], found["cost_usd"]["p90"]) == (0.0, 0.0005)
+        assert (found["tokens"]["p50"], found["tokens"]["p90"]) == (0, 15)
+        assert (project.call("run").code, len(shop.asked)) == (2, 1)
+        assert project.run("--yes").codes == {"a": "guard_rejected"}
+        assert len(shop.asked) == 2, "what was kept is refused, and the model is asked again"

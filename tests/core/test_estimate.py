@@ -13,8 +13,11 @@ from holdfast.core.estimate import (
     asked_models,
     from_history,
     from_price,
+    from_size,
     from_template,
+    judges_of,
     looked_back,
+    once_more,
     total,
 )
 from holdfast.core.outlay import Account, Made, Outlay
@@ -108,6 +111,34 @@ def test_without_history_the_price_bounds_it() -> None:
     assert from_price(100, 3, 1000, bounded=False).bounded is False
     assert from_price(None, 3, None, bounded=False) == UNKNOWN
     assert from_price(None, 3, 250, bounded=False).p50 == 250
+
+
+@given(COSTS, COSTS)
+def test_what_guards_refuse_costs_the_look_and_then_the_making(
+    look: list[int], made: list[int]
+) -> None:
+    first, then = from_history(look), from_history(made)
+    found = once_more(first, then)
+    assert first.p90 is not None
+    assert then.p90 is not None
+    assert (found.p50, found.p90) == (first.p90, first.p90 + then.p90)
+    assert (found.basis, found.bounded) == ("history", False)
+    assert once_more(first, UNKNOWN) == once_more(UNKNOWN, then) == UNKNOWN
+
+
+@given(st.integers(0, 10**6), st.integers(1, 9), st.none() | st.integers(0, 10**6))
+def test_tokens_are_bounded_as_prices_are(once: int, tries: int, most: int | None) -> None:
+    found = from_size(once, tries, most)
+    assert found.costs == from_price(once, tries, most, bounded=False).costs
+    assert found.basis == "size"
+
+
+def test_judges_are_counted_with_their_votes() -> None:
+    twice = Guard("judge", {"model": "p:m", "votes": 2})
+    both = Guard("any", items=(twice, Guard("judge", {"model": "p:n"})))
+    step = Step(StepId("a"), uses="llm", model="p:m", guards=(both, Guard("judge", {})))
+    assert judges_of(step) == {"p:m": 3, "p:n": 1}
+    assert judges_of(Step(StepId("b"), guards=(Guard("regex"),))) == {}
 
 
 def test_a_step_asks_its_own_model_and_those_of_its_guards() -> None:

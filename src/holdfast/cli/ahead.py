@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +12,12 @@ from typing import NamedTuple
 from holdfast import wire
 from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
-from holdfast.core.estimate import NOTHING, Looked, Total, asked_models, total
+from holdfast.core.estimate import NOTHING, Expected, Looked, Total, asked_models, total
 from holdfast.core.estimate import Estimate as Cost
 from holdfast.core.history import NO_HISTORY, Room, Timing, makespan
+from holdfast.core.mix import Mix, models_of, tier_of
 from holdfast.core.outlay import Saved
-from holdfast.core.preview import Outlook, options_json, outlook_refs
+from holdfast.core.preview import Means, Outlook, options_json, outlook_refs
 from holdfast.core.refs import w_ref
 from holdfast.core.versions import ChangeReport
 from holdfast.core.views import Addition, reason_json, usd
@@ -66,6 +67,9 @@ class Ahead:
     estimate: Estimate
     costs: Mapping[StepId, Cost]  # of the steps that may run and ask models
     money: Total
+    tokens: Mapping[StepId, Cost]  # of the same steps
+    used: Total
+    models: Mapping[str, Mix]  # that would be asked
     saved: Saved
     looked: tuple[RunId, Looked] | None  # how good the estimate of the last run was
     budget: int | None  # what a run may spend, in micro-dollars
@@ -104,13 +108,14 @@ def gather(
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
-        costs, saved, looked = _costs(where, store, foreseen, plan.name)
+        expected, saved, looked = _costs(where, store, foreseen, plan.name)
         last, waiting = waiting_in(store, plan)
     room = Room(
         here=parallel or plan.limits.parallel or os.cpu_count() or 1,
         whole=1 if parallel == 1 else plan.limits.parallel,
         providers=wire.market.rooms(where.root, foreseen.plan),
     )
+    running = {s: one for s, one in expected.items() if _runs(foreseen.outlooks[s])}
     return Ahead(
         where=where,
         plan=plan,
@@ -121,8 +126,11 @@ def gather(
         changes=changes_since(earlier.plan if earlier else None, plan, foreseen),
         timings=known,
         estimate=_estimate(foreseen, known, room),
-        costs=costs,
-        money=total({s: c for s, c in costs.items() if _runs(foreseen.outlooks[s])}),
+        costs={s: one.cost for s, one in expected.items()},
+        money=total({s: one.cost for s, one in running.items()}),
+        tokens={s: one.tokens for s, one in expected.items()},
+        used=total({s: one.tokens for s, one in running.items()}),
+        models=_models(foreseen, running),
         saved=saved,
         looked=looked,
         budget=_budget(where, foreseen.plan),
@@ -269,8 +277,8 @@ def _runs(outlook: Outlook) -> bool:
 
 def _costs(
     where: Place, store: Store, foreseen: Foreseen, line: str
-) -> tuple[dict[StepId, Cost], Saved, tuple[RunId, Looked] | None]:
-    """What steps that ask models may cost, what those that stand had cost, and how good that was last."""
+) -> tuple[dict[StepId, Expected], Saved, tuple[RunId, Looked] | None]:
+    """What steps that ask models may take, what those that stand had cost, and how good that was last."""
     plan, outlooks = foreseen.plan, foreseen.outlooks
     asking = {s for s, step in plan.steps.items() if asked_models(step)}
     if not asking:
@@ -284,17 +292,24 @@ def _costs(
     }
     newest = {s: o.artifact for s, o in outlooks.items() if o.artifact is not None}
     given = {**store.newest_of_all(plan.project, line), **newest}
-    making = [s for s in outlooks if s in asking and _may_make(outlooks[s])]
+    means = {s: _means(outlook) for s, outlook in outlooks.items() if s in asking}
     price, weigh = wire.market.price_of(where.root), partial(wire.files_size, where.root)
     forecast = Forecast(store, plan, line, price, given, weigh)
-    return forecast.of(making), saved_by(store, plan.project, line, made), forecast.last()
+    return forecast.of(means), saved_by(store, plan.project, line, made), forecast.last()
 
 
-def _may_make(outlook: Outlook) -> bool:
-    """Whether a run may ask a model for it, perhaps after a person said yes."""
+def _models(foreseen: Foreseen, running: Collection[StepId]) -> dict[str, Mix]:
+    steps, outlooks = foreseen.plan.steps, foreseen.outlooks
+    adopted = [s for s in running if outlooks[s].means == "adopt"]
+    made = [s for s in running if outlooks[s].means != "adopt"]
+    return models_of([steps[s] for s in made], [steps[s] for s in adopted])
+
+
+def _means(outlook: Outlook) -> Means:
+    """What a run may do for it, perhaps after a person said yes."""
     if outlook.decision == "wait":
-        return outlook.reason.code in {"awaiting_approval", "awaiting_person"}
-    return _runs(outlook) and outlook.means == "make"
+        return "make" if outlook.reason.code in {"awaiting_approval", "awaiting_person"} else ""
+    return outlook.means if _runs(outlook) else ""
 
 
 def _budget(where: Place, plan: Plan) -> int | None:
@@ -325,6 +340,10 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
         "against": ahead.label or None,
         "left_out": [{**asked.json(), "run": ahead.last} for asked in ahead.waiting],
         "waves": [list(wave) for wave in ahead.foreseen.graph.waves()],
+        "models": {
+            model: {"tiers": list(mix.tiers), "steps": mix.steps}
+            for model, mix in ahead.models.items()
+        },
         "steps": {s: _step_json(ahead, s, o) for s, o in ahead.outlooks.items()},
         "details": {s: _details(o) for s, o in ahead.outlooks.items()},
         "totals": {
@@ -335,6 +354,7 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
                 "p90": usd(ahead.money.p90),
                 "unknown": ahead.money.unknown,
             },
+            "tokens": {"p50": ahead.used.p50, "p90": ahead.used.p90},
             "saved_usd": None if ahead.saved.unpriced else usd(ahead.saved.cost),
             "budget_usd": usd(ahead.budget),
             "duration_ms": spans,
@@ -354,6 +374,8 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
 def _step_json(ahead: Ahead, step_id: StepId, outlook: Outlook) -> dict[str, Json]:
     took = ahead.timings.get(step_id, NO_HISTORY)
     cost = ahead.costs.get(step_id, NOTHING)
+    tokens = ahead.tokens.get(step_id, NOTHING)
+    step = ahead.foreseen.plan.steps[step_id]
     return {
         "decision": outlook.decision,
         "reason": reason_json(outlook.reason),
@@ -363,7 +385,10 @@ def _step_json(ahead: Ahead, step_id: StepId, outlook: Outlook) -> dict[str, Jso
             "basis": cost.basis,
             "price": "known" if cost.is_known else "unknown",
         },
+        "tokens": {"p50": tokens.p50, "p90": tokens.p90, "basis": tokens.basis},
         "duration_ms": {"p50": took.p50, "p90": took.p90},
+        "model": (step.model or None) if step.asks_model else None,
+        "tier": tier_of(step) or None,
         "added_by": ahead.foreseen.added.get(step_id),
     }
 

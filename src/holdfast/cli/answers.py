@@ -17,6 +17,7 @@ from holdfast.core.views import RUN_SCHEMA, AdditionState
 from holdfast.model.conflict import ConflictKind
 from holdfast.model.digest import Json
 from holdfast.model.event import EndStatus, RestStatus
+from holdfast.model.provider import TIERS
 from holdfast.store.codec import CLASSES, KINDS
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -173,6 +174,7 @@ def preview_schema() -> dict[str, Json]:
     basis: Json = {"enum": ["history", "price", "none"]}
     totals: dict[str, Json] = {
         "cost_usd": _object({**money, "unknown": _COUNT}),
+        "tokens": _object({"p50": _COUNT, "p90": _COUNT}),
         "saved_usd": _or_null(_MONEY),
         "budget_usd": _or_null(_MONEY),
     }
@@ -182,8 +184,17 @@ def preview_schema() -> dict[str, Json]:
             "decision": {"enum": list(decisions)},
             "reason": {"$ref": "#/$defs/reason"},
             "cost_usd": _object({**money, "basis": basis, "price": {"enum": ["known", "unknown"]}}),
+            "tokens": _object(
+                {"p50": _COUNT, "p90": _COUNT, "basis": {"enum": ["history", "size", "none"]}}
+            ),
             "duration_ms": _object(millis),
+            "model": _or_null(_TEXT),
+            "tier": _or_null({"enum": list(TIERS)}),
         }
+    )
+    model = _object(
+        {"tiers": {"type": "array", "items": {"enum": list(TIERS)}}, "steps": _COUNT},
+        words="How many steps of those that may run ask it, and the tiers by which they name it.",
     )
     plan = _object({"line": _TEXT, "ref": _DIGEST, "digest": _DIGEST, "file": _or_null(_TEXT)})
     parts = ("added", "removed", "contract_changed", "deps_changed", "output_modified")
@@ -191,6 +202,7 @@ def preview_schema() -> dict[str, Json]:
         "schema": {"const": PREVIEW_SCHEMA},
         "plan": plan,
         "waves": {"type": "array", "items": _TEXTS},
+        "models": {"type": "object", "additionalProperties": model},
         "steps": _by_step({"$ref": "#/$defs/step"}),
         "totals": _totals(("steps", *decisions), **totals),
         "changes": _object(dict.fromkeys(parts, _TEXTS)),

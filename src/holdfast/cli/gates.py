@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import wire
 from holdfast.cli.say import named
-from holdfast.core.estimate import asked_models
+from holdfast.core.estimate import asked_models, judges_of
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.engine.questions import approvers
@@ -23,9 +23,10 @@ def needs_consent(step: Step) -> bool:
     return not asks and not any(need.asks for need in step.needs)
 
 
-def is_paid(root: str, step: Step) -> bool:
-    """Whether it asks a model whose answers somebody wants money for."""
-    return any(wire.market.is_paid(root, model) for model in asked_models(step))
+def is_paid(root: str, step: Step, *, makes: bool = True) -> bool:
+    """Whether it asks a model whose answers somebody wants money for; who makes nothing asks its judges."""
+    models = asked_models(step) if makes else judges_of(step)
+    return any(wire.market.is_paid(root, model) for model in models)
 
 
 def gate_words(step: Step) -> str:

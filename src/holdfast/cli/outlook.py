@@ -15,6 +15,7 @@ from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
 from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.measure import age_words, count
+from holdfast.cli.mix import models_words
 from holdfast.cli.money import UNKNOWN, estimate_words
 from holdfast.cli.say import short, shown
 from holdfast.cli.view import View, view
@@ -29,6 +30,7 @@ from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms
 
 MOST_ROWS = 30
+MOST_COLUMNS = 80  # of a line that is cut even where lines have no bound
 NAMED = 3  # steps that a group names
 FEWEST = 3  # steps that are worth a group
 _PASSING = {"upstream_changed", "dependency_failed", "dependency_skipped", "awaiting_person"}
@@ -36,7 +38,7 @@ _HINT = "(list: -v)"
 _PLAIN = 72  # where the last column begins at most, if lines are never cut
 _COLOURS = {"+": "32", "~": "33", "?": "36", "-": "31", "!": "31"}  # the others are signs of states
 _SIGN = re.compile(r"^ ([+~?!-])(?= )")
-_SPOKEN = {
+SPOKEN = {
     "+": "runs for the first time",
     "~": "runs again",
     "?": "may run",
@@ -62,15 +64,14 @@ class Row(NamedTuple):
 def table(ahead: Ahead, how: View, *, verbose: int = 0, commands: Sequence[str] = ()) -> list[str]:
     """The whole screen."""
     rows = [*_rows(ahead, verbose), *_removed(ahead)]
-    lines = [_head(ahead), ""]
+    lines = [head(ahead), ""]
     if verbose:
         lines += [*_lists(ahead), ""]
     lines += _totals(ahead)
     folded = [piece for line in lines for piece in wrap(one_line(line), how.width)]
     drawn = [*_drawn(rows, how), ""] if rows else []
-    head = folded.index("") + 1
-    last = ["", *_next(commands, how)] if commands else []
-    return [*folded[:head], *drawn, *folded[head:], *last]
+    top = folded.index("") + 1
+    return [*folded[:top], *drawn, *folded[top:], *next_lines(commands, how)]
 
 
 def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
@@ -112,12 +113,13 @@ def compared(ahead: Ahead, now: int) -> str:
     return f"compared with {short(earlier.run)} ({age_words(now - earlier.at)})"
 
 
-def _head(ahead: Ahead) -> str:
+def head(ahead: Ahead) -> str:
+    """The first line of a preview."""
     steps = count(len(ahead.outlooks), "step")
     if added := len(ahead.foreseen.added):
         steps += f" ({added} added)"
-    head = f"{ahead.plan.name} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
-    return f"{head} · {compared(ahead, now_ms())}"
+    what = f"{ahead.plan.name} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
+    return f"{what} · {compared(ahead, now_ms())}"
 
 
 # --- rows --------------------------------------------------------------------------------------------------
@@ -207,14 +209,14 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
         words = words.replace(sentence(outlook.reason), counted)
     if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
         whose = "your edit of" if outlook.is_edited else "what lies at"
-        words += f"; {whose} {_paths(outlook.edited)} is stored, then replaced"
+        words += f"; {whose} {few(outlook.edited)} is stored, then replaced"
     if outlook.replaced and outlook.decision in {"run", "maybe"}:
         how = "replaces" if outlook.decision == "run" else "would replace"
-        words += f"; {how} your version of {_paths(outlook.replaced)}"
+        words += f"; {how} your version of {few(outlook.replaced)}"
     if outlook.put_back:
-        words += f"; what lies at {_paths(outlook.put_back)} is stored, then first put back"
+        words += f"; what lies at {few(outlook.put_back)} is stored, then first put back"
     if outlook.written:
-        words += f"; writes {_paths(outlook.written)} from the store"
+        words += f"; writes {few(outlook.written)} from the store"
     if outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
         words += " · then a person decides"
     waits = outlook.decision == "wait" and outlook.reason.code == "awaiting_approval"
@@ -241,7 +243,7 @@ def _cause(outlook: Outlook, step: Step) -> str:
 
 def _running(outlook: Outlook) -> str:
     if outlook.means == "adopt":
-        return f"your edit of {_paths(outlook.edited)} is guarded and kept"
+        return f"your edit of {few(outlook.edited)} is guarded and kept"
     if not outlook.failed_before:
         return sentence(outlook.reason)
     failed = sentence(Reason("previous_failed"))
@@ -274,9 +276,10 @@ def _standing(outlook: Outlook) -> str:
     return sentence(outlook.reason)
 
 
-def _paths(paths: Sequence[str]) -> str:
-    more = len(paths) - NAMED
-    shown = ", ".join(paths[:NAMED])
+def few(names: Sequence[str]) -> str:
+    """The first of some names, and how many there are beside them."""
+    more = len(names) - NAMED
+    shown = ", ".join(names[:NAMED])
     return f"{shown} and {more} more" if more > 0 else shown
 
 
@@ -308,7 +311,7 @@ def _group(ahead: Ahead, mark: str, code: str, cause: str, members: Sequence[Ste
         words = sentence(Reason(code))
     found = {s: ahead.costs[s] for s in members if s in ahead.costs}
     cost = total_words(total(found)) if found else "$0" if ahead.costs else ""
-    return Row(mark, count(len(members), "step"), f"{words}: {_paths(members)}", cost)
+    return Row(mark, count(len(members), "step"), f"{words}: {few(members)}", cost)
 
 
 def total_words(found: Total) -> str:
@@ -364,9 +367,9 @@ def _drawn(rows: Sequence[Row], how: View) -> list[str]:
         whys = max(12, min(whys, how.width - taken))
     else:
         whys = min(whys, _PLAIN)
-    head = Row(" ", "STEP", "WHY", "COST" if costs else "", "TIME" if times else "")
+    title = Row(" ", "STEP", "WHY", "COST" if costs else "", "TIME" if times else "")
     widths = (names, whys, costs, times)
-    lines = _line(head, widths, how)
+    lines = _line(title, widths, how)
     for row in rows:
         lines += _line(row, widths, how)
         lines += [piece for text in row.below for piece in wrap(f"     {text}", how.width)]
@@ -377,7 +380,7 @@ def _spoken(row: Row) -> str:
     if row.sign == "=" and row.name.endswith(" reused"):
         return f"{row.name}, {row.why}"
     cost = f", costs {row.cost}" if row.cost else ""
-    return f"{row.name}: {_SPOKEN[row.sign]}: {row.why}{cost}"
+    return f"{row.name}: {SPOKEN[row.sign]}: {row.why}{cost}"
 
 
 def _line(row: Row, widths: tuple[int, int, int, int], how: View) -> list[str]:
@@ -395,11 +398,13 @@ def _padded(text: str, width: int) -> str:
     return text + " " * max(0, width - cells(text))
 
 
-def _next(commands: Sequence[str], how: View) -> list[str]:
-    """As many of the commands as fit, the first in any case."""
+def next_lines(commands: Sequence[str], how: View) -> list[str]:
+    """The end of a preview: as many of the commands as fit, the first in any case."""
+    if not commands:
+        return []
     while len(commands) > 1 and how.width and cells(_commands(commands)) > how.width:
         commands = commands[:-1]
-    return folded(_commands(commands), how.width)
+    return ["", *folded(_commands(commands), how.width)]
 
 
 def _commands(commands: Sequence[str]) -> str:
@@ -428,6 +433,7 @@ def _totals(ahead: Ahead) -> list[str]:
         lines.append(
             " · ".join([f"Runs {span} of {steps}", *_prices(ahead), *_times(ahead), *_stops(ahead)])
         )
+        lines += [f"Models: {models_words(ahead.models, MOST_COLUMNS - 8)}"] if ahead.models else []
     elif ahead.is_work:
         lines.append(" · ".join(["Runs nothing", *_stops(ahead)]))
     elif reused == steps:
@@ -470,11 +476,14 @@ def _prices(ahead: Ahead) -> list[str]:
 
 
 def _times(ahead: Ahead) -> list[str]:
+    return [time_words(ahead)] if ahead.estimate.attempts else []
+
+
+def time_words(ahead: Ahead) -> str:
+    """How long a run would take: typical, and high if that is far from it."""
     typical, high = ahead.estimate.typical, ahead.estimate.high
-    if not ahead.estimate.attempts:
-        return []
     far = high >= 10_000 and high * 4 >= typical * 5  # noqa: PLR2004 - worth a second number
-    return [f"~{rough(typical)}" + (f", high {rough(high)}" if far else "")]
+    return f"~{rough(typical)}" + (f", high {rough(high)}" if far else "")
 
 
 def _stops(ahead: Ahead) -> list[str]:
@@ -502,7 +511,7 @@ def _idle(ahead: Ahead) -> Iterable[str]:
 def _written(ahead: Ahead) -> Iterable[str]:
     paths = [path for outlook in ahead.outlooks.values() for path in outlook.written]
     if paths:
-        yield f"Writes {count(len(paths), 'file')} from the store: {_paths(paths)}"
+        yield f"Writes {count(len(paths), 'file')} from the store: {few(paths)}"
 
 
 def _since(ahead: Ahead) -> Iterable[str]:
@@ -513,6 +522,6 @@ def _since(ahead: Ahead) -> Iterable[str]:
         (changes.contract_changed, "contract changed"),
         (changes.deps_changed, "dependencies changed"),
     )
-    told = [f"{word}: {_paths(names)}" for names, word in parts if names]
+    told = [f"{word}: {few(names)}" for names, word in parts if names]
     if told:
         yield "The plan itself: " + "; ".join(told)

@@ -12,6 +12,7 @@ from holdfast.cli.place import json_option, place, place_options
 from holdfast.cli.say import named, out_json
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.view import view
+from holdfast.cli.waves import waves
 from holdfast.errors import UsageError
 from holdfast.model.event import Drift, Options
 
@@ -63,6 +64,12 @@ __all__ = ["look_ahead", "plan", "survey_of"]
 @click.option(
     "-v", "verbose", count=True, help="List every step; twice also config refs and digests."
 )
+@click.option(
+    "--waves",
+    "by_wave",
+    is_flag=True,
+    help="Wave by wave: who does each step, then what all takes.",
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 10 if there is work to do.")
 def plan(
     plan_file: str | None,
@@ -81,6 +88,7 @@ def plan(
     jobs: int | None,
     file: str | None,
     verbose: int,
+    by_wave: bool,
     detailed_exitcode: bool,
 ) -> int:
     """Show what a run would do, and why; nothing is run, created or written."""
@@ -109,7 +117,8 @@ def plan(
         asked = [*(w for name in selected for w in ("-s", name)), *_asked(options)]
         asked += [word for name in excluded for word in ("-x", name)]
         commands = [_command("run", file)] if file else _next(ahead, asked)
-        print_lines(table(ahead, view(), verbose=verbose, commands=commands))
+        screen = waves if by_wave else table
+        print_lines(screen(ahead, view(), verbose=verbose, commands=commands))
     return 10 if detailed_exitcode and ahead.is_work else 0
 
 

@@ -1,7 +1,7 @@
-"""What calls of models will cost, from what they cost before.
+"""What calls of models will cost and how many tokens they will use, from what they took before.
 
 The best witness is the same step with the same model; next the same prompt in another step, its cost taken
-in the ratio of what is read; last the price of the most that the step may use. Each gives costs that may
+in the ratio of what is read; last the most that the step may use, and its price. Each gives costs that may
 occur. Of one step the median and the ninth decile are shown. A sum of ninth deciles would be far too high,
 so totals come from drawing one cost for each step many times. The draws are made from the names of the
 steps: the same question always has the same answer, whatever the order of the steps.
@@ -10,6 +10,7 @@ steps: the same question always has the same answer, whatever the order of the s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 from holdfast.core.history import quantile
@@ -18,7 +19,7 @@ from holdfast.model.digest import digest_bytes
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import RunId, Step, StepId
 
-Basis = Literal["history", "price", "none"]
+Basis = Literal["history", "price", "size", "none"]
 ENOUGH: Final = 10  # the newest samples of a step; older ones tell less of the next
 WIDEST: Final = 10  # a prompt that reads more than so many times as much is another prompt
 _DRAWS: Final = 400
@@ -29,9 +30,9 @@ _MASK: Final = 2**64 - 1
 
 @fixed
 class Estimate:
-    """What one step may cost in micro-dollars: each of `costs` as likely as the others.
+    """What one step may cost in micro-dollars, or use in tokens: each of `costs` as likely as the others.
 
-    Without costs nobody knows the price. `attempts` is how many earlier ones it is known from; `bounded`
+    Without costs nobody knows. `attempts` is how many earlier ones it is known from; `bounded`
     says that it cannot cost more than the highest.
     """
 
@@ -60,8 +61,15 @@ UNKNOWN: Final = Estimate()
 NOTHING: Final = Estimate((0,))
 
 
+class Expected(NamedTuple):
+    """What one step may take: money, and tokens."""
+
+    cost: Estimate
+    tokens: Estimate
+
+
 class Total(NamedTuple):
-    """What steps may cost together; `unknown` of them are not in it."""
+    """What steps may cost or use together; `unknown` of them are not in it."""
 
     p50: int = 0
     p90: int = 0
@@ -117,8 +125,21 @@ def from_price(once: int | None, tries: int, most: int | None, *, bounded: bool)
     return Estimate((low, low, high), "price", bounded=bounded or most == high)
 
 
+def from_size(once: int, tries: int, most: int | None) -> Estimate:
+    """From the tokens of one try, how many there may be at most, and the step's own budget."""
+    return replace(from_price(once, tries, most, bounded=False), basis="size")
+
+
+def once_more(look: Estimate, made: Estimate) -> Estimate:
+    """Guards look at what is kept; if they refuse it, it is made again."""
+    low, high = look.p90, made.p90
+    if low is None or high is None:
+        return UNKNOWN
+    return replace(made, costs=(low, low, low + high), bounded=False)
+
+
 def total(estimates: Mapping[StepId, Estimate]) -> Total:
-    """What steps may cost together."""
+    """What steps may cost or use together."""
     known = {step: one for step, one in estimates.items() if one.is_known}
     sure = sum(one.costs[0] for one in known.values() if _is_sure(one))
     open_ones = {step: one for step, one in known.items() if not _is_sure(one)}
@@ -163,15 +184,23 @@ def _places(seed: int, draws: int, size: int) -> list[int]:
 
 def asked_models(step: Step) -> tuple[str, ...]:
     """The models that a step asks: its own, and those of its guards."""
-    found = [step.model] if step.asks_model and step.model else []
+    own = [step.model] if step.asks_model and step.model else []
+    return tuple(dict.fromkeys([*own, *judges_of(step)]))
+
+
+def judges_of(step: Step) -> dict[str, int]:
+    """The models that judge what a step makes, and how many votes each has over one candidate."""
+    found: dict[str, int] = {}
     pending = list(step.guards)
     while pending:
         guard = pending.pop()
         pending += guard.items
         if guard.kind == "judge":
-            named = guard.config.get("model") if isinstance(guard.config, Mapping) else None
-            found.append(str(named) if named else step.model)
-    return tuple(dict.fromkeys(filter(None, found)))
+            config = guard.config if isinstance(guard.config, Mapping) else {}
+            model, votes = str(config.get("model") or step.model), config.get("votes")
+            if model:
+                found[model] = found.get(model, 0) + (votes if isinstance(votes, int) else 1)
+    return found
 
 
 def looked_back(account: Account) -> dict[RunId, Looked]:

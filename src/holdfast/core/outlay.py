@@ -74,6 +74,11 @@ class Made(NamedTuple):
         return total_cost(self.calls)
 
     @property
+    def tokens(self) -> int:
+        """Those that were read and written; of a call that was cut off, the most it may have used."""
+        return sum(call.tokens for call in self.calls)
+
+    @property
     def model(self) -> str:
         """Who made it: the first that was asked."""
         return self.calls[0].model

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from holdfast.core.estimate import (
-    Estimate,
+    Expected,
     Looked,
     asked_models,
     from_history,
     from_price,
+    from_size,
     from_template,
+    judges_of,
     looked_back,
+    once_more,
 )
 from holdfast.core.outlay import CALLS, KINDS, Account, Made, Saved, account_of
+from holdfast.core.preview import Means
 from holdfast.core.reserve import USUAL_OUTPUT, Seen, input_bound
 from holdfast.core.state import State
 from holdfast.engine.journals import read_plan
@@ -117,32 +121,75 @@ class Forecast:
         found = looked_back(self._account)
         return next(reversed(found.items()), None)
 
-    def of(self, steps: Collection[StepId]) -> dict[StepId, Estimate]:
-        """What each of these steps may cost that asks models."""
+    def of(self, steps: Mapping[StepId, Means]) -> dict[StepId, Expected]:
+        """What each of these steps may cost and use that asks models, by what an attempt would do."""
         found = {}
-        for step_id in steps:
-            models = asked_models(self._plan.steps[step_id])
-            if models:
-                found[step_id] = self._of(self._plan.steps[step_id], models)
+        for step_id, means in steps.items():
+            step = self._plan.steps[step_id]
+            if means == "adopt" and judges_of(step):
+                found[step_id] = self._look(step)
+            elif means == "guard" and asked_models(step):
+                found[step_id] = self._once_more(step)
+            elif means == "make" and asked_models(step):
+                found[step_id] = self._of(step, asked_models(step))
         return found
 
-    def _of(self, step: Step, models: tuple[str, ...]) -> Estimate:
+    def _once_more(self, step: Step) -> Expected:
+        look = self._look(step)
+        if not step.asks_model:
+            return look
+        made = self._of(step, asked_models(step))
+        return Expected(once_more(look.cost, made.cost), once_more(look.tokens, made.tokens))
+
+    def _look(self, step: Step) -> Expected:
+        """What judges take who look at one candidate."""
+        cost, tokens = self._judged(step, 0)
+        return Expected(from_price(cost, 1, None, bounded=not cost), from_size(tokens, 1, None))
+
+    def _judged(self, step: Step, said: int) -> tuple[int | None, int]:
+        """The price and the tokens of all votes over one candidate: as the last one, else so many tokens."""
+        last = self._given.get(step.id)
+        read = input_bound(self._length(last.digest), Seen()) if last else said
+        usage = Usage(input=read, output=USUAL_OUTPUT)
+        votes = judges_of(step)
+        prices = [(self._price(model, usage), times) for model, times in votes.items()]
+        tokens = sum(votes.values()) * (usage.input + usage.output)
+        if any(price is None for price, _ in prices):
+            return None, tokens
+        return sum((price or 0) * times for price, times in prices), tokens
+
+    def _of(self, step: Step, models: tuple[str, ...]) -> Expected:
         known = self._made.get((step.id, models[0]))
         if known:
-            return from_history([made.cost for made in known])
+            costs, tokens = [made.cost for made in known], [made.tokens for made in known]
+            return Expected(from_history(costs), from_history(tokens))
         size, whole = self._size(step)
-        alike = [(made.cost, self._read(made)) for made in self._alike(step, models[0])]
+        alike = [(made, self._read(made)) for made in self._alike(step, models[0])]
         if alike:
-            return from_template(alike, size)
+            return Expected(
+                from_template([(made.cost, read) for made, read in alike], size),
+                from_template([(made.tokens, read) for made, read in alike], size),
+            )
+        return self._at_most(step, size, whole=whole)
+
+    def _at_most(self, step: Step, size: int, *, whole: bool) -> Expected:
+        """From what it reads and may answer; `whole` says that all it reads is known."""
         asked = step.parameters.get("max_tokens")
         said = asked if isinstance(asked, int) else USUAL_OUTPUT
         usage = Usage(input=input_bound(size, Seen()), output=said)
-        prices = [self._price(model, usage) for model in models]
-        once = None if None in prices else sum(price or 0 for price in prices)
+        own = self._price(step.model, usage) if step.asks_model else 0
+        judged, tokens = self._judged(step, said if step.asks_model else 0)
+        once = None if own is None or judged is None else own + judged
+        tokens += usage.input + usage.output if step.asks_model else 0
         usd = step.budget.get("usd")
         most = None if usd is None else int(float(str(usd)) * MICRO)
-        bounded = once == 0 or (whole and isinstance(asked, int) and step.uses == "llm")
-        return from_price(once, 1 + step.retries, most, bounded=bounded)
+        alone = step.uses == "llm" and not step.has_judge
+        bounded = once == 0 or (whole and isinstance(asked, int) and alone)
+        tries, bound = 1 + step.retries, step.budget.get("tokens")
+        return Expected(
+            from_price(once, tries, most, bounded=bounded),
+            from_size(tokens, tries, bound if isinstance(bound, int) else None),
+        )
 
     def _alike(self, step: Step, model: str) -> Iterator[Made]:
         """What was made by other steps with the same prompt and model."""
