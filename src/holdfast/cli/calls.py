@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from holdfast.core.state import State
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -21,9 +22,7 @@ from holdfast.model.event import (
 from holdfast.model.plan import Step, StepId
 
 ANSWER = "answer"  # the stream of a model's words
-FIRST_TOLD = (
-    1000  # characters of an answer after which a line tells of it; then each time twice as many
-)
+FIRST_TOLD = 1000  # characters of an answer after which a line tells of it; then twice as many
 TAIL = 500  # bytes of an answer that are kept for that line
 _WORDS = {
     "rate_limited": "rate limited",
@@ -59,7 +58,7 @@ class Calls:
     """The calls of a run as its events tell them, and how much of each answer is there."""
 
     steps: Mapping[StepId, Step] = field(default_factory=dict)
-    _calls: dict[StepId, Call] = field(default_factory=dict)
+    under_way: dict[StepId, Call] = field(default_factory=dict)
     _held: dict[str, int] = field(default_factory=dict)  # providers that want peace, and until when
     _written: dict[StepId, Written] = field(default_factory=dict)
 
@@ -70,7 +69,7 @@ class Calls:
             case AttemptStarted():
                 self._begin(event)
             case CallStarted():
-                self._calls[event.step] = Call(event.model, is_out=True)
+                self.under_way[event.step] = Call(event.model, is_out=True)
                 self._written.pop(event.step, None)
             case CallFailed():
                 self._fail(event, recorded.at)
@@ -90,19 +89,19 @@ class Calls:
         step = self.steps.get(event.step)
         self._forget(event.step)
         if step is not None and step.asks_model and event.reguard is None:
-            self._calls[event.step] = Call(step.model)
+            self.under_way[event.step] = Call(step.model)
 
     def _forget(self, step: StepId) -> None:
-        self._calls.pop(step, None)
+        self.under_way.pop(step, None)
         self._written.pop(step, None)
 
     def _fail(self, event: CallFailed, at: int) -> None:
         self._written.pop(event.step, None)
-        before = self._calls.pop(event.step, None)
+        before = self.under_way.pop(event.step, None)
         if before is None or event.wait_ms is None:
             return
         until = at + event.wait_ms
-        self._calls[event.step] = Call(before.model, code=event.code, until=until)
+        self.under_way[event.step] = Call(before.model, code=event.code, until=until)
         if event.code == "rate_limited":
             held = self._held.get(before.provider, 0)
             self._held[before.provider] = max(held, until)
@@ -118,7 +117,7 @@ class Calls:
 
     def words(self, step: StepId, now: int) -> str:
         """What the call of a step is doing; nothing if it has none."""
-        call = self._calls.get(step)
+        call = self.under_way.get(step)
         if call is None:
             return ""
         if call.is_out:
@@ -131,6 +130,16 @@ class Calls:
         if held > now:
             return f"waits {_left(held, now)} s for {call.provider} (rate limited)"
         return f"waits for {call.provider}"
+
+
+def calls_of(state: State) -> Calls:
+    """The calls of a run as it stands."""
+    out = {
+        step_id: Call(started.model, is_out=True)
+        for step_id in state.running
+        for started in (state.steps[step_id].calls or {}).values()
+    }
+    return Calls(state.plan.steps, out)
 
 
 def writing(written: Written) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast.cli.calls import Calls
+from holdfast.cli.calls import Calls, calls_of
 from holdfast.core.state import PHASES, Phase, State
 from holdfast.core.views import cost_limit
 from holdfast.model.event import (
@@ -130,7 +130,7 @@ class Tally:
 def tally_of(state: State) -> Tally:
     """The tally of a run as it stands."""
     tally = Tally(run=state.run, since=state.since, most=cost_limit(state))
-    tally.calls = Calls(state.plan.steps)
+    tally.calls = calls_of(state)
     spent = state.spent
     tally.asked, tally.cost, tally.unpriced = spent.calls, spent.cost, spent.unpriced
     tally.phases = {step_id: step.phase for step_id, step in state.steps.items()}
