@@ -11,6 +11,7 @@ from typing import NamedTuple
 from holdfast import wire
 from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
+from holdfast.cli.unrecorded import recorded
 from holdfast.core.estimate import NOTHING, Looked, Total, asked_models, total
 from holdfast.core.estimate import Estimate as Cost
 from holdfast.core.history import NO_HISTORY, Timing, makespan
@@ -65,6 +66,7 @@ class Ahead:
     estimate: Estimate
     costs: Mapping[StepId, Cost]  # of the steps that may run and ask models
     money: Total
+    recorded: Mapping[StepId, bool | None]  # whose answer is recorded; None if nobody knows
     saved: Saved
     looked: tuple[RunId, Looked] | None  # how good the estimate of the last run was
     budget: int | None  # what a run may spend, in micro-dollars
@@ -104,6 +106,7 @@ def gather(
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
         costs, saved, looked = _costs(where, store, foreseen, plan.name)
+        known_answers = recorded(where, store, foreseen)
         last, waiting = waiting_in(store, plan)
     jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
     return Ahead(
@@ -118,6 +121,7 @@ def gather(
         estimate=_estimate(foreseen, known, jobs),
         costs=costs,
         money=total({s: c for s, c in costs.items() if _runs(foreseen.outlooks[s])}),
+        recorded=known_answers,
         saved=saved,
         looked=looked,
         budget=_budget(where, foreseen.plan),
@@ -279,16 +283,16 @@ def _costs(
     }
     newest = {s: o.artifact for s, o in outlooks.items() if o.artifact is not None}
     given = {**store.newest_of_all(plan.project, line), **newest}
-    making = [s for s in outlooks if s in asking and _may_make(outlooks[s])]
+    means = {s: o.means for s, o in outlooks.items() if s in asking and _may_ask(o)}
     forecast = Forecast(store, plan, line, wire.market.price_of(where.root), given)
-    return forecast.of(making), saved_by(store, plan.project, line, made), forecast.last()
+    return forecast.of(means), saved_by(store, plan.project, line, made), forecast.last()
 
 
-def _may_make(outlook: Outlook) -> bool:
+def _may_ask(outlook: Outlook) -> bool:
     """Whether a run may ask a model for it, perhaps after a person said yes."""
     if outlook.decision == "wait":
         return outlook.reason.code in {"awaiting_approval", "awaiting_person"}
-    return _runs(outlook) and outlook.means == "make"
+    return _runs(outlook)
 
 
 def _budget(where: Place, plan: Plan) -> int | None:
@@ -358,6 +362,7 @@ def _step_json(ahead: Ahead, step_id: StepId, outlook: Outlook) -> dict[str, Jso
             "price": "known" if cost.is_known else "unknown",
         },
         "duration_ms": {"p50": took.p50, "p90": took.p90},
+        "recorded": ahead.recorded.get(step_id),
         "added_by": ahead.foreseen.added.get(step_id),
     }
 

@@ -183,6 +183,7 @@ def preview_schema() -> dict[str, Json]:
             "reason": {"$ref": "#/$defs/reason"},
             "cost_usd": _object({**money, "basis": basis, "price": {"enum": ["known", "unknown"]}}),
             "duration_ms": _object(millis),
+            "recorded": {"type": ["boolean", "null"]},
         }
     )
     plan = _object({"line": _TEXT, "ref": _DIGEST, "digest": _DIGEST, "file": _or_null(_TEXT)})

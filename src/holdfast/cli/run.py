@@ -230,7 +230,7 @@ def run(
         say_left_out(where, loaded.plan, key)
     else:
         leave_earlier(where, loaded.plan, yes=yes)
-    manner["yes"] = True
+    manner["spends"], manner["yes"] = manner["yes"], True
     agreed = replace(agreed, max_cost=max_cost(where, loaded.plan, manner))
     if detach:
         _check_secrets(loaded.plan, _manner(manner).secrets)
@@ -460,6 +460,7 @@ def drive(
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
             secrets=manner.secrets,
             record=record,
+            spends=bool(given.get("spends", given["yes"])),
         )
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)

@@ -221,8 +221,7 @@ def paid_in(ahead: Ahead) -> list[StepId]:
         step_id
         for step_id, outlook in ahead.outlooks.items()
         if _may_run(outlook)
-        and outlook.means not in {"guard", "adopt"}
-        and is_paid(ahead.where.root, steps[step_id])
+        and is_paid(ahead.where.root, steps[step_id], about_it=outlook.means == "adopt")
     ]
 
 

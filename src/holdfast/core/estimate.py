@@ -117,6 +117,14 @@ def from_price(once: int | None, tries: int, most: int | None, *, bounded: bool)
     return Estimate((low, low, high), "price", bounded=bounded or most == high)
 
 
+def either(first: Estimate, then: Estimate) -> Estimate:
+    """Of something that mostly costs `first`, and seldom, if that was in vain, `then` as well."""
+    low, high = first.p50, then.p90
+    if low is None or high is None:
+        return UNKNOWN
+    return Estimate((low, low, low + high), then.basis, then.attempts)
+
+
 def total(estimates: Mapping[StepId, Estimate]) -> Total:
     """What steps may cost together."""
     known = {step: one for step, one in estimates.items() if one.is_known}
@@ -161,16 +169,32 @@ def _places(seed: int, draws: int, size: int) -> list[int]:
     return places
 
 
-def asked_models(step: Step) -> tuple[str, ...]:
-    """The models that a step asks: its own, and those of its guards."""
-    found = [step.model] if step.asks_model and step.model else []
-    pending = list(step.guards)
+class Judge(NamedTuple):
+    """A guard that asks a model: whom, by which rubric, and how often at most if all can be read."""
+
+    model: str
+    rubric: str
+    votes: int
+
+
+def judges_of(step: Step) -> list[Judge]:
+    """The guards of a step that ask models, also those inside others."""
+    found = []
+    pending = list(reversed(step.guards))
     while pending:
         guard = pending.pop()
-        pending += guard.items
+        pending += reversed(guard.items)
         if guard.kind == "judge":
-            named = guard.config.get("model") if isinstance(guard.config, Mapping) else None
-            found.append(str(named) if named else step.model)
+            config = guard.config if isinstance(guard.config, Mapping) else {}
+            model, votes = config.get("model") or step.model, config.get("votes", 1)
+            found.append(Judge(str(model), str(config.get("rubric", "")), int(str(votes))))
+    return found
+
+
+def asked_models(step: Step, *, about_it: bool = False) -> tuple[str, ...]:
+    """The models that a step asks: its own, and those of its guards; with `about_it` only the latter."""
+    found = [step.model] if step.asks_model and not about_it else []
+    found += [judge.model for judge in judges_of(step)]
     return tuple(dict.fromkeys(filter(None, found)))
 
 

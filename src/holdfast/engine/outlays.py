@@ -6,18 +6,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 
 from holdfast.core.estimate import (
+    NOTHING,
     Estimate,
     Looked,
     asked_models,
+    either,
     from_history,
     from_price,
     from_template,
+    judges_of,
     looked_back,
 )
-from holdfast.core.outlay import CALLS, KINDS, Account, Made, Saved, account_of
+from holdfast.core.outlay import CALLS, KINDS, Account, Made, Saved, account_of, total_cost
+from holdfast.core.preview import Means
 from holdfast.core.reserve import USUAL_OUTPUT, Seen, input_bound
 from holdfast.core.state import State
 from holdfast.engine.journals import read_plan
+from holdfast.engine.lines import line_journal
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.call import MICRO, Message, Request, Usage, request_bytes
@@ -28,13 +33,15 @@ from holdfast.ports import Store
 MOST_RUNS = 20  # the newest of a line that are looked at
 MOST_STEPS = 2000  # nobody waits for what more of them have saved
 _SECTION = 24  # bytes of a heading and fences around what a prompt reads
+_ROLE = 1024  # bytes of what a judge is told beside rubric and artifact
+_ARTIFACT = 4096  # bytes of what nobody has made yet
 
 Price = Callable[[str, Usage], int | None]
 
 
-def account(store: Store, runs: Iterable[RunId], since: int = 0) -> Account:
-    """What these runs paid."""
-    return account_of(store.told([f"run:{run}" for run in runs], KINDS, since))
+def account(store: Store, runs: Iterable[RunId], lines: Iterable[str] = ()) -> Account:
+    """What these runs paid, and what was paid outside of runs by the journals of these lines."""
+    return account_of(store.told([*(f"run:{run}" for run in runs), *lines], KINDS))
 
 
 def newest_runs(store: Store, project: str, line: str, most: int = MOST_RUNS) -> list[RunId]:
@@ -42,10 +49,25 @@ def newest_runs(store: Store, project: str, line: str, most: int = MOST_RUNS) ->
     return [row.run for row in store.runs(line) if row.project == project][-most:]
 
 
-def spent_beside(store: Store, runs: Iterable[RunId], since: int) -> int:
-    """What calls of these runs cost since a moment, open ones with what they may cost."""
-    found = account_of(store.told([f"run:{run}" for run in runs], CALLS, since))
+def spent_in(store: Store, journals: Iterable[str], since: int) -> int:
+    """What the calls in these journals cost since a moment, open ones with what they may cost."""
+    found = account_of(store.told(journals, CALLS, since))
     return sum(call.cost or 0 for call in found.calls)
+
+
+def paid_in(store: Store, project: str | None = None) -> list[str]:
+    """The journals that tell of calls: of runs, and of lines, for guards ask outside of runs too.
+
+    With `project` only those of that one.
+    """
+    rows = [row for row in store.runs() if project is None or row.project == project]
+    return [*(f"run:{row.run}" for row in rows), *lines_of(store, project)]
+
+
+def lines_of(store: Store, project: str | None = None) -> list[str]:
+    """The journals of lines; with `project` only those of that one."""
+    first = "line:" if project is None else line_journal(project, "")
+    return [journal for journal in store.journals() if journal.startswith(first)]
 
 
 # --- saved --------------------------------------------------------------------------------------
@@ -115,13 +137,23 @@ class Forecast:
         found = looked_back(self._account)
         return next(reversed(found.items()), None)
 
-    def of(self, steps: Collection[StepId]) -> dict[StepId, Estimate]:
-        """What each of these steps may cost that asks models."""
+    def of(self, steps: Mapping[StepId, Means]) -> dict[StepId, Estimate]:
+        """What each of these steps may cost that asks models, by how it comes by its artifact.
+
+        What is only guarded again is made anew if it is refused; what a person wrote is not.
+        """
         found = {}
-        for step_id in steps:
-            models = asked_models(self._plan.steps[step_id])
-            if models:
-                found[step_id] = self._of(self._plan.steps[step_id], models)
+        for step_id, means in steps.items():
+            step = self._plan.steps[step_id]
+            models = asked_models(step, about_it=means == "adopt")
+            if not models:
+                continue
+            if means == "adopt":
+                found[step_id] = self._of_guards(step)
+            elif means == "guard":
+                found[step_id] = either(self._of_guards(step), self._of(step, models))
+            else:
+                found[step_id] = self._of(step, models)
         return found
 
     def _of(self, step: Step, models: tuple[str, ...]) -> Estimate:
@@ -134,13 +166,41 @@ class Forecast:
             return from_template(alike, size)
         asked = step.parameters.get("max_tokens")
         said = asked if isinstance(asked, int) else USUAL_OUTPUT
-        usage = Usage(input=input_bound(size, Seen()), output=said)
-        prices = [self._price(model, usage) for model in models]
-        once = None if None in prices else sum(price or 0 for price in prices)
-        usd = step.budget.get("usd")
-        most = None if usd is None else int(float(str(usd)) * MICRO)
-        bounded = once == 0 or (whole and isinstance(asked, int) and step.uses == "llm")
-        return from_price(once, 1 + step.retries, most, bounded=bounded)
+        prices = self._asked_about(step)
+        if step.asks_model and step.model:
+            usage = Usage(input=input_bound(size, Seen()), output=said)
+            prices.append(self._price(step.model, usage))
+        once = _summed(prices)
+        is_whole = whole and isinstance(asked, int) and not step.has_judge
+        bounded = once == 0 or (is_whole and step.uses == "llm")
+        return from_price(once, 1 + step.retries, _own_budget(step), bounded=bounded)
+
+    def _of_guards(self, step: Step) -> Estimate:
+        """What it costs to let the guards look once. A model that made it too tells nothing of itself."""
+        judges = set(asked_models(step, about_it=True))
+        if not judges:
+            return NOTHING
+        known = [
+            total_cost(call for call in made.calls if call.model in judges)
+            for (of, _), ones in self._made.items()
+            for made in ones
+            if of == step.id and any(call.model in judges for call in made.calls)
+        ]
+        if known and not (step.asks_model and step.model in judges):
+            return from_history(known)
+        once = _summed(self._asked_about(step))
+        return from_price(once, 1, _own_budget(step), bounded=once == 0)
+
+    def _asked_about(self, step: Step) -> list[int | None]:
+        """What each judge of a step may cost, all votes of it."""
+        made, prices = self._given.get(step.id), []
+        shown = self._length(made.digest) if made is not None else _ARTIFACT
+        for judge in judges_of(step):
+            size = _ROLE + len(judge.rubric.encode("utf-8", "replace")) + shown
+            usage = Usage(input=input_bound(size, Seen()), output=USUAL_OUTPUT)
+            once = self._price(judge.model, usage)
+            prices.append(None if once is None else once * judge.votes)
+        return prices
 
     def _alike(self, step: Step, model: str) -> Iterator[Made]:
         """What was made by other steps with the same prompt and model."""
@@ -182,3 +242,12 @@ class Forecast:
             whole = whole and artifact is not None
             size += _SECTION + (self._length(artifact.digest) if artifact else 0)
         return size, whole
+
+
+def _summed(prices: Collection[int | None]) -> int | None:
+    return None if None in prices else sum(price or 0 for price in prices)
+
+
+def _own_budget(step: Step) -> int | None:
+    usd = step.budget.get("usd")
+    return None if usd is None else int(float(str(usd)) * MICRO)

@@ -35,7 +35,7 @@ class LlmGenerator:
 
     async def generate(self, job: Job) -> Candidate:
         calls = calls_of(job)
-        request = Request(job.step.model, rendered(job), job.step.parameters, job.step.schema)
+        request = request_of(job)
         try:
             async with asyncio.timeout(job.step.timeout):
                 answer = await calls.ask(request)
@@ -46,6 +46,11 @@ class LlmGenerator:
 
     async def close(self) -> None:
         """Nothing is kept."""
+
+
+def request_of(job: Job) -> Request:
+    """The one question of an attempt."""
+    return Request(job.step.model, rendered(job), job.step.parameters, job.step.schema)
 
 
 def calls_of(job: Job) -> Calls:
