@@ -129,7 +129,7 @@ def test_what_a_step_adds_and_costs_money_waits_for_a_yes(
         assert shop.asked == []
         told = project.ok("status").out
         assert "costs money, and nobody was asked when it was added: needs an approval" in told
-        assert "asks fake:m, which costs money" in project.ok("approvals", "b").out
+        assert "asks fake:m, which costs money" in project.call("approve", "b").out
         project.ok("approve", "b", "--yes")
         assert project.resume().states == {"a": "done", "b": "done"}
         assert len(shop.asked) == 1
@@ -138,6 +138,20 @@ def test_what_a_step_adds_and_costs_money_waits_for_a_yes(
         assert again.states == {"a": "reused", "b": "done"}, (
             "what is foreseen is asked about before"
         )
+
+
+@pytest.mark.req("R165")
+def test_one_yes_is_for_all_tries_of_what_was_added(project: Project) -> None:
+    def tries(asked: Asked) -> Reply:
+        return Say("Cats" if "refused" in asked.last else "Dogs", input=10, output=5)
+
+    with market(project, tries) as shop:
+        more = asking("say b", guards=[{"regex": {"pattern": "Cats"}}]) | {"retries": 1}
+        project.plan({"a": grows(project, more)})
+        assert project.run().states["b"] == "waiting"
+        project.ok("approve", "b", "--yes")
+        assert project.resume().states == {"a": "done", "b": "done"}
+        assert len(shop.asked) == 2
 
 
 @pytest.mark.req("R165")
@@ -167,3 +181,27 @@ def test_the_own_budget_of_a_run_holds_for_what_is_added(project: Project) -> No
         ended = project.run("--yes", "-j", "1")
         assert (ended.code, ended.data["totals"]["max_cost_usd"]) == (5, 0.0007)
         assert len(shop.asked) == 1
+
+
+# --- effects outside ----------------------------------------------------------------------------------
+
+
+@pytest.mark.req("R77")
+def test_no_effect_outside_is_left_to_models_alone(project: Project) -> None:
+    step = {"shell": "true", "effects": "external", "approve": "always"}
+    sure = {"command": ["true"]}
+    for guards in (
+        [judged()],
+        [{"any": [judged(), sure]}],
+        [{"majority": [judged()] * 2 + [sure]}],
+    ):
+        project.plan({"a": {**step, "guards": guards}})
+        said = project.refused(2, "check")
+        assert "error[P066]: nothing but a model judges 'a', which has effects outside" in said
+        project.plan(
+            {"a": {"shell": adds(project, {"b": {**step, "guards": guards}}), "retries": 0}}
+        )
+        assert project.run("--force").codes == {"a": "guard_rejected"}
+        assert "nothing but a model judges 'b'" in project.ok("status").out
+    project.plan({"a": {**step, "guards": [judged(), sure]}})
+    project.ok("check")

@@ -1,6 +1,7 @@
 """What budgets of a day and a project leave to a run."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import CallAnswered, CallStarted, Event, Options, RunStarted
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, Store
+from holdfast.store.host import budget_lock
 from holdfast.store.memory import MemoryStore
 
 pytestmark = pytest.mark.req("R165")
@@ -105,3 +107,24 @@ def test_one_reserves_at_a_time() -> None:
 
     asyncio.run(both())
     assert told == ["one looks", "one stores", "two looks", "two stores"]
+
+
+def test_two_engines_never_reserve_the_same_dollar(tmp_path: Path) -> None:
+    store = MemoryStore()
+    engines = [
+        Purse(store, "shop", 150, None, lambda: MIDNIGHT, budget_lock(str(tmp_path)))
+        for _ in range(2)
+    ]
+
+    async def reserve(name: str, engine: Purse) -> bool:
+        async with engine.alone():
+            enough = (left(engine, name) or 0) >= 100
+            await asyncio.sleep(0)  # what others do between a look and what is stored
+            if enough:
+                paid(store, name, (1500, None))
+        return enough
+
+    async def both() -> list[bool]:
+        return await asyncio.gather(*map(reserve, ("r-1", "r-2"), engines))
+
+    assert asyncio.run(both()) == [True, False]
