@@ -154,7 +154,7 @@ class Aside:
         purse, own = self._desk.purse, self._step.budget.get("usd")
         room = purse.room(_NO_RUN) if purse is not None else None
         if cost is None:
-            if not own == self._desk.most == room == None:  # noqa: E711 - three at once
+            if any(limit is not None for limit in (own, self._desk.most, room)):
                 raise no_price(request.model)
             return bound
         price = f"and another call may cost {dollars(cost)}"

@@ -338,7 +338,7 @@ class Line:
         """The limit that leaves no room for the call, if one does not."""
         state, step = self._board.state, self._step
         own, most = step.budget.get("usd"), _run_limit(state)
-        if bound.cost is None and not own == most == room == None:  # noqa: E711 - three at once
+        if bound.cost is None and any(limit is not None for limit in (own, most, room)):
             return no_price(request.model)
         cost, spent = bound.cost or 0, state.steps[step.id].spent or Spent()
         taken = state.spent.cost + state.reserved
