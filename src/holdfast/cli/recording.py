@@ -30,7 +30,7 @@ def with_options(options: Iterable[Option]) -> Option:
     return decorate
 
 
-provider_options: tuple[Option, ...] = (
+provider_options = (
     click.option(
         "--provider",
         type=click.Choice(["recorded"]),
@@ -46,7 +46,7 @@ provider_options: tuple[Option, ...] = (
         help="Where recordings are (default: recorded/ beside the plan).",
     ),
 )
-recording_options: tuple[Option, ...] = (
+recording_options = (
     click.option(
         "--record",
         metavar="DIR",
