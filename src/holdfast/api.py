@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Unpack, cast
+from typing import Literal, Unpack, cast
 
 from holdfast import wire
 from holdfast.core.approvals import Approval
@@ -237,12 +237,17 @@ def run(
     on_drift: Drift = "adopt",
     trust: str | None = None,
     max_cost: float | None = None,
+    record: str | None = None,
+    provider: Literal["recorded"] | None = None,
+    recorded: str | None = None,
 ) -> Result:
     """Run a plan to its end or rest; what stands in the store is reused.
 
     Of the steps named in `resample` one more artifact is made, and nothing else runs: the one with the best
     score of its judges stands, else the newest.
-    On models it spends at most `max_cost` dollars, and never more than the person's own budget.
+    On models it spends at most `max_cost` dollars, and never more than the person's own budget. Answers of
+    models are written to files in the directory `record`. With `provider="recorded"` nobody is asked: every
+    answer comes from the directory `recorded`, which is `recorded/` beside the plan unless it is named.
     A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
     """
     built = plan.build()
@@ -264,9 +269,16 @@ def run(
         on_drift=on_drift,
         max_cost=wire.market.cost_bound(root, built, wire.market.micro(max_cost)),
     )
+    folder = _recordings(root, provider, recorded)
+    if record is not None:
+        if folder is not None:
+            raise UsageError("with provider='recorded' nobody is asked: there is nothing to record")
+        record = wire.market.record_into(root, record)
     opened = wire.open_store(location, create=True)
     try:
-        wishes = wire.Wishes(parallel=jobs, functions=plan.functions)
+        wishes = wire.Wishes(
+            parallel=jobs, functions=plan.functions, record=record, recorded=folder
+        )
         world = wire.world_for(built, root, location, opened, wishes)
         repeated = wire.repeat(world, built, options)
         if repeated is not None:
@@ -275,6 +287,17 @@ def run(
     finally:
         opened.close()
     return Result(lambda: state, location)
+
+
+def _recordings(root: str, provider: str | None, recorded: str | None) -> str | None:
+    """The directory that all answers come from; None if models are asked."""
+    if provider not in {None, "recorded"}:
+        raise UsageError(f"provider is '{provider}'", hint="'recorded', or nothing")
+    if provider is None:
+        if recorded is not None:
+            raise UsageError("recorded= names recordings for provider='recorded'")
+        return None
+    return os.path.abspath(recorded or os.path.join(root, "recorded"))
 
 
 def add(

@@ -221,14 +221,18 @@ class EditError(HoldfastError):
 
 
 class AttemptError(HoldfastError):
-    """An attempt ended without a candidate; `reason` is the code for the journal."""
+    """An attempt ended without a candidate; `reason` is the code for the journal.
+
+    `limit` names the limit that was reached, if that is the reason.
+    """
 
     code = "attempt"
 
-    def __init__(self, message: str, *, reason: str, log: bytes = b"") -> None:
+    def __init__(self, message: str, *, reason: str, log: bytes = b"", limit: str = "") -> None:
         super().__init__(message)
         self.reason = reason
         self.log = log
+        self.limit = limit
 
 
 class CallError(HoldfastError):

@@ -510,6 +510,7 @@ class Outcome(NamedTuple):
     feedback: str = ""
     log: bytes = b""
     asks: tuple[str, ...] = ()  # the guards that leave it to a person
+    limit: str = ""  # the limit that kept it from asking a model
 
 
 class Fragments(Protocol):

@@ -1,10 +1,12 @@
 """Money has bounds: of a step, a run, a day and a project; nothing is sent that could go beyond."""
 
+import threading
+
 import pytest
 
-from holdfast.testing.server import Say
+from holdfast.testing.server import Asked, Reply, Say
 from tests.cli.market import asking, market
-from tests.cli.project import Project
+from tests.cli.project import DEADLINE, Project, finish
 from tests.cli.terminal import Terminal
 
 ANSWER = Say("good", input=10, output=5)  # $0.0005
@@ -112,10 +114,12 @@ def test_the_budget_of_a_day_holds_over_all_runs_of_the_store(project: Project) 
         ended = project.call("run", "--yes", "-j", "1")
         assert ended.code == 5
         assert len(shop.asked) == 3
-        assert "your budget of the day or project is spent" in ended.out
+        assert "a limit was reached: day budget" in ended.out
+        said = "! of your $0.0015 for the day the run has $0 left, and another call may cost"
+        assert said in ended.out
         assert "resume --max-cost" not in ended.out
         told = project.ok("status").out
-        assert "! your budget of the day or project is spent" in told
+        assert said in told
         assert "resume --max-cost" not in told
         shop.configure(budgets={"day": 0.002})
         assert project.resume().code == 0
@@ -230,3 +234,28 @@ def test_free_providers_are_not_asked_about(project: Project) -> None:
         project.plan({"a": asking("say a")})
         assert project.run().code == 0
         assert "$0 spent" in project.ok("status").out
+
+
+@pytest.mark.req("R165")
+@pytest.mark.parametrize("budget", ["day", "project"])
+def test_two_engines_together_keep_a_budget_that_they_share(project: Project, budget: str) -> None:
+    both = threading.Barrier(2)
+
+    def script(asked: Asked) -> Reply:
+        if asked.last.startswith("first"):  # none goes on before both are at work
+            both.wait(DEADLINE)
+        return ANSWER
+
+    with market(project, script) as shop:
+        shop.configure(budgets={budget: 0.005})
+        for name in ("one", "two"):
+            steps = {f"s{n}": asking(f"say {name} {n}", needs=["first"]) for n in range(12)}
+            steps["first"] = asking(f"first of {name}")
+            project.plan(steps, name=name, file=f"{name}.yaml")
+        engines = [
+            project.start("run", f"{name}.yaml", "--yes", "-j", "4") for name in ("one", "two")
+        ]
+        assert [finish(engine).code for engine in engines] == [5, 5]
+        assert len(shop.asked) == len(set(shop.asked)) == 10
+        spent = project.ok("cost", "--all", "--json").json["budgets"][budget]
+        assert spent == {"spent_usd": 0.005, "limit_usd": 0.005}

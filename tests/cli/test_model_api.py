@@ -7,6 +7,7 @@ import pytest
 import holdfast
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.plan import Guard, StepId
+from holdfast.testing.server import ModelServer
 
 
 def test_a_program_makes_the_same_steps_as_a_plan_file(tmp_path: Path) -> None:
@@ -64,3 +65,35 @@ def test_what_a_plan_file_would_be_refused_for_is_refused(tmp_path: Path) -> Non
     made.llm("a", "hello", model="fake:m")
     with pytest.raises(UsageError, match="already"):
         made.llm("a", "hello", model="fake:m")
+
+
+@pytest.mark.req("R107")
+def test_a_program_records_answers_and_takes_them_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    config = tmp_path / ".config" / "holdfast" / "config.toml"
+    config.parent.mkdir(parents=True)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+
+    def made(name: str) -> holdfast.Plan:
+        plan = holdfast.Plan("demo", str(tmp_path / name))
+        plan.llm("a", "say a", model="fake:m")
+        return plan
+
+    kept = str(tmp_path / "kept")
+    with ModelServer("an answer") as server:
+        config.write_text(f'[providers.fake]\nkind = "openai"\nbase_url = "{server.url}"\n')
+        asked = holdfast.run(made("one"), record=kept)
+        assert len(server.requests) == 1
+    again = holdfast.run(made("two"), provider="recorded", recorded=kept)
+    assert again["a"] == asked["a"] == b"an answer"
+    with pytest.raises(UsageError, match="nothing to record"):
+        holdfast.run(made("two"), provider="recorded", record=kept)
+    lacking = holdfast.run(made("two"), provider="recorded", force=True)
+    reason = lacking.state.steps[StepId("a")].reason
+    assert lacking.status == "failed"
+    assert reason is not None
+    assert reason.code == "not_recorded"

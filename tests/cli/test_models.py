@@ -135,6 +135,19 @@ def test_every_failure_has_its_own_outcome(project: Project, what: str) -> None:
     project.ok("verify")
 
 
+def test_who_gives_up_says_why_how_often_it_was_tried_and_what_to_do(project: Project) -> None:
+    project.plan({"a": step(), "b": {"shell": "echo b"}})
+    busy = Fail(429, headers={"retry-after": "700"})
+    with served(project, lambda _: busy) as server:
+        run = project.run("--yes")
+        assert (run.code, run.codes["a"], len(server.requests)) == (1, "call_failed", 2)
+        told = project.ok("status").out
+    assert (
+        "asked once in vain, the last time: 'fake' wants to be asked less often; it wants" in told
+    )
+    assert "it wants to be left alone for 700 s; 'holdfast resume' asks again" in told
+
+
 def test_an_enormous_answer_is_broken_off(project: Project) -> None:
     project.plan({"a": step()})
     with served(project, [Say("x" * (17 << 20))]):

@@ -222,3 +222,30 @@ def test_what_contradicts_itself_is_refused(project: Project) -> None:
     project.write("file", "")
     assert "'file/x'" in project.refused(2, "run", "--yes", "--record", "file/x")
     assert project.call("status").code == 2
+
+
+@pytest.mark.req("R107")
+def test_a_preview_with_recordings_costs_nothing_and_says_what_is_not_recorded(
+    project: Project,
+) -> None:
+    project.plan(TEXT)
+    with ModelServer(SAID) as server:
+        knows(project, server)
+        said = project.ok("plan").out
+        assert "recorded" not in said
+        before = project.ok("plan", "--provider", "recorded", "--json").json
+        assert before["totals"]["cost_usd"] == {"p50": 0.0, "p90": 0.0, "unknown": 0}
+        assert before["steps"]["draft"]["recorded"] is False
+        assert before["steps"]["brief"]["recorded"] is None, "it reads what draft will be"
+        told = project.ok("plan", "--provider", "recorded").out
+        assert "No answer is recorded for draft: holdfast run --record DIR asks a model" in told
+        assert "Whether an answer is recorded shows when it is asked: brief" in told
+    recorded(project, SAID)
+    after = project.ok("plan", "--provider", "recorded", "--force", "--json").json
+    assert after["steps"]["draft"]["recorded"] is True
+    assert after["steps"]["brief"]["recorded"] is None
+    told = project.ok("plan", "--force-node", "brief", "--provider", "recorded", "--json").json
+    assert told["steps"]["brief"]["recorded"] is True, "draft stands, so its question is known"
+    elsewhere = ["--provider", "recorded", "--recorded", "nowhere"]
+    told = project.ok("plan", "--force-node", "brief", *elsewhere, "--json").json
+    assert told["steps"]["brief"]["recorded"] is False

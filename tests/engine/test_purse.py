@@ -1,14 +1,17 @@
 """What budgets of a day and a project leave to a run."""
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
-from holdfast.engine.purse import Purse
+from holdfast.engine.purse import Purse, Room
 from holdfast.model.digest import Digest
 from holdfast.model.event import CallAnswered, CallStarted, Event, Options, RunStarted
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, Store
+from holdfast.store.host import budget_lock
 from holdfast.store.memory import MemoryStore
-from holdfast.testing import FakeClock
 
 pytestmark = pytest.mark.req("R165")
 
@@ -29,46 +32,99 @@ def paid(store: Store, run: str, *calls: tuple[int, int | None], project: str = 
     store.open_run(RunId(run), project, "main", Batch([append]))
 
 
-def purse(
-    store: Store, day: int | None, whole: int | None, clock: FakeClock | None = None
-) -> Purse:
-    monotonic = (lambda: 0.0) if clock is None else (lambda: clock() / 1000)
-    return Purse(store, "shop", day, whole, lambda: MIDNIGHT, monotonic)
+def purse(store: Store, day: int | None, whole: int | None) -> Purse:
+    return Purse(store, "shop", day, whole, lambda: MIDNIGHT)
+
+
+def left(found: Purse, run: str) -> int | None:
+    room = found.room(RunId(run))
+    return None if room is None else room.left
 
 
 def test_what_others_spent_today_is_gone() -> None:
     store = MemoryStore()
     paid(store, "r-1", (500, 70), (1500, 30))
     paid(store, "r-2", (1600, 5), project="other")
-    assert purse(store, 1000, None)(RunId("r-3")) == 1000 - 30 - 5
+    assert left(purse(store, 1000, None), "r-3") == 1000 - 30 - 5
 
 
 def test_what_it_spent_itself_on_days_before_is_not_of_today() -> None:
     store = MemoryStore()
     paid(store, "r-1", (500, 70), (1500, 30))
-    assert purse(store, 1000, None)(RunId("r-1")) == 1000 + 70
+    assert left(purse(store, 1000, None), "r-1") == 1000 + 70
 
 
 def test_a_project_counts_for_ever_and_only_its_own() -> None:
     store = MemoryStore()
     paid(store, "r-1", (500, 70), (1500, 30))
     paid(store, "r-2", (1600, 5), project="other")
-    assert purse(store, None, 1000)(RunId("r-3")) == 900
-    assert purse(store, 920, 1000)(RunId("r-3")) == 885
-    assert purse(store, None, None)(RunId("r-3")) is None
+    assert left(purse(store, None, 1000), "r-3") == 900
+    assert left(purse(store, 920, 1000), "r-3") == 885
+    assert left(purse(store, None, None), "r-3") is None
 
 
 def test_a_call_under_way_counts_with_all_that_it_reserved() -> None:
     store = MemoryStore()
     paid(store, "r-1", (1500, None))
-    assert purse(store, 1000, None)(RunId("r-2")) == 900
+    assert left(purse(store, 1000, None), "r-2") == 900
 
 
-def test_others_are_looked_at_once_a_second() -> None:
-    store, clock = MemoryStore(), FakeClock()
-    found = purse(store, 1000, None, clock)
-    assert found(RunId("r-3")) == 1000
-    paid(store, "r-1", (1500, 30))
-    assert found(RunId("r-3")) == 1000
-    clock.advance(1000)
-    assert found(RunId("r-3")) == 970
+def test_a_call_of_yesterday_that_is_under_way_counts_for_today() -> None:
+    store = MemoryStore()
+    paid(store, "r-1", (500, 70), (600, None))
+    assert left(purse(store, 1000, None), "r-1") == 1000 + 70
+
+
+def test_the_budget_that_leaves_least_is_named() -> None:
+    store = MemoryStore()
+    paid(store, "r-1", (500, 70), (1500, 30))
+    assert purse(store, 100, 1000).room(RunId("r-2")) == Room("day budget", 100, 70)
+    assert purse(store, 100, 150).room(RunId("r-2")) == Room("project budget", 150, 50)
+
+
+def test_what_others_reserve_is_seen_at_once() -> None:
+    store = MemoryStore()
+    found = purse(store, 1000, None)
+    assert left(found, "r-3") == 1000
+    paid(store, "r-1", (1500, None))
+    assert left(found, "r-3") == 900
+    more = (1600, CallAnswered(StepId("a"), 1, 1, NONE, 4, 5, cost=30))
+    store.commit(Batch([Append("run:r-1", store.last("run:r-1"), [more], 1)]))
+    assert left(found, "r-3") == 970
+
+
+def test_one_reserves_at_a_time() -> None:
+    found, told = purse(MemoryStore(), 1000, None), []
+
+    async def reserve(name: str) -> None:
+        async with found.alone():
+            told.append(f"{name} looks")
+            await asyncio.sleep(0)
+            told.append(f"{name} stores")
+
+    async def both() -> None:
+        await asyncio.gather(reserve("one"), reserve("two"))
+
+    asyncio.run(both())
+    assert told == ["one looks", "one stores", "two looks", "two stores"]
+
+
+def test_two_engines_never_reserve_the_same_dollar(tmp_path: Path) -> None:
+    store = MemoryStore()
+    engines = [
+        Purse(store, "shop", 150, None, lambda: MIDNIGHT, budget_lock(str(tmp_path)))
+        for _ in range(2)
+    ]
+
+    async def reserve(name: str, engine: Purse) -> bool:
+        async with engine.alone():
+            enough = (left(engine, name) or 0) >= 100
+            await asyncio.sleep(0)  # what others do between a look and what is stored
+            if enough:
+                paid(store, name, (1500, None))
+        return enough
+
+    async def both() -> list[bool]:
+        return await asyncio.gather(*map(reserve, ("r-1", "r-2"), engines))
+
+    assert asyncio.run(both()) == [True, False]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from holdfast import wire
 from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
+from holdfast.cli.unrecorded import recorded
 from holdfast.core.estimate import NOTHING, Expected, Looked, Total, asked_models, total
 from holdfast.core.estimate import Estimate as Cost
 from holdfast.core.history import NO_HISTORY, Room, Timing, makespan
@@ -70,6 +71,7 @@ class Ahead:
     tokens: Mapping[StepId, Cost]  # of the same steps
     used: Total
     models: Mapping[str, Mix]  # that would be asked
+    recorded: Mapping[StepId, bool | None]  # whose answer is recorded; None if nobody knows
     saved: Saved
     looked: tuple[RunId, Looked] | None  # how good the estimate of the last run was
     budget: int | None  # what a run may spend, in micro-dollars
@@ -109,6 +111,7 @@ def gather(
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
         expected, saved, looked = _costs(where, store, foreseen, plan.name)
+        known_answers = recorded(where, store, foreseen)
         last, waiting = waiting_in(store, plan)
     room = Room(
         here=parallel or plan.limits.parallel or os.cpu_count() or 1,
@@ -131,6 +134,7 @@ def gather(
         tokens={s: one.tokens for s, one in expected.items()},
         used=total({s: one.tokens for s, one in running.items()}),
         models=_models(foreseen, running),
+        recorded=known_answers,
         saved=saved,
         looked=looked,
         budget=_budget(where, foreseen.plan),
@@ -389,6 +393,7 @@ def _step_json(ahead: Ahead, step_id: StepId, outlook: Outlook) -> dict[str, Jso
         "duration_ms": {"p50": took.p50, "p90": took.p90},
         "model": (step.model or None) if step.asks_model else None,
         "tier": tier_of(step) or None,
+        "recorded": ahead.recorded.get(step_id),
         "added_by": ahead.foreseen.added.get(step_id),
     }
 

@@ -11,7 +11,7 @@ from holdfast.cli.accept import check_unedited
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.grown import grown
-from holdfast.cli.judge import judge, stored_candidate
+from holdfast.cli.judge import Consent, ask_about_cost, judge, judging_options, stored_candidate
 from holdfast.cli.people import held_row, latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
 from holdfast.cli.preview import look_ahead
@@ -47,6 +47,7 @@ class RefusedError(HoldfastError):
 @click.option("--because", default="", metavar="TEXT", help="Why; kept with the decision.")
 @file_option
 @place_options
+@judging_options
 @json_option
 def amend(
     step: str,
@@ -56,6 +57,8 @@ def amend(
     store: str | None,
     plan_id: str | None,
     *,
+    yes: bool,
+    max_cost: int | None,
     as_json: bool,
 ) -> int:
     """Put your own version in the place of a step's artifact. Its guards must pass.
@@ -68,7 +71,7 @@ def amend(
     with_store = where.open()
     try:
         was_held = held_row(with_store, loaded.plan, found) is not None
-        event = _amend(where, loaded, found, with_store, file, because)
+        event = _amend(where, loaded, found, with_store, file, because, Consent(yes, max_cost))
     finally:
         with_store.close()
     if as_json:
@@ -92,14 +95,23 @@ def amend(
 
 
 def _amend(
-    where: Place, loaded: Loaded, step: Step, store: Store, file: str | None, because: str
+    where: Place,
+    loaded: Loaded,
+    step: Step,
+    store: Store,
+    file: str | None,
+    because: str,
+    consent: Consent,
 ) -> StepAmended:
     plan = loaded.plan
     newest = _amendable(where, loaded, step, store)
     digest, form, candidate = _content(where, step, store, file, newest)
     if file is not None:
         check_unedited(where, store, loaded, step, digest, form)
-    (outcome,) = judge(where, plan, [step], candidate, on_disk=file is None)
+    ask_about_cost(where, plan, step, consent)
+    (outcome,) = judge(
+        where, plan, [step], candidate, on_disk=file is None, max_cost=consent.max_cost
+    )
     if outcome.ended == "asked":  # whoever puts a version of his own there answers for it
         person = wire.person(store, where.location, terminal=view().asks)
         for name in outcome.asks:

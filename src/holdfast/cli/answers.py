@@ -190,6 +190,7 @@ def preview_schema() -> dict[str, Json]:
             "duration_ms": _object(millis),
             "model": _or_null(_TEXT),
             "tier": _or_null({"enum": list(TIERS)}),
+            "recorded": {"type": ["boolean", "null"]},
         }
     )
     model = _object(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
@@ -18,7 +18,8 @@ from holdfast.cli.view import view
 from holdfast.core.estimate import Looked, looked_back
 from holdfast.core.outlay import Account, Outlay, Reuse, Totals, summed
 from holdfast.core.views import usd
-from holdfast.engine.outlays import account, spent_beside
+from holdfast.engine.lines import line_journal
+from holdfast.engine.outlays import account, lines_of, paid_in, spent_in
 from holdfast.model.digest import Json
 from holdfast.model.money import dollars
 from holdfast.model.plan import RunId
@@ -28,6 +29,7 @@ from holdfast.ports import Store
 COST_SCHEMA = "holdfast.cost/1"
 BY = ("step", "model", "day", "run")
 _NOT_ASKED = "(reused)"  # whoever made what was reused
+_NO_RUN = "(guard, amend)"  # what was asked outside of runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +86,20 @@ def cost(
 
 
 def _bill(where: Place, store: Store, by: str, line: str | None, oldest: int) -> Bill:
-    whole = account(store, [row.run for row in store.runs()])
+    beside = lines_of(store)
+    whole = account(store, [row.run for row in store.runs()], beside)
     live = wire.live_runs(store)
     costs = whole.saved()
     runs = {run for run, begun in whole.runs.items() if line is None or begun.line == line}
+    projects = {"", *(whole.runs[run].project for run in runs)}
+    own = beside if line is None else {line_journal(project, line) for project in projects}
+    asides = {RunId(journal) for journal in own}
     shown = Account(
         calls=[
-            c for c in whole.calls if c.run in runs and not (c.fate == "open" and c.run in live)
+            call
+            for call in whole.calls
+            if call.run in asides
+            or (call.run in runs and not (call.fate == "open" and call.run in live))
         ],
         made=[made for made in whole.made if made.run in runs],
         reused=[reuse for reuse in whole.reused if reuse.run in runs],
@@ -105,7 +114,7 @@ def _bill(where: Place, store: Store, by: str, line: str | None, oldest: int) ->
             else makers.get((item.step, item.digest), _NOT_ASKED)
         ),
         "day": lambda item: _day(item.at),
-        "run": lambda item: item.run,
+        "run": lambda item: item.run if item.run in whole.runs else _NO_RUN,
     }
     rows = summed(shown, marks[by], costs, oldest)
     return Bill(
@@ -115,7 +124,7 @@ def _bill(where: Place, store: Store, by: str, line: str | None, oldest: int) ->
         runs=sum(whole.runs[run].at >= oldest for run in runs),
         account=whole,
         looked=_looked(shown) if by == "run" else {},
-        budgets=_budgets(where, store, whole),
+        budgets=_budgets(where, store, projects),
     )
 
 
@@ -132,7 +141,8 @@ def _ordered(by: str, rows: Mapping[str, Totals], whole: Account) -> list[str]:
     if by == "day":
         return sorted(rows, reverse=True)
     if by == "run":
-        return sorted(rows, key=lambda run: whole.runs[RunId(run)].at, reverse=True)
+        begun = {run: whole.runs[RunId(run)].at for run in rows if run != _NO_RUN}
+        return sorted(rows, key=lambda run: begun.get(run, 0), reverse=True)
     return sorted(rows, key=lambda name: (-rows[name].cost, -rows[name].calls, name))
 
 
@@ -147,13 +157,15 @@ def _day(at: int) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).astimezone().strftime("%Y-%m-%d")
 
 
-def _budgets(where: Place, store: Store, whole: Account) -> list[tuple[str, int, int]]:
-    """What is spent of the person's budgets; runs of the whole store count for a day."""
+def _budgets(where: Place, store: Store, projects: Iterable[str]) -> list[tuple[str, int, int]]:
+    """What is spent of the person's budgets; all of the store counts for a day."""
     found, budgets = [], wire.market.budgets(where.root)
     if (day := wire.market.micro(budgets.day)) is not None:
-        found.append(("day", spent_beside(store, whole.runs, wire.market.day_began()), day))
+        today = wire.market.day_began()
+        found.append(("day", spent_in(store, paid_in(store), today), day))
     if (most := wire.market.micro(budgets.project)) is not None:
-        found.append(("project", spent_beside(store, whole.runs, 0), most))
+        own = {journal for project in projects for journal in paid_in(store, project)}
+        found.append(("project", spent_in(store, sorted(own), 0), most))
     return found
 
 
@@ -165,10 +177,10 @@ def _json(bill: Bill, since: int | None) -> dict[str, Json]:
     for name, row in bill.rows.items():
         data: dict[str, Json] = {bill.by: name, **_totals(row)}
         if bill.by == "run":
-            begun, looked = bill.account.runs[RunId(name)], bill.looked.get(RunId(name))
+            begun, looked = bill.account.runs.get(RunId(name)), bill.looked.get(RunId(name))
             data |= {
-                "line": begun.line,
-                "started_at": begun.at,
+                "line": begun.line if begun else None,
+                "started_at": begun.at if begun else None,
                 "expected_usd": usd(looked.expected) if looked else None,
                 "of_these_usd": usd(looked.actual) if looked else None,
             }
@@ -255,6 +267,8 @@ def _table(bill: Bill, now: int) -> list[str]:
 def _name(bill: Bill, name: str, now: int) -> str:
     if bill.by != "run":
         return name or UNKNOWN
+    if name == _NO_RUN:
+        return name
     return f"{short(name)} ({age_words(now - bill.account.runs[RunId(name)].at)})"
 
 

@@ -166,7 +166,7 @@ def end_block(
         lines.append(
             f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
         )
-    lines.append(again(f"next: {next_commands(state, driven=driven, why=money.why)}"))
+    lines.append(again(f"next: {next_commands(state, driven=driven)}"))
     return [one_line(line) for line in lines]
 
 
@@ -250,8 +250,8 @@ def _waiting(state: State, words: Mapping[StepId, str]) -> list[str]:
     return lines
 
 
-def next_commands(state: State, *, driven: bool = True, why: str = "") -> str:
-    """The commands that fit where a run stands; `why` are the words of the limit it came to."""
+def next_commands(state: State, *, driven: bool = True) -> str:
+    """The commands that fit where a run stands."""
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
     if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
@@ -270,7 +270,7 @@ def next_commands(state: State, *, driven: bool = True, why: str = "") -> str:
         return "    ".join(offers)
     if state.status == "blocked" and (cut := _cut_off(state)):
         return f"holdfast run -s +{named(cut[0])}    holdfast run"
-    if state.status == "limit" and (raised := raise_words(state, why)):
+    if state.status == "limit" and (raised := raise_words(state)):
         return f"holdfast resume --max-cost {raised}    holdfast cost    holdfast status"
     if state.status in {"paused", "limit", "blocked", "failed", "escalated"}:
         return "holdfast resume    holdfast status"

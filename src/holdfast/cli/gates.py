@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from holdfast import wire
 from holdfast.cli.say import named
-from holdfast.core.estimate import asked_models, judges_of
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.engine.questions import approvers
@@ -23,10 +22,9 @@ def needs_consent(step: Step) -> bool:
     return not asks and not any(need.asks for need in step.needs)
 
 
-def is_paid(root: str, step: Step, *, makes: bool = True) -> bool:
-    """Whether it asks a model whose answers somebody wants money for; who makes nothing asks its judges."""
-    models = asked_models(step) if makes else judges_of(step)
-    return any(wire.market.is_paid(root, model) for model in models)
+def is_paid(root: str, step: Step, *, about_it: bool = False) -> bool:
+    """Whether it asks a model whose answers somebody wants money for; with `about_it` by its guards."""
+    return wire.market.pays(root, step, about_it=about_it)
 
 
 def gate_words(step: Step) -> str:
@@ -34,6 +32,8 @@ def gate_words(step: Step) -> str:
     if step.uses == "human":
         return f"a person gives it{f': {step.agent}' if step.agent else ''}"
     edges = [need for need in step.needs if need.asks]
+    if not step.asks_first:
+        return "costs money, and nobody was asked when it was added: needs an approval"
     if not edges:
         return "needs an approval"
     asked = [

@@ -15,7 +15,6 @@ from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line
 
-OWN_LIMIT = "of $"  # how the engine begins to say that the run may not spend more
 NAMED = 6  # steps that are named
 _CENT = MICRO // 100
 
@@ -63,15 +62,13 @@ def _left(state: State) -> list[StepId]:
     ]
 
 
-def raise_words(state: State, why: str) -> str:
+def raise_words(state: State) -> str:
     """The amount that would probably let a run come to its end; nothing if its own limit is not in the way.
 
     Each step that is left is taken for what those before it cost.
     """
     most, rest = cost_limit(state), state.rest
     if most is None or rest is None or rest.because != ("cost",):
-        return ""
-    if why and not why.startswith(OWN_LIMIT):  # tokens, or a budget of more than this run
         return ""
     left = sum(bool(asked_models(state.plan.steps[s])) for s in _left(state))
     paid = [s.spent.cost for s in state.steps.values() if s.phase == "done" and s.spent is not None]

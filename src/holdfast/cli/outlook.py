@@ -446,7 +446,7 @@ def _totals(ahead: Ahead) -> list[str]:
     if reused and (sure or maybe):
         saved = f", {saves}" if (saves := _saves(ahead)) else ""
         lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
-    lines += [*_idle(ahead), *_written(ahead), *_since(ahead)]
+    lines += [*_idle(ahead), *_unrecorded(ahead), *_written(ahead), *_since(ahead)]
     lines += [*left_out(ahead.last, ahead.waiting), *_far_off(ahead)]
     if estimate.attempts:
         lines.append(
@@ -506,6 +506,16 @@ def _idle(ahead: Ahead) -> Iterable[str]:
             "A run is refused: give each action a 'run' in a registry of agents, or "
             f"bring it in: holdfast import {ahead.where.file or 'FILE'} -o plan.yaml"
         )
+
+
+def _unrecorded(ahead: Ahead) -> Iterable[str]:
+    """Steps that would fail because nobody recorded an answer, and those of which nobody knows."""
+    missing = [step for step, found in ahead.recorded.items() if found is False]
+    unknown = [step for step, found in ahead.recorded.items() if found is None]
+    if missing:
+        yield f"No answer is recorded for {few(missing)}: holdfast run --record DIR asks a model"
+    if unknown:
+        yield f"Whether an answer is recorded shows when it is asked: {few(unknown)}"
 
 
 def _written(ahead: Ahead) -> Iterable[str]:

@@ -9,6 +9,7 @@ from holdfast.cli.ahead import Ahead, gather, look_ahead, preview_json, survey_o
 from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.outlook import print_lines, table
 from holdfast.cli.place import json_option, place, place_options
+from holdfast.cli.recording import provider_options, with_options
 from holdfast.cli.say import named, out_json
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.view import view
@@ -26,6 +27,7 @@ __all__ = ["look_ahead", "plan", "survey_of"]
 )
 @click.argument("plan_file", metavar="[PLAN]", required=False)
 @place_options
+@with_options(provider_options)
 @json_option
 @select_options
 @click.option("--force", is_flag=True, help="As if every step were forced.")

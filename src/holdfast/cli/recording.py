@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 
 import click
 
 from holdfast import wire
 from holdfast.cli.place import Place
+
+Option = Callable[[Callable[..., object]], Callable[..., object]]
 
 
 def _for_all(variable: str, value: str | None) -> None:
@@ -16,12 +19,18 @@ def _for_all(variable: str, value: str | None) -> None:
         os.environ[variable] = value
 
 
-recording_options = (
-    click.option(
-        "--record",
-        metavar="DIR",
-        help="Write each answer of a model to a file there, for --provider recorded.",
-    ),
+def with_options(options: Iterable[Option]) -> Option:
+    """Several options as one decorator."""
+
+    def decorate(command: Callable[..., object]) -> Callable[..., object]:
+        for option in options:
+            command = option(command)
+        return command
+
+    return decorate
+
+
+provider_options = (
     click.option(
         "--provider",
         type=click.Choice(["recorded"]),
@@ -36,6 +45,14 @@ recording_options = (
         callback=lambda _, __, value: _for_all("HOLDFAST_RECORDED", value),
         help="Where recordings are (default: recorded/ beside the plan).",
     ),
+)
+recording_options = (
+    click.option(
+        "--record",
+        metavar="DIR",
+        help="Write each answer of a model to a file there, for --provider recorded.",
+    ),
+    *provider_options,
 )
 
 

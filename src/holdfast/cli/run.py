@@ -177,6 +177,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--trust", metavar="DIGEST", help="Approve the plan of a file that comes from elsewhere."
 )
+@click.option("--only-shown", is_flag=True, hidden=True)
 def run(
     plan: str | None,
     store: str | None,
@@ -203,6 +204,7 @@ def run(
     diff_plan: bool,
     preview: str | None,
     trust: str | None,
+    only_shown: bool,
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
@@ -243,7 +245,7 @@ def run(
         say_left_out(where, loaded.plan, key)
     else:
         leave_earlier(where, loaded.plan, yes=yes)
-    manner["yes"] = True
+    manner["spends"], manner["yes"] = bool(manner["yes"]) and not only_shown, True
     agreed = replace(agreed, max_cost=max_cost(where, loaded.plan, manner))
     if detach:
         _check_secrets(loaded.plan, _manner(manner).secrets)
@@ -473,6 +475,7 @@ def drive(
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
             secrets=manner.secrets,
             record=record,
+            spends=bool(given.get("spends", given["yes"])),
         )
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)

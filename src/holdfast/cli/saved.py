@@ -221,7 +221,7 @@ def paid_in(ahead: Ahead) -> list[StepId]:
         step_id
         for step_id, outlook in ahead.outlooks.items()
         if _may_run(outlook)
-        and is_paid(ahead.where.root, steps[step_id], makes=outlook.means != "adopt")
+        and is_paid(ahead.where.root, steps[step_id], about_it=outlook.means == "adopt")
     ]
 
 

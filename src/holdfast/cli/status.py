@@ -51,7 +51,7 @@ def status_lines(
     lines += conflict_lines(state)
     lines += [one_line(line) for line in addition_lines(additions, driven=driven)]
     lines += [one_line(f"! {first_line(why)}")] if why else []
-    return [*lines, again(f"next: {next_commands(state, driven=driven, why=why)}")]
+    return [*lines, again(f"next: {next_commands(state, driven=driven)}")]
 
 
 def _origin(state: State) -> list[str]:

@@ -194,6 +194,6 @@ def attempt_lost(state: State, event: AttemptLost, at: int) -> None:
         step.losses += 1
         _spend(step, at, 0)
     elif event.code == LIMIT:
-        state.short = Reason(LIMIT, ("cost",))
+        state.short = Reason(LIMIT, (event.limit or "cost",))
     step.said = event.feedback
     step.last, step.log = Reason(event.code), event.log

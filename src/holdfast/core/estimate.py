@@ -130,12 +130,12 @@ def from_size(once: int, tries: int, most: int | None) -> Estimate:
     return replace(from_price(once, tries, most, bounded=False), basis="size")
 
 
-def once_more(look: Estimate, made: Estimate) -> Estimate:
-    """Guards look at what is kept; if they refuse it, it is made again."""
-    low, high = look.p90, made.p90
+def either(first: Estimate, then: Estimate) -> Estimate:
+    """Of something that mostly costs `first`, and seldom, if that was in vain, `then` as well."""
+    low, high = first.p50, then.p90
     if low is None or high is None:
         return UNKNOWN
-    return replace(made, costs=(low, low, low + high), bounded=False)
+    return Estimate((low, low, low + high), then.basis, then.attempts)
 
 
 def total(estimates: Mapping[StepId, Estimate]) -> Total:
@@ -182,25 +182,33 @@ def _places(seed: int, draws: int, size: int) -> list[int]:
     return places
 
 
-def asked_models(step: Step) -> tuple[str, ...]:
-    """The models that a step asks: its own, and those of its guards."""
-    own = [step.model] if step.asks_model and step.model else []
-    return tuple(dict.fromkeys([*own, *judges_of(step)]))
+class Judge(NamedTuple):
+    """A guard that asks a model: whom, by which rubric, and how often at most if all can be read."""
+
+    model: str
+    rubric: str
+    votes: int
 
 
-def judges_of(step: Step) -> dict[str, int]:
-    """The models that judge what a step makes, and how many votes each has over one candidate."""
-    found: dict[str, int] = {}
-    pending = list(step.guards)
+def judges_of(step: Step) -> list[Judge]:
+    """The guards of a step that ask models, also those inside others."""
+    found = []
+    pending = list(reversed(step.guards))
     while pending:
         guard = pending.pop()
-        pending += guard.items
+        pending += reversed(guard.items)
         if guard.kind == "judge":
             config = guard.config if isinstance(guard.config, Mapping) else {}
-            model, votes = str(config.get("model") or step.model), config.get("votes")
-            if model:
-                found[model] = found.get(model, 0) + (votes if isinstance(votes, int) else 1)
+            model, votes = config.get("model") or step.model, config.get("votes", 1)
+            found.append(Judge(str(model), str(config.get("rubric", "")), int(str(votes))))
     return found
+
+
+def asked_models(step: Step, *, about_it: bool = False) -> tuple[str, ...]:
+    """The models that a step asks: its own, and those of its guards; with `about_it` only the latter."""
+    found = [step.model] if step.asks_model and not about_it else []
+    found += [judge.model for judge in judges_of(step)]
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def looked_back(account: Account) -> dict[RunId, Looked]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from holdfast.core.estimate import asked_models, judges_of
+from holdfast.core.estimate import asked_models
 from holdfast.model.plan import Step
 from holdfast.model.provider import TIERS
 
@@ -39,7 +39,7 @@ def models_of(made: Iterable[Step], adopted: Iterable[Step] = ()) -> dict[str, M
 
     Of a step whose content a person gave, only the judges are asked.
     """
-    counts = Counter(model for step in adopted for model in judges_of(step))
+    counts = Counter(model for step in adopted for model in asked_models(step, about_it=True))
     tiers: dict[str, set[str]] = {}
     for step in made:
         counts.update(asked_models(step))

@@ -28,6 +28,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.plan import RunId, StepId
 
+Short = Literal["cost", "tokens", "day budget", "project budget"]  # what leaves a run no more calls
 Fate = Literal["open", "answered", "used", "rejected", "interrupted", "failed"]
 CALLS: Final[tuple[type[Event], ...]] = (CallStarted, CallAnswered, CallFailed)
 KINDS: Final[tuple[type[Event], ...]] = (

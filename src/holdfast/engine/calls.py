@@ -12,11 +12,13 @@ import math
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.backoff import wait_before
 from holdfast.core.moves import LIMIT
+from holdfast.core.outlay import Short
 from holdfast.core.reserve import LEAST_OUTPUT, Seen, input_bound, output_bound
 from holdfast.core.state import Spent, State
 from holdfast.engine.contents import Contents
@@ -45,6 +47,9 @@ from holdfast.model.money import dollars
 from holdfast.model.plan import Step
 from holdfast.model.secret import struck
 from holdfast.ports import ChatModel, Rates, Repeat, Said, Wanted
+
+if TYPE_CHECKING:  # it is made by whoever has budgets
+    from holdfast.engine.purse import Purse, Room
 
 RATE_LIMITED = "rate_limited"
 _MINUTE = 60.0
@@ -79,6 +84,8 @@ class Switchboard:
         self._models: ChatModel | None = None
         self._gates: dict[str, Gate] = {}
         self._loading: dict[str, asyncio.Task[None]] = {}
+        self._purse: Purse | None = None
+        self._has_purse: bool | None = None  # nobody knows before a model is asked
         self._seen: dict[str, Seen] = {}
         self._settled = asyncio.Event()
 
@@ -121,6 +128,14 @@ class Switchboard:
         with contextlib.suppress(CallError):  # told by whoever asks
             await asyncio.to_thread(self.models.load, provider)
         self._wake()
+
+    @property
+    def purse(self) -> Purse | None:
+        """The budgets that hold over more than this run; read when the first question comes."""
+        if self._has_purse is None:
+            self._purse = self.world.purse()
+            self._has_purse = self._purse is not None
+        return self._purse
 
     def gate(self, provider: str) -> Gate:
         """Where calls of a provider wait for their turn."""
@@ -217,9 +232,10 @@ class Line:
                 tries += 1
                 wait = wait_before(tries, error.after, self._spread(tries)) if error.again else None
                 await self._failed(number, request, error, wait)
+                if wait is None and error.again:
+                    raise AttemptError(given_up(error, tries), reason="call_failed") from error
                 if wait is None:
-                    reason = "call_failed" if error.again else error.reason
-                    raise AttemptError(str(error), reason=reason) from error
+                    raise AttemptError(str(error), reason=error.reason) from error
                 self._note(f"[{error.message}; asks again in {wait:.0f} s]\n")
                 if error.after is not None or error.reason == RATE_LIMITED:
                     self._board.gate(request.provider).hold(wait)
@@ -236,13 +252,7 @@ class Line:
         board, step_id, attempt = self._board, self._started.step, self._started.attempt
         models = board.models
         async with board.gate(request.provider):
-            sent, bound = await self._reserve(request, len(body))
-            await board.record(
-                CallStarted(
-                    step_id, attempt, number, request.model, digest, bound.cost, bound.tokens
-                ),
-                body,
-            )
+            sent = await self._reserve(number, request, digest, body)
             began = board.world.monotonic()
             answer = await models.ask(sent, listen)
             took = board.world.monotonic() - began
@@ -260,7 +270,7 @@ class Line:
                 models.cost(request.model, usage),
                 round(took * 1000),
                 answer.finish,
-                answer.id if _ID.match(answer.id) else "",
+                known_id(answer),
             ),
             content,
         )
@@ -295,82 +305,100 @@ class Line:
         )
         self._board.settled()
 
-    async def _reserve(self, request: Request, size: int) -> tuple[Request, Bound]:
-        """What the call may use, once every limit has room for it, and the request to send.
+    async def _reserve(self, number: int, request: Request, digest: Digest, body: bytes) -> Request:
+        """Store what the call may use, once every limit has room for it; the request to send.
 
         While others are under way it waits for what they leave. The last one goes alone: an answer that the
         plan does not bound is then bounded by what is left. AttemptError if that is not worth it.
         """
+        board, started = self._board, self._started
+        while True:
+            async with board.purse.alone() if board.purse is not None else nullcontext():
+                found = self._found(request, len(body))
+                if not isinstance(found, AttemptError):
+                    sent, bound = found
+                    call = CallStarted(
+                        started.step,
+                        started.attempt,
+                        number,
+                        request.model,
+                        digest,
+                        bound.cost,
+                        bound.tokens,
+                    )
+                    await board.record(call, body)
+                    return sent
+            if not self._others_run:
+                raise found
+            await board.next_settled()
+
+    @property
+    def _others_run(self) -> bool:
+        """Whether calls of this run are under way, which may leave some of what they reserved."""
+        return bool(self._board.state.reserved or self._board.state.reserved_tokens)
+
+    def _found(self, request: Request, size: int) -> tuple[Request, Bound] | AttemptError:
+        """What the call may use and the request to send, or the limit that leaves no room for it now."""
         board = self._board
         seen = board.seen(request.model)
         asked = request.parameters.get("max_tokens")
         most = asked if isinstance(asked, int) else None
         read = input_bound(size, seen)
-        while True:
-            bound = self._bound(request, read, output_bound(most, seen))
-            lack = self._lack(request, bound)
-            if lack is None:
-                return request, bound
-            if board.state.reserved or board.state.reserved_tokens:
-                await board.next_settled()
-                continue
-            if most is None:
-                fewer = self._affordable(request, read, output_bound(None, seen))
-                if fewer >= LEAST_OUTPUT:
-                    capped = replace(request, most=fewer)
-                    return capped, self._bound(request, read, fewer)
-            raise lack
+        room = board.purse.room(board.state.run) if board.purse is not None else None
+        bound = self._bound(request, read, output_bound(most, seen))
+        lack = self._lack(request, bound, room)
+        if lack is None:
+            return request, bound
+        if most is None and not self._others_run:
+            fewer = self._affordable(request, read, output_bound(None, seen), room)
+            if fewer >= LEAST_OUTPUT:
+                return replace(request, most=fewer), self._bound(request, read, fewer)
+        return lack
 
     def _bound(self, request: Request, read: int, said: int) -> Bound:
         cost = self._board.models.cost(request.model, Usage(input=read, output=said))
         return Bound(read + said, cost)
 
-    def _affordable(self, request: Request, read: int, said: int) -> int:
+    def _affordable(self, request: Request, read: int, said: int, room: Room | None) -> int:
         """How long an answer may be so that every limit is kept; by halving, as a price may have steps."""
         low, high = 0, said
         while low < high:
             middle = (low + high + 1) // 2
-            if self._lack(request, self._bound(request, read, middle)) is None:
+            if self._lack(request, self._bound(request, read, middle), room) is None:
                 low = middle
             else:
                 high = middle - 1
         return low
 
-    def _lack(self, request: Request, bound: Bound) -> AttemptError | None:
+    def _lack(self, request: Request, bound: Bound, room: Room | None) -> AttemptError | None:
         """The limit that leaves no room for the call, if one does not."""
         state, step = self._board.state, self._step
-        spent = state.steps[step.id].spent or Spent()
-        own, most, left = (
-            step.budget.get("usd"),
-            _run_limit(state),
-            self._board.world.purse(state.run),
-        )
-        if bound.cost is None and not own == most == left == None:  # noqa: E711 - three at once
-            return AttemptError(
-                f"the price of '{request.model}' is not known, so no budget can be kept;"
-                " give it in [prices] of your configuration",
-                reason="call_refused",
-            )
-        cost = bound.cost or 0
-        taken = state.spent.cost + state.reserved + cost
+        own, most = step.budget.get("usd"), _run_limit(state)
+        if bound.cost is None and any(limit is not None for limit in (own, most, room)):
+            return no_price(request.model)
+        cost, spent = bound.cost or 0, state.steps[step.id].spent or Spent()
+        taken = state.spent.cost + state.reserved
         price = f"another call may cost {dollars(cost)}"
         if own is not None and spent.cost + cost > float(str(own)) * MICRO:
             return AttemptError(f"its budget is ${own}, and {price}", reason="budget_spent")
-        if most is not None and taken > most:
-            told = f"of {dollars(most)} the run has {dollars(max(0, most - taken + cost))}"
-            return AttemptError(f"{told} left, and {price}", reason=LIMIT)
-        if left is not None and taken > left:
-            return AttemptError(
-                f"your budget of the day or project is spent: {price}", reason=LIMIT
-            )
-        tokens, whole = step.budget.get("tokens"), state.plan.limits.tokens
-        if tokens is not None and spent.tokens + bound.tokens > int(str(tokens)):
-            message = f"its budget is {tokens} tokens, and another call may use {bound.tokens}"
-            return AttemptError(message, reason="budget_spent")
+        if most is not None and taken + cost > most:
+            return _short("cost", f"of {dollars(most)} the run has", most - taken, price)
+        if room is not None and taken + cost > room.left:
+            name = room.budget.partition(" ")[0]
+            told = f"of your {dollars(room.most)} for the {name} the run has"
+            mend = f"{price}; raise [budgets] {name} in your own configuration, then resume"
+            return _short(room.budget, told, room.left - taken, mend)
+        return self._lack_of_tokens(bound.tokens, spent.tokens)
+
+    def _lack_of_tokens(self, wanted: int, spent: int) -> AttemptError | None:
+        state, own = self._board.state, self._step.budget.get("tokens")
+        more, most = f"and another call may use {wanted}", state.plan.limits.tokens
+        if own is not None and spent + wanted > int(str(own)):
+            return AttemptError(f"its budget is {own} tokens, {more}", reason="budget_spent")
         used = state.spent.tokens + state.reserved_tokens
-        if whole is not None and used + bound.tokens > whole:
-            message = f"of {whole} tokens the run has {max(0, whole - used)} left"
-            return AttemptError(f"{message}, and another call may use {bound.tokens}", reason=LIMIT)
+        if most is not None and used + wanted > most:
+            message = f"of {most} tokens the run has {max(0, most - used)} left, {more}"
+            return AttemptError(message, reason=LIMIT, limit="tokens")
         return None
 
     def _hear(self, text: str) -> None:
@@ -390,6 +418,26 @@ class Line:
         return digest_spread(f"{self._started.step}/{self._started.attempt}/{tries}")
 
 
+def no_price(model: str) -> AttemptError:
+    """A budget cannot be kept."""
+    return AttemptError(
+        f"the price of '{model}' is not known, so no budget can be kept;"
+        " give it in [prices] of your configuration",
+        reason="call_refused",
+    )
+
+
+def known_id(answer: Answer) -> str:
+    """What the provider calls an answer, if that is a name."""
+    return answer.id if _ID.match(answer.id) else ""
+
+
+def _short(limit: Short, told: str, left: int, more: str) -> AttemptError:
+    """There is too little money left."""
+    message = f"{told} {dollars(max(0, left))} left, and {more}"
+    return AttemptError(message, reason=LIMIT, limit=limit)
+
+
 def _run_limit(state: State) -> int | None:
     if state.max_cost is not None:
         return state.max_cost
@@ -400,6 +448,20 @@ def _run_limit(state: State) -> int | None:
 def digest_spread(text: str) -> int:
     """A number that is always the same for a text and hardly ever for two."""
     return int(digest_bytes(text.encode())[:8], 16)
+
+
+def given_up(error: CallError, tries: int) -> str:
+    """Why nobody is asked any more now: the last answer, how often it was tried, and what to do."""
+    often = "once" if tries == 1 else f"{tries} times"
+    late = f"; it wants to be left alone for {error.after:.0f} s" if error.after else ""
+    hint = f"\nhint: {error.hint}" if error.hint else ""
+    told = f"asked {often} in vain, the last time: {error.message}{late}"
+    return f"{told}; 'holdfast resume' asks again, and nothing that was answered{hint}"
+
+
+def waiting_words(step_id: str, error: CallError, wait: float) -> str:
+    """What is said while a provider is left alone."""
+    return f"{step_id}: {error.message}; asking again in {wait:.0f} s, nothing is lost"
 
 
 class Gate:

@@ -372,7 +372,9 @@ class Finisher:
         self, started: AttemptStarted, step: Step, outcome: Outcome, took: int, now: int
     ) -> Result:
         if outcome.ended == "lost":
-            return self.lost(started, outcome.code, now, outcome.feedback, outcome.log)
+            return self.lost(
+                started, outcome.code, now, outcome.feedback, outcome.log, limit=outcome.limit
+            )
         if outcome.ended == "failed":
             return self._failed(started, outcome.code, outcome.feedback, outcome.log, took, now)
         verdict, candidate = outcome.verdict, outcome.candidate
@@ -438,20 +440,22 @@ class Finisher:
         *,
         unwatched: bool = False,
         theirs: Digest | None = None,
+        limit: str = "",
     ) -> Result:
         """An attempt that gave no answer: what it left at its output paths is kept, then put back.
 
         `unwatched` says that its engine died, so that anybody may have written there since;
-        `theirs` is what a person wrote where its changes were taken back.
+        `theirs` is what a person wrote where its changes were taken back; `limit` is what was reached.
         """
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
         words = self.contents.note(step, blobs, feedback.encode("utf-8", "replace"))
         log_digest = self.contents.note(step, blobs, log)
-        result = Result(AttemptLost(step.id, started.attempt, code, words, log_digest), now, blobs)
+        event = AttemptLost(step.id, started.attempt, code, words, log_digest, limit=limit)
+        result = Result(event, now, blobs)
         back = self._put_back(started, step, result, loud=True, unwatched=unwatched)
         kept = back.kept.digest if back else theirs
-        result.ending = AttemptLost(step.id, started.attempt, code, words, log_digest, kept)
+        result.ending = replace(event, kept=kept)
         if kept is not None:
             result.artifacts.append(self.row(started, kept, "tree", "interrupted", now))
         return result

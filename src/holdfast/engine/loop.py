@@ -383,7 +383,9 @@ class Engine:
         if step.secrets and not self._growth.may_know(step):
             self._claims.let_go(step_id)
             return
-        answer = self._people.may_begin(step, look) if step.asks_first else FREE
+        pays = bool(self.state.added) and self._growth.costs_unasked(step)
+        asks = pays or step.asks_first
+        answer = self._people.may_begin(step, look, pays=pays) if asks else FREE
         if not answer.granted:
             self._claims.let_go(step_id)
             return

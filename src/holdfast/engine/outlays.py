@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 
 from holdfast.core.estimate import (
+    NOTHING,
     Expected,
     Looked,
     asked_models,
+    either,
     from_history,
     from_price,
     from_size,
     from_template,
     judges_of,
     looked_back,
-    once_more,
 )
-from holdfast.core.outlay import CALLS, KINDS, Account, Made, Saved, account_of
+from holdfast.core.outlay import CALLS, KINDS, Account, Made, Saved, account_of, total_cost
 from holdfast.core.preview import Means
 from holdfast.core.reserve import USUAL_OUTPUT, Seen, input_bound
 from holdfast.core.state import State
 from holdfast.engine.journals import read_plan
+from holdfast.engine.lines import line_journal
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.call import MICRO, Message, Request, Usage, request_bytes
@@ -32,13 +34,15 @@ from holdfast.ports import Store
 MOST_RUNS = 20  # the newest of a line that are looked at
 MOST_STEPS = 2000  # nobody waits for what more of them have saved
 _SECTION = 24  # bytes of a heading and fences around what a prompt reads
+_ROLE = 1024  # bytes of what a judge is told beside rubric and artifact
+_ARTIFACT = 4096  # bytes of what nobody has made yet
 
 Price = Callable[[str, Usage], int | None]
 
 
-def account(store: Store, runs: Iterable[RunId], since: int = 0) -> Account:
-    """What these runs paid."""
-    return account_of(store.told([f"run:{run}" for run in runs], KINDS, since))
+def account(store: Store, runs: Iterable[RunId], lines: Iterable[str] = ()) -> Account:
+    """What these runs paid, and what was paid outside of runs by the journals of these lines."""
+    return account_of(store.told([*(f"run:{run}" for run in runs), *lines], KINDS))
 
 
 def newest_runs(store: Store, project: str, line: str, most: int = MOST_RUNS) -> list[RunId]:
@@ -46,10 +50,25 @@ def newest_runs(store: Store, project: str, line: str, most: int = MOST_RUNS) ->
     return [row.run for row in store.runs(line) if row.project == project][-most:]
 
 
-def spent_beside(store: Store, runs: Iterable[RunId], since: int) -> int:
-    """What calls of these runs cost since a moment, open ones with what they may cost."""
-    found = account_of(store.told([f"run:{run}" for run in runs], CALLS, since))
+def spent_in(store: Store, journals: Iterable[str], since: int) -> int:
+    """What the calls in these journals cost since a moment, open ones with what they may cost."""
+    found = account_of(store.told(journals, CALLS, since))
     return sum(call.cost or 0 for call in found.calls)
+
+
+def paid_in(store: Store, project: str | None = None) -> list[str]:
+    """The journals that tell of calls: of runs, and of lines, for guards ask outside of runs too.
+
+    With `project` only those of that one.
+    """
+    rows = [row for row in store.runs() if project is None or row.project == project]
+    return [*(f"run:{row.run}" for row in rows), *lines_of(store, project)]
+
+
+def lines_of(store: Store, project: str | None = None) -> list[str]:
+    """The journals of lines; with `project` only those of that one."""
+    first = "line:" if project is None else line_journal(project, "")
+    return [journal for journal in store.journals() if journal.startswith(first)]
 
 
 # --- saved --------------------------------------------------------------------------------------
@@ -122,41 +141,26 @@ class Forecast:
         return next(reversed(found.items()), None)
 
     def of(self, steps: Mapping[StepId, Means]) -> dict[StepId, Expected]:
-        """What each of these steps may cost and use that asks models, by what an attempt would do."""
+        """What each of these steps may cost and use that asks models, by how it comes by its artifact.
+
+        What is only guarded again is made anew if it is refused; what a person wrote is not.
+        """
         found = {}
         for step_id, means in steps.items():
             step = self._plan.steps[step_id]
-            if means == "adopt" and judges_of(step):
-                found[step_id] = self._look(step)
-            elif means == "guard" and asked_models(step):
-                found[step_id] = self._once_more(step)
-            elif means == "make" and asked_models(step):
-                found[step_id] = self._of(step, asked_models(step))
+            models = asked_models(step, about_it=means == "adopt")
+            if not models:
+                continue
+            if means == "adopt":
+                found[step_id] = self._of_guards(step)
+            elif means == "guard":
+                look, made = self._of_guards(step), self._of(step, models)
+                found[step_id] = Expected(
+                    either(look.cost, made.cost), either(look.tokens, made.tokens)
+                )
+            elif means == "make":
+                found[step_id] = self._of(step, models)
         return found
-
-    def _once_more(self, step: Step) -> Expected:
-        look = self._look(step)
-        if not step.asks_model:
-            return look
-        made = self._of(step, asked_models(step))
-        return Expected(once_more(look.cost, made.cost), once_more(look.tokens, made.tokens))
-
-    def _look(self, step: Step) -> Expected:
-        """What judges take who look at one candidate."""
-        cost, tokens = self._judged(step, 0)
-        return Expected(from_price(cost, 1, None, bounded=not cost), from_size(tokens, 1, None))
-
-    def _judged(self, step: Step, said: int) -> tuple[int | None, int]:
-        """The price and the tokens of all votes over one candidate: as the last one, else so many tokens."""
-        last = self._given.get(step.id)
-        read = input_bound(self._length(last.digest), Seen()) if last else said
-        usage = Usage(input=read, output=USUAL_OUTPUT)
-        votes = judges_of(step)
-        prices = [(self._price(model, usage), times) for model, times in votes.items()]
-        tokens = sum(votes.values()) * (usage.input + usage.output)
-        if any(price is None for price, _ in prices):
-            return None, tokens
-        return sum((price or 0) * times for price, times in prices), tokens
 
     def _of(self, step: Step, models: tuple[str, ...]) -> Expected:
         known = self._made.get((step.id, models[0]))
@@ -175,21 +179,56 @@ class Forecast:
     def _at_most(self, step: Step, size: int, *, whole: bool) -> Expected:
         """From what it reads and may answer; `whole` says that all it reads is known."""
         asked = step.parameters.get("max_tokens")
-        said = asked if isinstance(asked, int) else USUAL_OUTPUT
-        usage = Usage(input=input_bound(size, Seen()), output=said)
-        own = self._price(step.model, usage) if step.asks_model else 0
-        judged, tokens = self._judged(step, said if step.asks_model else 0)
-        once = None if own is None or judged is None else own + judged
-        tokens += usage.input + usage.output if step.asks_model else 0
-        usd = step.budget.get("usd")
-        most = None if usd is None else int(float(str(usd)) * MICRO)
-        alone = step.uses == "llm" and not step.has_judge
-        bounded = once == 0 or (whole and isinstance(asked, int) and alone)
+        prices, tokens = self._asked_about(step)
+        if step.asks_model and step.model:
+            said = asked if isinstance(asked, int) else USUAL_OUTPUT
+            usage = Usage(input=input_bound(size, Seen()), output=said)
+            prices.append(self._price(step.model, usage))
+            tokens += usage.input + usage.output
+        once = _summed(prices)
+        is_whole = whole and isinstance(asked, int) and not step.has_judge
+        bounded = once == 0 or (is_whole and step.uses == "llm")
         tries, bound = 1 + step.retries, step.budget.get("tokens")
         return Expected(
-            from_price(once, tries, most, bounded=bounded),
+            from_price(once, tries, _own_budget(step), bounded=bounded),
             from_size(tokens, tries, bound if isinstance(bound, int) else None),
         )
+
+    def _of_guards(self, step: Step) -> Expected:
+        """What it takes to let the guards look once. A model that made it too tells nothing of itself."""
+        judges = set(asked_models(step, about_it=True))
+        if not judges:
+            return Expected(NOTHING, NOTHING)
+        known = [
+            [call for call in made.calls if call.model in judges]
+            for (of, _), ones in self._made.items()
+            for made in ones
+            if of == step.id
+        ]
+        known = [calls for calls in known if calls]
+        if known and not (step.asks_model and step.model in judges):
+            return Expected(
+                from_history([total_cost(calls) for calls in known]),
+                from_history([sum(call.tokens for call in calls) for calls in known]),
+            )
+        prices, tokens = self._asked_about(step)
+        once = _summed(prices)
+        return Expected(
+            from_price(once, 1, _own_budget(step), bounded=once == 0), from_size(tokens, 1, None)
+        )
+
+    def _asked_about(self, step: Step) -> tuple[list[int | None], int]:
+        """What each judge of a step may cost, all votes of it, and the tokens of all of them."""
+        made, tokens = self._given.get(step.id), 0
+        prices: list[int | None] = []
+        shown = self._length(made.digest) if made is not None else _ARTIFACT
+        for judge in judges_of(step):
+            size = _ROLE + len(judge.rubric.encode("utf-8", "replace")) + shown
+            usage = Usage(input=input_bound(size, Seen()), output=USUAL_OUTPUT)
+            once = self._price(judge.model, usage)
+            prices.append(None if once is None else once * judge.votes)
+            tokens += judge.votes * (usage.input + usage.output)
+        return prices, tokens
 
     def _alike(self, step: Step, model: str) -> Iterator[Made]:
         """What was made by other steps with the same prompt and model."""
@@ -232,3 +271,12 @@ class Forecast:
             whole = whole and artifact is not None
             size += _SECTION + (self._length(artifact.digest) if artifact else 0)
         return size, whole
+
+
+def _summed(prices: Collection[int | None]) -> int | None:
+    return None if None in prices else sum(price or 0 for price in prices)
+
+
+def _own_budget(step: Step) -> int | None:
+    usd = step.budget.get("usd")
+    return None if usd is None else int(float(str(usd)) * MICRO)

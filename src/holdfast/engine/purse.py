@@ -1,22 +1,37 @@
 """What the budgets of a day and of a project leave to one run.
 
-They hold over all runs of a store, also those that other engines drive: what these spend is seen within a
-second. A call that is under way counts with all that it reserved.
+They hold over all runs of a store, also those that other engines drive, and over what is asked outside of
+runs. Whoever reserves from them is alone
+while he does: he looks at what all the others spent and reserved, and stores his own before the next one
+looks. A call that is under way counts with all that it reserved, also if its engine died; so engines
+together never go beyond a budget by more than an answer is longer than what was reserved for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
 
-from holdfast.engine.outlays import spent_beside
+from holdfast.core.outlay import Short
+from holdfast.engine.outlays import account, paid_in, spent_in
 from holdfast.model.plan import RunId
-from holdfast.ports import Store
+from holdfast.ports import Lock, Store
 
-_SEEN_FOR = 1.0
+_PAUSE = 0.005  # seconds until the lock is tried again; whoever has it keeps it for one commit
+
+
+class Room(NamedTuple):
+    """The budget that leaves least: its name, what it is, and what a run may have spent in all."""
+
+    budget: Short
+    most: int
+    left: int
 
 
 class Purse:
-    """Says how much a run may have spent in all, in micro-dollars; None is no bound."""
+    """Says how much a run may have spent in all, in micro-dollars, and lets one engine reserve at a time."""
 
     def __init__(
         self,
@@ -25,32 +40,56 @@ class Purse:
         day: int | None,
         whole: int | None,
         began_today: Callable[[], int],
-        monotonic: Callable[[], float],
+        lock: Lock | None = None,
     ) -> None:
         self._store = store
         self._project = project
         self._day = day
         self._whole = whole
         self._began_today = began_today
-        self._monotonic = monotonic
-        self._seen: tuple[RunId, float, int | None] | None = None
+        self._lock = lock
+        self._turn = asyncio.Lock()
+        self._seen: dict[tuple[str, int], tuple[int, int]] = {}  # by journal: its end, spent
+        self._before: dict[tuple[RunId, int], int] = {}
 
-    def __call__(self, run: RunId) -> int | None:
-        """What this run may have spent, beside what the others have."""
-        now = self._monotonic()
-        if self._seen is None or self._seen[0] != run or now - self._seen[1] >= _SEEN_FOR:
-            self._seen = (run, now, self._look(run))
-        return self._seen[2]
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """As long as it lasts, no call of this or of another engine is reserved from these budgets."""
+        async with self._turn:
+            while self._lock is not None and not self._lock.try_lock():  # noqa: ASYNC110 - another process
+                await asyncio.sleep(_PAUSE)
+            try:
+                yield
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
 
-    def _look(self, run: RunId) -> int | None:
-        rows = [row for row in self._store.runs() if row.run != run]
-        left = []
+    def room(self, run: RunId) -> Room | None:
+        """What this run may have spent, beside what the others have; None if there is no budget."""
+        others = [journal for journal in paid_in(self._store) if journal != f"run:{run}"]
+        found = []
         if self._day is not None:
             today = self._began_today()
-            others = spent_beside(self._store, [row.run for row in rows], today)
-            earlier = spent_beside(self._store, [run], 0) - spent_beside(self._store, [run], today)
-            left.append(self._day - others + earlier)
+            spent = sum(self._spent(journal, today) for journal in others)
+            left = self._day - spent + self._spent_before(run, today)
+            found.append(Room("day budget", self._day, left))
         if self._whole is not None:
-            same = [row.run for row in rows if row.project == self._project]
-            left.append(self._whole - spent_beside(self._store, same, 0))
-        return min(left, default=None)
+            own = [j for j in paid_in(self._store, self._project) if j != f"run:{run}"]
+            spent = sum(self._spent(journal, 0) for journal in own)
+            found.append(Room("project budget", self._whole, self._whole - spent))
+        return min(found, key=lambda room: room.left, default=None)
+
+    def _spent(self, journal: str, since: int) -> int:
+        """What was spent elsewhere since a moment; read anew only if the journal grew."""
+        end, known = self._store.last(journal), self._seen.get((journal, since))
+        if known is None or known[0] != end:
+            known = self._seen[journal, since] = (end, spent_in(self._store, [journal], since))
+        return known[1]
+
+    def _spent_before(self, run: RunId, moment: int) -> int:
+        """What calls of this run cost that had ended then; what is under way counts for the present day."""
+        if (run, moment) not in self._before:
+            calls = account(self._store, [run]).calls
+            ended = (call for call in calls if call.at < moment and call.fate != "open")
+            self._before[run, moment] = sum(call.cost or 0 for call in ended)
+        return self._before[run, moment]

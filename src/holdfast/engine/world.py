@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from holdfast.model.agent import Registry
 from holdfast.model.event import Recorded
 from holdfast.model.fixed import fixed
-from holdfast.model.plan import RunId, StepId
+from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import ChatModel, Executor, Fragments, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.commit import Writer
     from holdfast.engine.decisions import Policy
+    from holdfast.engine.purse import Purse
 
 
 @fixed
@@ -42,7 +43,9 @@ class World:
     ignores: Callable[[Iterable[str]], IgnoreRules]
     models: Callable[[], ChatModel] | None = None  # without it no model can be asked
     keys: Callable[[], Sequence[str]] = tuple  # of providers: never to be written down
-    purse: Callable[[RunId], int | None] = lambda _: None  # what other limits let a run have spent
+    purse: Callable[[], Purse | None] = lambda: None  # the budgets that hold over more than one run
+    paid: Callable[[Step], bool] = lambda _: False  # whether what it asks of models costs money
+    spends: bool = True  # somebody agreed to that, whatever comes
     fragments: Fragments | None = None  # without it no steps can be added
     secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None

@@ -47,8 +47,7 @@ class LlmGenerator:
 
     async def generate(self, job: Job) -> Candidate:
         calls = calls_of(job)
-        messages = rendered(job, self._find)
-        request = Request(job.step.model, messages, job.step.parameters, job.step.schema)
+        request = request_of(job, self._find)
         try:
             async with asyncio.timeout(job.step.timeout):
                 answer = await calls.ask(request)
@@ -59,6 +58,11 @@ class LlmGenerator:
 
     async def close(self) -> None:
         """Nothing is kept."""
+
+
+def request_of(job: Job, find: Find) -> Request:
+    """The one question of an attempt."""
+    return Request(job.step.model, rendered(job, find), job.step.parameters, job.step.schema)
 
 
 def calls_of(job: Job) -> Calls:

@@ -49,6 +49,11 @@ def key_of(request: Request) -> Digest:
     return digest_bytes(request_bytes(replace(request, model=request.name)))
 
 
+def is_recorded(folder: str, request: Request) -> bool:
+    """Whether there is a file for a request; whether it can be read, whoever asks finds out."""
+    return os.path.isfile(_place(folder, key_of(request)))
+
+
 class Recorded:
     """Answers from one directory."""
 

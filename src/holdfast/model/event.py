@@ -257,6 +257,7 @@ class AttemptLost:
     """The attempt ended without an answer: its process died, timed out, or a guard broke.
 
     `kept` is the manifest of what lay at its output paths when they were put back: nobody's bytes are lost.
+    `limit` names the limit that left no room for another call of a model.
     """
 
     step: StepId
@@ -265,6 +266,7 @@ class AttemptLost:
     feedback: Digest | None = None
     log: Digest | None = None
     kept: Digest | None = None
+    limit: str = ""
 
 
 @fixed

@@ -351,6 +351,8 @@ class Wishes:
     functions: Mapping[StepId, Function] = field(default_factory=dict)
     secrets: Sequence[str] = ()
     record: str | None = None  # where answers of models are written down
+    recorded: str | None = None  # where all of them come from
+    spends: bool = True  # somebody agreed to whatever models cost
 
 
 class Fragments:
@@ -386,7 +388,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     from holdfast.engine.world import World
     from holdfast.store.host import gone, line_lock, this_process
 
-    if any(step.model for step in plan.steps.values()):
+    if any(step.model or step.has_judge for step in plan.steps.values()):
         market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
     return World(
@@ -402,9 +404,13 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
-        models=partial(market.models_for, os.path.abspath(root), wishes.record, wishes.say),
+        models=partial(
+            market.models_for, os.path.abspath(root), wishes.record, wishes.say, wishes.recorded
+        ),
         keys=cache(partial(market.secrets_of, os.path.abspath(root))),
-        purse=market.purse_for(os.path.abspath(root), plan.project, store),
+        purse=partial(market.purse_for, os.path.abspath(root), plan.project, location, store),
+        paid=partial(market.pays, os.path.abspath(root)),
+        spends=wishes.spends,
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),

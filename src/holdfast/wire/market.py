@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,15 +13,17 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import CallError, UsageError
 from holdfast.model.call import MICRO, Usage
-from holdfast.model.plan import Plan, RunId
+from holdfast.model.plan import Plan, Step
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
     from holdfast.config.providers import Budgets, Market
+    from holdfast.engine.aside import Desk
+    from holdfast.engine.purse import Purse
     from holdfast.generators.models import Source
     from holdfast.model.provider import Provider
-    from holdfast.ports import ChatModel, Store
+    from holdfast.ports import ChatModel, Job, Store
 
 
 @cache
@@ -55,15 +58,19 @@ def is_paid(root: str, model: str) -> bool:
     return not is_gift and (provider is None or not provider.is_free)
 
 
+def pays(root: str, step: Step, *, about_it: bool = False) -> bool:
+    """Whether a step asks a model whose answers cost money; with `about_it` by its guards."""
+    from holdfast.core.estimate import asked_models
+
+    return any(is_paid(root, model) for model in asked_models(step, about_it=about_it))
+
+
 def cost_bound(root: str, plan: Plan, given: int | None) -> int | None:
     """What a run may spend, in micro-dollars: the least of the flag, the plan and the person's budget.
 
-    None if neither he nor the flag says anything; then the plan has the only word.
+    None if neither he nor the flag says anything; then the plan has the only word. A plan that asks no model
+    may be given steps that do.
     """
-    from holdfast.core.estimate import asked_models
-
-    if given is None and not any(asked_models(step) for step in plan.steps.values()):
-        return None
     own, planned = micro(market(root).budgets.run), micro(plan.limits.usd)
     if given is None and own is None:
         return None
@@ -108,20 +115,41 @@ def _listed(kind: str, model: str, usage: Usage) -> Decimal | None:
     return listed(kind, model, usage)
 
 
-def purse_for(root: str, project: str, store: Store) -> Callable[[RunId], int | None]:
-    """What the person's budgets of the day and the project let a run have spent."""
+def purse_for(root: str, project: str, location: str, store: Store) -> Purse | None:
+    """The person's budgets of the day and the project; None if there are none."""
+    found = budgets(root)
+    if found.day is None and found.project is None:
+        return None
+    from holdfast.engine.purse import Purse
+    from holdfast.store.host import budget_lock
 
-    @cache
-    def purse() -> Callable[[RunId], int | None]:
-        from holdfast.engine.purse import Purse
+    day, whole = micro(found.day), micro(found.project)
+    return Purse(store, project, day, whole, day_began, budget_lock(location))
 
-        found = budgets(root)
-        if found.day is None and found.project is None:
-            return lambda _: None
-        day, whole = micro(found.day), micro(found.project)
-        return Purse(store, project, day, whole, day_began, time.monotonic)
 
-    return lambda run: purse()(run)  # noqa: PLW0108 - the budgets are read when a model is asked
+def desk_for(
+    root: str,
+    location: str,
+    store: Store,
+    plan: Plan,
+    most: int | None,
+    say: Callable[[str], None],
+) -> Desk:
+    """Where the guards of a step ask models when no run does: under the budgets of the person."""
+    from holdfast.engine.aside import Desk
+    from holdfast.engine.lines import line_journal
+
+    return Desk(
+        store=store,
+        journal=line_journal(plan.project, plan.name),
+        models=models_for(root),
+        purse=purse_for(root, plan.project, location, store),
+        most=cost_bound(root, plan, most),
+        keys=secrets_of(root),
+        clock=lambda: time.time_ns() // 1_000_000,
+        monotonic=time.monotonic,
+        say=say,
+    )
 
 
 def day_began() -> int:
@@ -136,13 +164,21 @@ def day_began() -> int:
 
 
 def models_for(
-    root: str, record: str | None = None, say: Callable[[str], None] = lambda _: None
+    root: str,
+    record: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    recorded: str | None = None,
 ) -> ChatModel:
-    """Whoever can be asked from a project directory. With `record`, answers are written there too."""
+    """Whoever can be asked from a project directory. With `record`, answers are written there too.
+
+    With `recorded` nobody is asked: all answers come from recordings in that directory.
+    """
     from holdfast.generators.models import Models
     from holdfast.generators.recorded import Recorder
 
     found = market(root)
+    if recorded is not None:
+        found = replace(found, is_recorded=True, recordings=recorded)
     return Models(
         found.provider,
         partial(_source, found),
@@ -150,6 +186,20 @@ def models_for(
         Recorder(record, say).keep if record else None,
         found.providers,
     )
+
+
+def is_recorded(root: str, model: str) -> bool:
+    """Whether the answers of a model come from recordings."""
+    provider = market(root).provider(model.partition(":")[0])
+    return provider is not None and provider.kind == "recorded"
+
+
+def has_recording(root: str, job: Job, find: Callable[[str, str], list[str]]) -> bool:
+    """Whether the question of an attempt has an answer among the recordings."""
+    from holdfast.generators.llm import request_of
+    from holdfast.generators.recorded import is_recorded as has_answer
+
+    return has_answer(market(root).recordings, request_of(job, find))
 
 
 def _source(found: Market, provider: Provider) -> Source:
