@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ SCHEMA = {
     "required": ["n"],
     "additionalProperties": False,
 }
+NO_KEY = {"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
 PROMPT = "answer in one word"
 TOOL = '''
 def add(a: int, b: int) -> int:
@@ -33,6 +35,21 @@ def is_installed(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # of a package that is not there either
         return False
+
+
+LOADED = tuple(
+    f"holdfast.generators.{name}"
+    for name in (
+        "chat",
+        "prices",
+        "vendors.openai",
+        *(
+            f"vendors.{one.kind}"
+            for one in VENDORS.values()
+            if one.module and is_installed(one.module)
+        ),
+    )
+)
 
 
 @pytest.fixture(params=VENDORS)
@@ -49,10 +66,7 @@ def vendor(request: pytest.FixtureRequest) -> Vendor:
 @contextmanager
 def served(project: Project, vendor: Vendor, script: Script | list[Reply]) -> Iterator[ModelServer]:
     """A server of the vendor that the person's configuration names `house`, with prices."""
-    speaks = "openai" if vendor.kind == "ollama" else vendor.kind
-    project.loaded = tuple(
-        f"holdfast.generators.{name}" for name in ("chat", "prices", f"vendors.{speaks}")
-    )
+    project.loaded = LOADED
     with ModelServer(script, language=vendor.language) as server:
         folder = project.home / ".config" / "holdfast"
         folder.mkdir(parents=True, exist_ok=True)
@@ -101,26 +115,29 @@ def test_an_answer_is_the_artifact_and_its_facts_are_recorded(
     assert project.run("--yes").states == {"a": "reused"}, "needs no key"
 
 
-@pytest.mark.parametrize(
-    "schema", [SCHEMA, {"type": "array", "items": SCHEMA}], ids=["one", "many"]
-)
-@pytest.mark.parametrize("which", ["model", "plain"])
+STRUCTURED = [
+    (name, which)
+    for name, vendor in VENDORS.items()
+    for which in ("model", "plain", "many")
+    if (vendor.model if which == "model" else vendor.plain)
+]
+
+
+@pytest.mark.parametrize("vendor, which", STRUCTURED, indirect=["vendor"])
 def test_a_structured_answer_is_asked_for_as_the_model_takes_it(
-    project: Project, vendor: Vendor, which: str, schema: dict[str, Any]
+    project: Project, vendor: Vendor, which: str
 ) -> None:
-    model = getattr(vendor, which)
-    if not model:
-        pytest.skip("this vendor has no such model")
-    is_one = schema is SCHEMA
-    value: Any = {"n": 3} if is_one else [{"n": 3}, {"n": 4}]
+    schema: Any = {"type": "array", "items": SCHEMA} if which == "many" else SCHEMA
+    value: Any = [{"n": 3}, {"n": 4}] if which == "many" else {"n": 3}
 
     def script(asked: Asked) -> Reply:
         if which == "model":
             assert vendor.language.schema(asked)
             return Say(json.dumps(value))
         (name,) = vendor.language.offered(asked)
-        return Say(tools=[(name, value if is_one else {"answer": value})])
+        return Say(tools=[(name, {"answer": value} if which == "many" else value)])
 
+    model = vendor.model if which == "model" else vendor.plain
     project.plan({"a": step(vendor, model=f"house:{model}", schema=schema)})
     with served(project, vendor, script) as server:
         found = run(project, vendor)
@@ -164,7 +181,7 @@ AGAIN: dict[str, tuple[Reply, str]] = {
     "server-error": (Fail(500), "provider_error"),
     "ended-early": (Say(LONG, cut=5), "cut_off"),
     "broken-off": (Say(LONG, cut=5, chunked=True), "cut_off"),
-    "no-json": (Raw(b"<html>"), "malformed"),
+    "nonsense": (Raw(b"<html>this is not what was asked for</html>"), "malformed"),
 }
 ENDED: dict[str, tuple[Reply, str]] = {
     # what the server always does, and the reason of the step
@@ -225,9 +242,6 @@ def test_a_key_that_is_refused_and_a_key_that_is_missing(project: Project, vendo
     assert len(server.requests) == 1
 
 
-NO_KEY = {"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
-
-
 @pytest.mark.parametrize("kind", ["anthropic", "google", "mistral", "bedrock"])
 def test_a_library_that_is_not_there_is_named_with_what_to_install(
     project: Project, tmp_path: Path, kind: str
@@ -245,12 +259,25 @@ def test_a_library_that_is_not_there_is_named_with_what_to_install(
     assert f"pip install 'holdfast[{kind}]'" in found.err
 
 
-def test_what_bedrock_cannot_do_without_is_said(project: Project) -> None:
-    vendor = VENDORS["bedrock"]
-    if not is_installed(vendor.module):
-        pytest.skip("'boto3' is not installed")
+@pytest.mark.parametrize("vendor", ["bedrock"], indirect=True)
+def test_what_the_library_of_bedrock_does_not_find_is_said(
+    project: Project, vendor: Vendor
+) -> None:
     project.plan({"a": step(vendor)})
-    with served(project, vendor, []):
+    with served(project, vendor, []) as server:
         found = project.run("--yes", env={"THE_KEY": "the-key"})
-    assert found.codes["a"] == "call_refused"
-    assert "AWS_REGION" in found.err
+        assert (found.code, found.codes["a"]) == (1, "call_refused")
+        assert "AWS_REGION" in found.err
+    with served(project, replace(vendor, settings=""), []) as server:
+        found = project.run("--yes", env=NO_KEY)
+        assert (found.code, found.codes["a"]) == (4, "credentials_missing")
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("vendor", ["bedrock"], indirect=True)
+def test_bedrock_is_asked_with_what_its_library_finds(project: Project, vendor: Vendor) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "the-secret-of-aws"}
+    project.plan({"a": step(vendor)})
+    with served(project, replace(vendor, settings=""), [Say("ok")]) as server:
+        assert project.run("--yes", env={**NO_KEY, **keys}).states == {"a": "done"}
+    assert "Credential=an-id/" in server.requests[0].headers["Authorization"]
