@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.testing.server import Asked, Fail, ModelServer, Raw, Reply, Say, Script
+from holdfast.testing.server import Asked, Fail, Hang, ModelServer, Raw, Reply, Say, Script
 from tests.cli.project import LIBRARY, Project, Run
 from tests.cli.vendors import VENDORS, Vendor
 
@@ -64,7 +64,9 @@ def vendor(request: pytest.FixtureRequest) -> Vendor:
 
 
 @contextmanager
-def served(project: Project, vendor: Vendor, script: Script | list[Reply]) -> Iterator[ModelServer]:
+def served(
+    project: Project, vendor: Vendor, script: Script | Sequence[Reply]
+) -> Iterator[ModelServer]:
     """A server of the vendor that the person's configuration names `house`, with prices."""
     project.loaded = LOADED
     with ModelServer(script, language=vendor.language) as server:
@@ -281,3 +283,14 @@ def test_bedrock_is_asked_with_what_its_library_finds(project: Project, vendor: 
     with served(project, replace(vendor, settings=""), [Say("ok")]) as server:
         assert project.run("--yes", env={**NO_KEY, **keys}).states == {"a": "done"}
     assert "Credential=an-id/" in server.requests[0].headers["Authorization"]
+
+
+@pytest.mark.parametrize("vendor", ["bedrock"], indirect=True)
+def test_a_library_that_waits_in_threads_keeps_nobody_waiting(
+    project: Project, vendor: Vendor
+) -> None:
+    project.plan({"a": step(vendor, timeout="3s", retries=0)})
+    fresh = {"PYTHONDEVMODE": ""}  # a process of its own, which ends as any other
+    with served(project, vendor, lambda _: Hang()):
+        found = project.run("--yes", env={**vendor.key, **fresh})
+    assert (found.code, found.codes["a"]) == (1, "timed_out"), found.err

@@ -173,10 +173,15 @@ def _chat(provider: Provider, key: str) -> Source:
             reason="call_refused",
             hint=f"pip install 'holdfast[{extra}]'",
         ) from error
-    return Chat(
+    chat = Chat(
         lambda name, http: vendor.build(name, http, provider.base_url, key),
         getattr(vendor, "FAULTS", None),
     )
+    if not getattr(vendor, "WAITS_IN_THREADS", False):
+        return chat
+    from holdfast.generators.aside import Aside
+
+    return Aside(chat)
 
 
 def key_of(provider: Provider) -> str:

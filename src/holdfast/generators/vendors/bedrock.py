@@ -19,6 +19,7 @@ from pydantic_ai.providers.bedrock import BedrockProvider
 
 from holdfast.errors import CallError
 
+WAITS_IN_THREADS = True
 FAULTS: dict[type[Exception], str] = {
     faults.NoCredentialsError: "credentials_missing",
     faults.PartialCredentialsError: "credentials_missing",
