@@ -13,7 +13,15 @@ from tests.cli.market import asking, market
 from tests.cli.project import Project, finish, kill, until
 
 ANSWER = Say("good", input=10, output=5)  # $0.0005
-MODELS = ("pydantic_ai", "openai", "genai_prices")
+MODELS = (
+    "anthropic",
+    "boto3",
+    "genai_prices",
+    "google.genai",
+    "mistralai",
+    "openai",
+    "pydantic_ai",
+)
 LOADS = f"""
 import atexit, sys
 atexit.register(lambda: print([m for m in {MODELS} if m in sys.modules], file=sys.stderr))

@@ -2,16 +2,21 @@
 
 Nothing is tried again here: the engine does that, and stores each try. Addresses come from the person's
 configuration; proxies of the environment and redirects are not followed.
+
+A model that takes no schema is given a tool instead whose arguments are the answer, and has to use it. One
+that knows no tools either is told the schema.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal, cast
 
 import httpx2
 from pydantic_ai import exceptions as faults
@@ -23,6 +28,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from holdfast.errors import CallError
 from holdfast.model.call import Answer, Finish, Message, Request, ToolUse, Usage
+from holdfast.model.digest import Json
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -34,31 +40,37 @@ _FINISH: dict[str, Finish] = {
     "stop": "stop",
     "length": "length",
     "content_filter": "refused",
+    "refusal": "refused",
     "tool_call": "tools",
 }
+_SECONDS = re.compile(r"\d+(\.\d+)?s\Z", re.ASCII)
+_ANSWER = "answer"  # the argument that takes an answer which is no object
 Build = Callable[[str, httpx2.AsyncClient], "Model"]  # a model by its name
+Faults = Mapping[type[Exception], str]  # errors of a vendor's own library: the reason of each
 
 
 class Chat:
-    """One provider; `build` makes its models."""
+    """One provider; `build` makes its models, `faults` are what its library raises besides."""
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: Build, faults: Faults | None = None) -> None:
         self._build = build
+        self._faults = faults or {}
         self._http: httpx2.AsyncClient | None = None
         self._models: dict[str, Model] = {}
 
     async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
         """One call."""
-        model = self._model(request.name)
         heard = _Heard(listen)
         try:
+            model = self._model(request.name)
+            wanted = _wanted(request, model)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 async with model_request_stream(
                     model,
                     _conversation(request.messages),
                     model_settings=_settings(request),
-                    model_request_parameters=_wanted(request),
+                    model_request_parameters=wanted,
                     instrument=False,
                 ) as stream:
                     async for event in stream:
@@ -66,9 +78,20 @@ class Chat:
                     response = stream.get()
         except faults.AgentRunError as error:
             raise _translated(error, request, heard.size) from error
+        except faults.UserError as error:
+            message = f"'{request.model}' cannot be asked this: {_short(error)}"
+            raise CallError(message, reason="call_refused") from error
+        except tuple(self._faults) as error:
+            raise self._fault(error, request) from error
         except (ValueError, TypeError, KeyError) as error:  # what it sent is not what it should be
             raise _malformed(request, error, heard.size) from error
-        return _answer(response, request)
+        return _answer(response, request, heard.size)
+
+    def _fault(self, error: Exception, request: Request) -> CallError:
+        reason = next(why for kind, why in self._faults.items() if isinstance(error, kind))
+        if reason == "credentials_missing":
+            return CallError(f"there is no key for '{request.provider}': {error}", reason=reason)
+        return CallError(f"'{request.provider}' cannot be asked: {error}", reason=reason)
 
     def _model(self, name: str) -> Model:
         if name not in self._models:
@@ -125,7 +148,7 @@ def _settings(request: Request) -> ModelSettings:
     return cast("ModelSettings", given)
 
 
-def _wanted(request: Request) -> ModelRequestParameters:
+def _wanted(request: Request, model: Model) -> ModelRequestParameters:
     tools = [
         ToolDefinition(
             name=offer.name,
@@ -136,13 +159,53 @@ def _wanted(request: Request) -> ModelRequestParameters:
     ]
     if request.schema is None:
         return ModelRequestParameters(function_tools=tools)
+    profile = cast("Mapping[str, object]", model.profile)
+    mixes = profile.get("google_supports_tool_combination", True)
+    if profile.get("supports_json_schema_output") and (mixes or not tools):
+        mode: Literal["native", "prompted"] = "native"
+    elif profile.get("supports_tools", True):
+        last = ToolDefinition(
+            name=_last(request),
+            description="Give the answer.",
+            parameters_json_schema=_arguments_for(request.schema),
+        )
+        return ModelRequestParameters(function_tools=[*tools, last], allow_text_output=False)
+    else:
+        mode = "prompted"
     wanted = OutputObjectDefinition(json_schema=cast("dict[str, object]", request.schema))
     return ModelRequestParameters(
         function_tools=tools,
-        output_mode="native",
+        output_mode=mode,
         output_object=wanted,
         allow_text_output=True,
     )
+
+
+def _last(request: Request) -> str:
+    """The name of the tool that takes a structured answer."""
+    name = "answer"
+    while any(offer.name == name for offer in request.offers):
+        name += "_"
+    return name
+
+
+def _arguments_for(schema: Json) -> dict[str, object]:
+    """A schema as that of a tool's arguments, which are always an object."""
+    if _is_object(schema):
+        return cast("dict[str, object]", schema)
+    inner = dict(schema) if isinstance(schema, Mapping) else schema
+    whole: dict[str, object] = {
+        "type": "object",
+        "properties": {_ANSWER: inner},
+        "required": [_ANSWER],
+    }
+    if isinstance(inner, dict) and "$defs" in inner:  # refs count from the top
+        whole["$defs"] = inner.pop("$defs")
+    return whole
+
+
+def _is_object(schema: Json) -> bool:
+    return isinstance(schema, Mapping) and schema.get("type") == "object"
 
 
 class _Heard:
@@ -174,15 +237,15 @@ class _Heard:
             self._listen(text)
 
 
-def _answer(response: parts.ModelResponse, request: Request) -> Answer:
+def _answer(response: parts.ModelResponse, request: Request, read: int) -> Answer:
     text = "".join(part.content for part in response.parts if isinstance(part, parts.TextPart))
     uses = tuple(
         ToolUse(part.tool_call_id, part.tool_name, _arguments(part))
         for part in response.parts
         if isinstance(part, parts.ToolCallPart)
     )
+    finish = _finish(response, request, read)
     details = response.provider_details or {}
-    finish = _FINISH.get(response.finish_reason or "", "other")
     if details.get("refusal"):
         text, finish = text or str(details["refusal"]), "refused"
     for piece in (text, *(use.arguments for use in uses)):
@@ -190,7 +253,12 @@ def _answer(response: parts.ModelResponse, request: Request) -> Answer:
             piece.encode()
         except UnicodeEncodeError as error:
             raise _malformed(request, error, len(text)) from error
-    if not text and not uses and finish == "stop":
+    last = _structured(request, uses)
+    if last is not None and finish != "length":
+        text, uses, finish = last, (), "stop"
+    if uses and finish == "stop":  # some do not tell the two ends apart
+        finish = "tools"
+    if not text and not uses and finish in {"stop", "other"}:
         raise CallError(
             f"'{request.model}' gave an empty answer", reason="malformed", again=True, read=0
         )
@@ -199,6 +267,32 @@ def _answer(response: parts.ModelResponse, request: Request) -> Answer:
         usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
     )
     return Answer(text, uses, finish, tokens, response.provider_response_id or "")
+
+
+def _finish(response: parts.ModelResponse, request: Request, read: int) -> Finish:
+    """Why the answer ended; CallError if it did not come to an end."""
+    raw = str((response.provider_details or {}).get("finish_reason") or "")
+    if response.finish_reason is None and not raw:  # without a word of farewell: it was cut
+        message = f"'{request.model}' broke off its answer"
+        raise CallError(message, reason="cut_off", again=True, read=read)
+    if response.finish_reason == "error":
+        message = f"'{request.model}' could not end its answer ({raw.lower()})"
+        raise CallError(message, reason="malformed", again=True, read=read)
+    return _FINISH.get(response.finish_reason or raw, "other")
+
+
+def _structured(request: Request, uses: Sequence[ToolUse]) -> str | None:
+    """What was given to the tool that takes a structured answer; None if it was not used."""
+    if request.schema is None:
+        return None
+    last = _last(request)
+    given = next((use.arguments for use in uses if use.name == last), None)
+    if given is None or _is_object(request.schema):
+        return given
+    try:
+        return json.dumps(json.loads(given)[_ANSWER], ensure_ascii=False)
+    except (ValueError, TypeError, KeyError):
+        return given  # the schema will say what is wrong
 
 
 def _arguments(part: parts.ToolCallPart) -> str:
@@ -218,7 +312,7 @@ def _malformed(request: Request, error: Exception, read: int) -> CallError:
 def _translated(error: faults.AgentRunError, request: Request, read: int) -> CallError:
     """An error of the library in our words, with what can be done about it."""
     name, provider = request.model, request.provider
-    after = getattr(error, "retry_after", None)
+    after = _after(error)
     if isinstance(error, faults.ModelAuthenticationError):
         return CallError(
             f"'{provider}' refused the key",
@@ -271,9 +365,28 @@ def _translated(error: faults.AgentRunError, request: Request, read: int) -> Cal
     return _malformed(request, error, read)
 
 
-def _short(error: Exception) -> str:
+def _after(error: faults.AgentRunError) -> float | None:
+    """How many seconds the provider wants to be left alone; Google says it in the body."""
+    if (found := getattr(error, "retry_after", None)) is not None:
+        return float(found)
     body = getattr(error, "body", None)
+    told = body.get("error", body) if isinstance(body, dict) else None
+    for detail in told.get("details") or () if isinstance(told, dict) else ():
+        wait = detail.get("retryDelay") if isinstance(detail, dict) else None
+        if isinstance(wait, str) and _SECONDS.match(wait):
+            return float(wait[:-1])
+    return None
+
+
+def _short(error: Exception) -> str:
+    """What the provider says is wrong, in a line or three."""
+    body = getattr(error, "body", None)
+    if isinstance(body, str):
+        with suppress(ValueError):
+            body = json.loads(body)
     if isinstance(body, dict):
-        body = body.get("message") or body.get("error") or json.dumps(body, default=str)
+        inner = body.get("error") or body.get("Error")
+        told = inner if isinstance(inner, dict) else body
+        body = told.get("message") or told.get("Message") or inner or json.dumps(body, default=str)
     words = " ".join(str(body or error).split())
     return words if len(words) <= 300 else f"{words[:299]}…"  # noqa: PLR2004 - a line or three

@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from typing import Self, cast
+from typing import Protocol, Self, cast
 
 from holdfast.model.digest import Json
 
 _PIECE = 16  # characters in one event of a stream
 _MOST_PIECES = 1000
+_LAST = ("connection", "close")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Asked:
     number: int
     body: Mapping[str, Json]
     headers: Mapping[str, str]
+    path: str = ""
 
     @property
     def texts(self) -> list[str]:
@@ -49,9 +51,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """An answer. `cut` breaks the connection after so many pieces, `delay` waits before the first one.
+    """An answer. `cut` ends it after so many pieces, `delay` waits before the first one.
 
     `after` holds the answer back until something has happened, `pause` what comes after its first half.
+    `cached` of the `input` were read from a cache. A cut stream that is `chunked` broke off; one that is not
+    looks as if it had come to its end.
     """
 
     text: str = ""
@@ -65,6 +69,8 @@ class Say:
     refusal: str = ""
     after: threading.Event | None = None
     pause: threading.Event | None = None
+    cached: int = 0
+    chunked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,45 @@ Reply = Say | Fail | Raw | Hang
 Script = Callable[[Asked], Reply]
 
 
+class Language(Protocol):
+    """How the models of a vendor answer over HTTP; `root` is where their addresses begin."""
+
+    root: str
+
+    def failure(self, reply: Fail) -> tuple[int, bytes, Mapping[str, str]]:
+        """Status, body and headers of an error."""
+
+    def whole(self, asked: Asked, reply: Say) -> bytes | None:
+        """An answer in one piece; None if a stream is asked for."""
+
+    def head(self, asked: Asked) -> Mapping[str, str]:
+        """The headers of a stream."""
+
+    def events(self, asked: Asked, reply: Say) -> Iterator[bytes]:
+        """The pieces of a stream."""
+
+
+class OpenAI:
+    """The chat language of OpenAI, which many others speak."""
+
+    root = "/v1"
+
+    def failure(self, reply: Fail) -> tuple[int, bytes, Mapping[str, str]]:
+        error = {"message": reply.message, "type": "error", "code": reply.code or None}
+        return reply.status, json.dumps({"error": error}).encode(), reply.headers
+
+    def whole(self, asked: Asked, reply: Say) -> bytes | None:
+        if asked.body.get("stream"):
+            return None
+        return json.dumps(_completion(asked, reply)).encode()
+
+    def head(self, asked: Asked) -> Mapping[str, str]:
+        return {"content-type": "text/event-stream"}
+
+    def events(self, asked: Asked, reply: Say) -> Iterator[bytes]:
+        return _events(asked, reply)
+
+
 class _Server(ThreadingHTTPServer):
     request_queue_size = 512  # connections that wait to be taken in; 5 would refuse a crowd
     daemon_threads = True
@@ -102,7 +147,13 @@ class _Server(ThreadingHTTPServer):
 class ModelServer:
     """Serves on a free port of loopback until it is closed."""
 
-    def __init__(self, script: Script | Sequence[Reply] | str, port: int = 0) -> None:
+    def __init__(
+        self,
+        script: Script | Sequence[Reply] | str,
+        port: int = 0,
+        language: Language | None = None,
+    ) -> None:
+        self.language = language or OpenAI()
         self.requests: list[Asked] = []
         self.most = 0  # requests that were answered at the same time
         self._busy = 0
@@ -116,7 +167,7 @@ class ModelServer:
     @property
     def url(self) -> str:
         """What a provider names as its base_url."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"http://127.0.0.1:{self._server.server_address[1]}{self.language.root}"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -149,7 +200,7 @@ class ModelServer:
         length = int(http.headers.get("content-length") or 0)
         body = cast("Mapping[str, Json]", json.loads(http.rfile.read(length) or b"{}"))
         with self._lock:
-            asked = Asked(next(self._numbers), body, dict(http.headers.items()))
+            asked = Asked(next(self._numbers), body, dict(http.headers.items()), http.path)
             self.requests.append(asked)
             self.heard(asked)
             reply = self._script(asked)
@@ -174,32 +225,41 @@ class ModelServer:
             http.close_connection = True
             return
         if isinstance(reply, Fail):
-            error = {"message": reply.message, "type": "error", "code": reply.code or None}
-            _whole(http, reply.status, json.dumps({"error": error}).encode(), reply.headers)
+            _whole(http, *self.language.failure(reply))
             return
         if isinstance(reply, Raw):
             _whole(http, 200, reply.content, {"content-type": reply.kind})
             return
         self._closing.wait(reply.delay)
         self._await(reply.after)
-        if not asked.body.get("stream"):
-            _whole(http, 200, json.dumps(_completion(asked, reply)).encode(), {})
+        whole = self.language.whole(asked, reply)
+        if whole is not None:
+            _whole(http, 200, whole, {})
             return
         http.send_response(200)
-        http.send_header("content-type", "text/event-stream")
-        http.send_header("connection", "close")
+        for name, value in self.language.head(asked).items():
+            http.send_header(name, value)
+        http.send_header(*(("transfer-encoding", "chunked") if reply.chunked else _LAST))
         http.end_headers()
         http.close_connection = True
-        events = list(_events(asked, reply))
+        events = list(self.language.events(asked, reply))
         for number, event in enumerate(events):
             if number == len(events) // 2:
                 self._await(reply.pause)
             if number == reply.cut:
                 http.connection.shutdown(2)
                 return
-            http.wfile.write(event)
+            http.wfile.write(b"%x\r\n%b\r\n" % (len(event), event) if reply.chunked else event)
             http.wfile.flush()
             self._closing.wait(reply.between)
+        if reply.chunked:
+            http.wfile.write(b"0\r\n\r\n")
+
+
+def pieces(text: str) -> list[str]:
+    """A text as a stream brings it."""
+    size = max(_PIECE, len(text) // _MOST_PIECES)
+    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def _script(given: Script | Sequence[Reply] | str) -> Script:
@@ -228,6 +288,7 @@ def _usage(reply: Say) -> dict[str, Json]:
         "prompt_tokens": reply.input,
         "completion_tokens": reply.output,
         "total_tokens": total,
+        "prompt_tokens_details": {"cached_tokens": reply.cached},
     }
 
 
@@ -274,9 +335,8 @@ def _events(asked: Asked, reply: Say) -> Iterator[bytes]:
         return f"data: {json.dumps({**head, 'choices': [choice]})}\n\n".encode()
 
     yield event({"role": "assistant", "content": ""})
-    size = max(_PIECE, len(reply.text) // _MOST_PIECES)
-    for start in range(0, len(reply.text), size):
-        yield event({"content": reply.text[start : start + size]})
+    for piece in pieces(reply.text):
+        yield event({"content": piece})
     if reply.refusal:
         yield event({"refusal": reply.refusal})
     if reply.tools:

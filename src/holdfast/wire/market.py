@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from holdfast.model.provider import Provider
     from holdfast.ports import ChatModel, Job, Store
 
+_AWS_KEYS = {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"}
+
 
 @cache
 def market(root: str) -> Market:
@@ -228,7 +230,15 @@ def _chat(provider: Provider, key: str) -> Source:
             reason="call_refused",
             hint=f"pip install 'holdfast[{extra}]'",
         ) from error
-    return Chat(lambda name, http: vendor.build(name, http, provider.base_url, key))
+    chat = Chat(
+        lambda name, http: vendor.build(name, http, provider.base_url, key),
+        getattr(vendor, "FAULTS", None),
+    )
+    if not getattr(vendor, "WAITS_IN_THREADS", False):
+        return chat
+    from holdfast.generators.aside import Aside
+
+    return Aside(chat)
 
 
 def key_of(provider: Provider) -> str:
@@ -238,10 +248,12 @@ def key_of(provider: Provider) -> str:
         found = _stored_key(provider) or ""
     if found:
         return found
+    if (
+        provider.kind == "bedrock" and not provider.api_key_env
+    ):  # its own library knows where to look
+        return ""
     if provider.is_free or (provider.base_url and not provider.api_key_env):
         return "none"
-    if provider.kind == "bedrock":  # its own library knows where to look
-        return ""
     raise CallError(
         f"there is no key for '{provider.name}'",
         reason="credentials_missing",
@@ -285,7 +297,7 @@ def forget_key(provider: Provider) -> bool:
 
 def secrets_of(root: str) -> tuple[str, ...]:
     """The keys of every provider that stand in variables: never to be written down."""
-    names = {provider.api_key_env for provider in market(root).providers.values()}
+    names = {provider.api_key_env for provider in market(root).providers.values()} | _AWS_KEYS
     return tuple(value for name in names if name and (value := os.environ.get(name)))
 
 
