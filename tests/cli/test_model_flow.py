@@ -1,5 +1,6 @@
 """How many steps are under way when models are asked: by provider, by machine, by plan, one by one."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,16 @@ def asked_in_crowds(project: Project, size: int, at_once: int) -> Iterator[Model
     project.loaded = LOADED
     with served(project, Crowds(size), provider=f"at_once = {at_once}") as server:
         yield server
+
+
+def test_a_crowd_waits_at_the_door_of_the_server() -> None:
+    server = ModelServer("ok")  # it takes nobody in before it serves
+    host, _, port = server.url.removeprefix("http://").removesuffix("/v1").partition(":")
+    crowd = [socket.create_connection((host, int(port)), timeout=5) for _ in range(200)]
+    for one in crowd:
+        one.close()
+    with server:
+        assert not server.requests
 
 
 @pytest.mark.req("R168")
