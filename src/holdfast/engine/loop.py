@@ -81,7 +81,7 @@ class Engine:
         self._hold = hold
         self._survey = survey
         journal, steps = world.journal(state.run), state.plan.steps
-        self._outputs = outputs = Outputs(world.root, journal, world.store, steps)
+        self._outputs = outputs = Outputs(world.root, journal, world.store, steps, world.hidden)
         self._scribe = Scribe(world, state, fence, hold, outputs)
         self._append = self._scribe.append
         self._bench = Bench(world, state, survey, outputs)
@@ -450,6 +450,7 @@ class Engine:
         if started.step in self._world.inline and started.reguard is None:
             outcome = self._bench.at_once(started)
             if outcome is not None:
+                outcome = self._fit(started, outcome)
                 seen = self._observed.pop(started.step)
                 again = seen if self.state.plan.steps[started.step].inputs else None
                 self._ended(
@@ -498,7 +499,7 @@ class Engine:
         try:
             seen = self._observed.pop(started.step)
             approvals: tuple[str, ...] = ()
-            outcome, more = self._growth.brought(started, outcome)
+            outcome, more = self._growth.brought(started, self._fit(started, outcome))
             if outcome.ended == "asked":
                 outcome, approvals = self._people.asked(started, outcome)
             result = self._finisher.finish(started, outcome, seen, self._world.clock(), approvals)
@@ -507,6 +508,9 @@ class Engine:
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error
         self._wake.set()
+
+    def _fit(self, started: AttemptStarted, outcome: Outcome) -> Outcome:
+        return self._bench.contents.fit(self.state.plan.steps[started.step], outcome)
 
     def _ended(self, started: AttemptStarted, result: Result, more: Steps = NOTHING) -> None:
         if started.step not in self._world.inline:

@@ -41,7 +41,7 @@ class World:
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
     models: Callable[[], ChatModel] | None = None  # without it no model can be asked
-    keys: Callable[[], Sequence[str]] = tuple  # of providers: never to be written down
+    hidden: Callable[[], Sequence[str]] = tuple  # keys and secrets: never to be written down
     purse: Callable[[RunId], int | None] = lambda _: None  # what other limits let a run have spent
     fragments: Fragments | None = None  # without it no steps can be added
     secrets: Collection[str] = frozenset()  # what a person allowed steps to see

@@ -383,6 +383,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     if any(step.model for step in plan.steps.values()):
         market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
+    vault = market.Vault(os.path.abspath(root), lambda: _secret_names(plan, wishes.secrets))
     return World(
         store=store,
         executor=executor_for(plan, wishes.functions),
@@ -396,8 +397,8 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
-        models=partial(market.models_for, os.path.abspath(root), wishes.record, wishes.say),
-        keys=cache(partial(market.secrets_of, os.path.abspath(root))),
+        models=partial(market.models_for, os.path.abspath(root), vault, wishes.record, wishes.say),
+        hidden=vault.values,
         purse=market.purse_for(os.path.abspath(root), plan.project, store),
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
@@ -414,6 +415,11 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         say=wishes.say,
         remind=wishes.remind,
     )
+
+
+def _secret_names(plan: Plan, allowed: Iterable[str]) -> set[str]:
+    """The variables that steps see and nobody else; those of steps to come were allowed by a person."""
+    return {*allowed, *(name for step in plan.steps.values() for name in step.secrets)}
 
 
 def drive(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from holdfast.generators.models import Source
     from holdfast.model.provider import Provider
     from holdfast.ports import ChatModel, Store
+
+
+_SHORTEST_KEY = 8  # characters; what stands there instead of a key is shorter, as 'none'
+_OF_AMAZON = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 
 
 @cache
@@ -129,7 +133,10 @@ def day_began() -> int:
 
 
 def models_for(
-    root: str, record: str | None = None, say: Callable[[str], None] = lambda _: None
+    root: str,
+    vault: Vault,
+    record: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> ChatModel:
     """Whoever can be asked from a project directory. With `record`, answers are written there too."""
     from holdfast.generators.models import Models
@@ -138,14 +145,14 @@ def models_for(
     found = market(root)
     return Models(
         found.provider,
-        partial(_source, found),
+        partial(_source, found, vault),
         partial(_priced, found),
-        Recorder(record, say).keep if record else None,
+        Recorder(record, say, vault.values).keep if record else None,
         found.providers,
     )
 
 
-def _source(found: Market, provider: Provider) -> Source:
+def _source(found: Market, vault: Vault, provider: Provider) -> Source:
     if provider.kind == "recorded":
         from holdfast.generators.recorded import Recorded
 
@@ -154,7 +161,9 @@ def _source(found: Market, provider: Provider) -> Source:
         from holdfast.generators.local import Local
 
         return Local(provider, _chat)
-    return _chat(provider, key_of(provider))
+    key = key_of(provider)
+    vault.learn(key)
+    return _chat(provider, key)
 
 
 def _chat(provider: Provider, key: str) -> Source:
@@ -226,10 +235,42 @@ def forget_key(provider: Provider) -> bool:
     return keys.forget_key(provider.name)
 
 
-def secrets_of(root: str) -> tuple[str, ...]:
-    """The keys of every provider that stand in variables: never to be written down."""
-    names = {provider.api_key_env for provider in market(root).providers.values()}
-    return tuple(value for name in names if name and (value := os.environ.get(name)))
+class Vault:
+    """The keys and secrets that a command knows: never to be written down, sent or shown.
+
+    Keys stand in the variables of all providers, and in the keyring; from there they are known when they
+    were first read. `names` gives the variables that steps may see as secrets.
+    """
+
+    def __init__(self, root: str, names: Callable[[], Iterable[str]] = tuple) -> None:
+        self._root = root
+        self._names = names
+        self._known: tuple[str, ...] | None = None
+
+    def learn(self, key: str) -> None:
+        """One more key was read."""
+        if key not in self.values() and len(key) >= _SHORTEST_KEY:
+            self._known = (*self.values(), key)
+
+    def values(self) -> tuple[str, ...]:
+        """All of them; the same object until something was learnt."""
+        if self._known is None:
+            own = (os.environ.get(name, "") for name in sorted(self._names()))
+            keys = (os.environ.get(name, "") for name in sorted(_key_names(self._root)))
+            told = [*own, *(key for key in keys if len(key) >= _SHORTEST_KEY)]
+            self._known = tuple(dict.fromkeys(filter(None, told)))
+        return self._known
+
+
+def _key_names(root: str) -> set[str]:
+    """The variables that hold keys; where the configuration cannot be read, those that everybody knows."""
+    from holdfast.model.provider import usual_providers
+
+    try:
+        providers = market(root).providers
+    except UsageError:  # said by whoever needs it
+        providers = usual_providers()
+    return {*_OF_AMAZON, *(each.api_key_env for each in providers.values() if each.api_key_env)}
 
 
 def check_local(model: str) -> None:
