@@ -223,7 +223,7 @@ def keep_key(provider: Provider, key: str) -> None:
         raise UsageError("the keyring needs a library", hint="pip install 'holdfast[keyring]'")
     from holdfast.config import keys
 
-    keys.keep_key(provider.name, key)
+    keys.keep_key(provider.name, key, provider.api_key_env)
 
 
 def forget_key(provider: Provider) -> bool:
