@@ -9,7 +9,7 @@ from tests.cli.project import Project
 KEY = "Kanarie-of-a-provider"
 
 
-@pytest.mark.req("N1", "I13")
+@pytest.mark.req("I13")
 def test_neither_a_redirect_nor_a_proxy_nor_a_project_gets_the_key(project: Project) -> None:
     project.plan({"a": step()})
     with ModelServer("mine now") as thief:
@@ -28,7 +28,7 @@ def test_neither_a_redirect_nor_a_proxy_nor_a_project_gets_the_key(project: Proj
     assert KEY not in answer.out + answer.err
 
 
-@pytest.mark.req("N1")
+@pytest.mark.req("I13")
 def test_an_address_with_a_key_in_it_is_refused_and_not_repeated(project: Project) -> None:
     project.plan({"a": {"prompt": "say", "model": "openai:m"}})
     env = {"OPENAI_BASE_URL": f"http://me:{KEY}@127.0.0.1:9/v1", "OPENAI_API_KEY": "something-long"}
@@ -37,7 +37,7 @@ def test_an_address_with_a_key_in_it_is_refused_and_not_repeated(project: Projec
     assert KEY not in said
 
 
-@pytest.mark.req("N1")
+@pytest.mark.req("I13")
 @pytest.mark.parametrize("file", ["holdfast.toml", "pyproject.toml"])
 def test_a_project_names_no_provider(project: Project, file: str) -> None:
     table = "providers" if file == "holdfast.toml" else "tool.holdfast.providers"

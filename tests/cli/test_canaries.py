@@ -254,7 +254,7 @@ def forms_of(word: str) -> set[bytes]:
     return found
 
 
-@pytest.mark.req("D39", "I13", "L1")
+@pytest.mark.req("D39", "I13")
 def test_planted_secrets_appear_nowhere(project: Project, sweep: Callable[[Report], None]) -> None:
     scene, report = Scene(project, planted()), Report("canaries", "other")
     play(scene, report, [None, KILLED])
@@ -264,7 +264,7 @@ def test_planted_secrets_appear_nowhere(project: Project, sweep: Callable[[Repor
 
 
 @pytest.mark.soak("other")
-@pytest.mark.req("D39", "I13", "L1")
+@pytest.mark.req("D39", "I13")
 def test_planted_secrets_appear_nowhere_in_fifty_runs(
     project: Project, sweep: Callable[[Report], None]
 ) -> None:
