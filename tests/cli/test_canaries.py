@@ -259,7 +259,7 @@ def test_planted_secrets_appear_nowhere(project: Project, sweep: Callable[[Repor
     scene, report = Scene(project, planted()), Report("canaries", "other")
     play(scene, report, [None, KILLED])
     sweep(report)
-    assert not report.violations, "\n".join(report.violations[:20])
+    check_work(scene, report)
     assert report.fired == 1
 
 
@@ -272,7 +272,7 @@ def test_planted_secrets_appear_nowhere_in_fifty_runs(
     choose = random.Random(39)
     play(scene, report, [choose.choice([None, *range(1, 12)]) for _ in range(50)])
     sweep(report)
-    assert not report.violations, "\n".join(report.violations[:20])
+    check_work(scene, report)
 
 
 def play(scene: Scene, report: Report, kills: list[int | None]) -> None:
@@ -290,9 +290,14 @@ def play(scene: Scene, report: Report, kills: list[int | None]) -> None:
         if number + 1 == len(kills):
             scene.look_around()
         report.violations += [f"run {number}: {place}" for place in scene.found()]
-    requests = scene.project.ok("logs", "loud").out
-    assert requests.count("[secret]") >= 5, requests
-    assert "UNRELATED_TOKEN" not in requests, "a step sees a variable that it did not name"
+
+
+def check_work(scene: Scene, report: Report) -> None:
+    """Nothing was found, and there was something to be found."""
+    assert not report.violations, "\n".join(report.violations[:20])
+    said = scene.project.ok("logs", "loud").out
+    assert said.count("[secret]") >= 5, said
+    assert "UNRELATED_TOKEN" not in said, "a step sees a variable that it did not name"
     assert any(b"holdfast" in argv for argv in scene.argv)
     recorded = [place.read_text() for place in (scene.project.root / "recorded").iterdir()]
     assert any("[secret]" in text for text in recorded)

@@ -169,7 +169,7 @@ class Bench:
         world, step_id = self._world, started.step
         place = tee_path(world.scratch, self._state.run, step_id, started.attempt)
         tell = None if world.on_output is None else partial(world.on_output, step_id)
-        self._tees[step_id] = tee = Onlooking(place, tell, world.hidden())
+        self._tees[step_id] = tee = Onlooking(place, tell, world.hidden)
         return tee.add
 
     def _given(self, step: Step) -> dict[StepId, Given]:

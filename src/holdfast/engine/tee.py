@@ -38,7 +38,10 @@ class Onlooking:
     """Passes output on to the file and to whoever listens, without secrets, however it is cut into pieces."""
 
     def __init__(
-        self, path: str, tell: Callable[[str, bytes], None] | None, hidden: Sequence[str]
+        self,
+        path: str,
+        tell: Callable[[str, bytes], None] | None,
+        hidden: Callable[[], Sequence[str]],
     ) -> None:
         self._tee = Tee(path)
         self._tell = tell
@@ -47,12 +50,10 @@ class Onlooking:
 
     def add(self, stream: str, data: bytes) -> None:
         """Take a chunk."""
-        if self._hidden:
-            if stream not in self._streams:
-                self._streams[stream] = Striking(self._hidden)
-            data = self._streams[stream].add(data)
-        if data:
-            self._pass_on(stream, data)
+        if stream not in self._streams:  # only now: who answers may have had to look for its key
+            self._streams[stream] = Striking(self._hidden())
+        if shown := self._streams[stream].add(data):
+            self._pass_on(stream, shown)
 
     def close(self) -> None:
         """The attempt is over."""

@@ -80,6 +80,8 @@ class Striking:
 
     def add(self, data: bytes) -> bytes:
         """What can be shown now."""
+        if not self._forms:
+            return data
         whole = self._waiting + data
         for form in self._forms:
             if form in whole:
