@@ -61,7 +61,7 @@ def test_a_real_model_streams_its_answer_and_is_gone_afterwards(tmp_path: Path) 
     pieces: list[str] = []
 
     async def ask() -> Answer:
-        models = wire.market.models_for(str(tmp_path))
+        models = wire.market.models_for(str(tmp_path), wire.market.Vault(str(tmp_path)))
         try:
             answer = await models.ask(HELLO, pieces.append)
             assert under(os.getpid())

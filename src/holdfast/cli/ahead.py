@@ -225,6 +225,8 @@ def _plan_at(where: Place, revision: str) -> Plan:
     """The plan file as a git revision has it; the files it names are taken as they are now."""
     import subprocess
 
+    from holdfast.gitrepo.git import environment
+
     assert where.file is not None  # a plan was loaded from it
     name = os.path.basename(where.file)
     if revision.startswith("-"):
@@ -232,7 +234,12 @@ def _plan_at(where: Place, revision: str) -> Plan:
     argv = ["git", "cat-file", "blob", f"{revision}:./{name}"]
     try:
         done = subprocess.run(  # noqa: S603 - git, with one checked word
-            argv, cwd=where.root, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            argv,
+            cwd=where.root,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
         )
     except OSError as error:
         raise UsageError(f"git cannot be asked for '{revision}': {error.strerror}") from error

@@ -16,6 +16,7 @@ from holdfast.model.digest import Json
 from holdfast.model.provider import Provider
 
 _MOST = 16_384  # characters of a key
+_SCHEMA = "holdfast.auth/1"
 
 
 @click.group(epilog="\b\nExample:\n  holdfast auth set anthropic\n  holdfast auth list")
@@ -28,21 +29,23 @@ def auth() -> None:
 
 @auth.command("set")
 @click.argument("provider")
-def set_key(provider: str) -> int:
+@json_option
+def set_key(provider: str, *, as_json: bool) -> int:
     """Store a key, asked for without showing it, or read from stdin."""
     found = _provider(provider)
     if view().asks:
         key = str(click.prompt(f"key of {found.name}", hide_input=True, err=True))
+    elif sys.stdin is None or sys.stdin.isatty():  # what is typed there would be shown
+        key = ""
     else:
-        key = "" if sys.stdin is None else sys.stdin.read(_MOST + 1)
+        key = sys.stdin.read(_MOST + 1)
     key = key.strip()
     if not key or len(key) > _MOST or not key.isprintable():
         raise UsageError(
             "that is not a key", hint=f"printf %s KEY | holdfast auth set {found.name}"
         )
     wire.market.keep_key(found, key)
-    out(f"the key of '{found.name}' is in your keyring")
-    return 0
+    return _told(found, f"the key of '{found.name}' is in your keyring", as_json=as_json)
 
 
 @auth.command("list")
@@ -51,8 +54,10 @@ def list_keys(*, as_json: bool) -> int:
     """Show which providers have a key, and where it comes from."""
     rows = {p.name: wire.market.key_origin(p) for p in _known().values() if not p.is_free}
     if as_json:
-        listed: list[Json] = [{"provider": name, "key": origin} for name, origin in rows.items()]
-        out_json({"schema": "holdfast.auth/1", "providers": listed})
+        listed: list[Json] = [
+            {"provider": name, "key": origin or None} for name, origin in rows.items()
+        ]
+        out_json({"schema": _SCHEMA, "providers": listed})
         return 0
     width = max(map(len, rows))
     for name, origin in rows.items():
@@ -62,12 +67,25 @@ def list_keys(*, as_json: bool) -> int:
 
 @auth.command("remove")
 @click.argument("provider")
-def remove(provider: str) -> int:
+@json_option
+def remove(provider: str, *, as_json: bool) -> int:
     """Remove a key from the keyring."""
     found = _provider(provider)
     if not wire.market.forget_key(found):
         raise UsageError(f"there is no key of '{found.name}' in your keyring")
-    out(f"the key of '{found.name}' is removed")
+    return _told(found, f"the key of '{found.name}' is removed", as_json=as_json)
+
+
+def _told(provider: Provider, words: str, *, as_json: bool) -> int:
+    """Say what was done, and where the key comes from now: a variable goes before the keyring."""
+    origin = wire.market.key_origin(provider)
+    if as_json:
+        row: Json = {"provider": provider.name, "key": origin or None}
+        out_json({"schema": _SCHEMA, "providers": [row]})
+        return 0
+    out(words)
+    if origin.startswith("variable"):
+        out(f"{origin} goes before it, as long as it is set")
     return 0
 
 

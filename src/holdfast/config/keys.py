@@ -9,7 +9,6 @@ from keyring.errors import KeyringError, PasswordDeleteError
 from holdfast.errors import UsageError
 
 _SERVICE = "holdfast"
-_HINT = "set the provider's variable instead"
 
 
 def stored_key(provider: str) -> str | None:
@@ -20,14 +19,15 @@ def stored_key(provider: str) -> str | None:
         return None
 
 
-def keep_key(provider: str, key: str) -> None:
-    """Store the key of a provider; UsageError if there is no keyring."""
+def keep_key(provider: str, key: str, variable: str) -> None:
+    """Store the key of a provider; UsageError if there is no keyring, with the variable to set instead."""
+    hint = f"set {variable} instead" if variable else "name a variable in 'api_key_env' instead"
     if isinstance(keyring.get_keyring(), NoKeyring):
-        raise UsageError("there is no keyring on this machine", hint=_HINT)
+        raise UsageError("there is no keyring on this machine", hint=hint)
     try:
         keyring.set_password(_SERVICE, provider, key)
     except KeyringError as error:
-        raise UsageError(f"the keyring refused: {error}", hint=_HINT) from error
+        raise UsageError(f"the keyring refused: {error}", hint=hint) from error
 
 
 def forget_key(provider: str) -> bool:

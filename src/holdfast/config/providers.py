@@ -80,7 +80,8 @@ def _providers(
     for name, provider in found.items():
         base = env.get(f"{provider.kind.upper()}_BASE_URL", "")
         if base and provider.api_key_env:
-            found[name] = replace(provider, base_url=base)
+            what = f"{provider.kind.upper()}_BASE_URL"
+            found[name] = replace(provider, base_url=_checked(base, what))
     for name, given in _tables(own, "providers", place):
         what = f"providers.{name}"
         _only(given, _PROVIDER, what, place)
@@ -106,15 +107,19 @@ def _providers(
 
 
 def _address(given: Mapping[str, object], what: str, place: str) -> str:
-    found = _text(given, "base_url", what, place)
-    if found and not found.startswith(("http://", "https://")):
-        raise UsageError(f"'{what}.base_url' in '{place}' must begin with http:// or https://")
-    if "@" in found.partition("//")[2].partition("/")[0]:
+    return _checked(_text(given, "base_url", what, place), f"'{what}.base_url' in '{place}'")
+
+
+def _checked(address: str, what: str) -> str:
+    """An address that can be shown: without a key in it."""
+    if address and not address.startswith(("http://", "https://")):
+        raise UsageError(f"{what} must begin with http:// or https://")
+    if "@" in address.partition("//")[2].partition("/")[0]:
         raise UsageError(
-            f"'{what}.base_url' in '{place}' holds a name or a key",
+            f"{what} holds a name or a key",
             hint="put the key into a variable and name that in 'api_key_env'",
         )
-    return found
+    return address
 
 
 def _names(given: Mapping[str, object], place: str) -> dict[str, str]:

@@ -7,20 +7,29 @@ the journal of the line, and counts for the budgets of the day and the project.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 
 from holdfast.core.backoff import wait_before
 from holdfast.core.moves import LIMIT
 from holdfast.core.outlay import Short
 from holdfast.core.reserve import Seen, input_bound, output_bound
-from holdfast.engine.calls import Bound, digest_spread, given_up, known_id, no_price, waiting_words
+from holdfast.engine.calls import (
+    Bound,
+    digest_spread,
+    given_up,
+    known_id,
+    no_price,
+    waiting_words,
+    without,
+)
 from holdfast.engine.purse import Purse
 from holdfast.errors import AttemptError, CallError, ConflictError
 from holdfast.model.call import MICRO, Answer, Request, Usage, answer_bytes, request_bytes
 from holdfast.model.digest import Digest
 from holdfast.model.event import CallAnswered, CallFailed, CallStarted, Event
 from holdfast.model.fixed import fixed
+from holdfast.model.hiding import answered_without, asked_without
 from holdfast.model.money import dollars
 from holdfast.model.plan import RunId, Step
 from holdfast.model.secret import struck
@@ -39,7 +48,7 @@ class Desk:
     models: ChatModel
     purse: Purse | None
     most: int | None  # micro-dollars
-    keys: tuple[str, ...]  # never to be written down
+    hidden: Callable[[], Sequence[str]]  # never to be written down
     clock: Callable[[], int]
     monotonic: Callable[[], float]
     say: Callable[[str], None]
@@ -63,18 +72,18 @@ class Aside:
 
     async def ask(self, request: Request, listen: Callable[[str], None] | None = None) -> Answer:
         """The answer of the model; AttemptError if there is none."""
-        tries = 0
+        request, tries = asked_without(request, self._desk.hidden()), 0
         while True:
             try:
                 return await self._once(request, listen or (lambda _: None))
-            except CallError as error:
-                tries += 1
+            except CallError as raised:
+                error, tries = without(raised, self._desk.hidden()), tries + 1
                 spread = digest_spread(f"{self._step.id}/{tries}")
                 wait = wait_before(tries, error.after, spread) if error.again else None
                 if wait is None and error.again:
-                    raise AttemptError(given_up(error, tries), reason="call_failed") from error
+                    raise AttemptError(given_up(error, tries), reason="call_failed") from raised
                 if wait is None:
-                    raise AttemptError(str(error), reason=error.reason) from error
+                    raise AttemptError(str(error), reason=error.reason) from raised
                 self._desk.say(waiting_words(self._step.id, error, wait))
                 await asyncio.sleep(wait)
 
@@ -91,11 +100,12 @@ class Aside:
             )
         began = desk.monotonic()
         try:
-            answer = await desk.models.ask(request, listen)
+            said = await desk.models.ask(request, listen)
         except CallError as error:
             self._failed(number, error, bound)
             raise
-        took, usage = desk.monotonic() - began, answer.usage
+        took, answer = desk.monotonic() - began, answered_without(said, desk.hidden())
+        usage = answer.usage
         kept, cost = desk.store.put(answer_bytes(answer)), desk.models.cost(request.model, usage)
         self.spent += cost or 0
         self._tokens += usage.input + usage.output
@@ -123,7 +133,9 @@ class Aside:
         cost, tokens = (bound.cost, bound.tokens) if charged else (0, 0)
         self.spent += cost or 0
         self._tokens += tokens
-        words: Digest = desk.store.put(struck(error.message.encode("utf-8", "replace"), desk.keys))
+        words: Digest = desk.store.put(
+            struck(error.message.encode("utf-8", "replace"), desk.hidden())
+        )
         self._tell(
             lambda _: CallFailed(
                 self._step.id, _NO_ATTEMPT, number, error.reason, cost, tokens, words

@@ -19,7 +19,7 @@ from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.rooms import Rooms
 from holdfast.engine.survey import Survey
 from holdfast.engine.taking import Taker
-from holdfast.engine.tee import Tee, tee_path
+from holdfast.engine.tee import Onlooking, tee_path
 from holdfast.engine.worktrees import drop_worktree, drop_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, IntegrityError, Where
@@ -30,7 +30,6 @@ from holdfast.model.event import (
     AttemptStarted,
 )
 from holdfast.model.plan import COPIES, Step, StepId
-from holdfast.model.secret import Striker
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
 
 MOST_LOG = 1 << 20
@@ -44,7 +43,7 @@ class Bench:
         self._state = state
         self._survey = survey
         self._outputs = outputs
-        self._tees: dict[StepId, Tee] = {}
+        self._tees: dict[StepId, Onlooking] = {}
         self._rooms = Rooms(os.path.join(world.scratch, state.run))
         self.taker = Taker(world, state, outputs)
         self.contents = Contents(world, self.taker)
@@ -168,20 +167,10 @@ class Bench:
         if self._state.plan.steps[started.step].secrets:
             return None
         world, step_id = self._world, started.step
-        step = self._state.plan.steps[step_id]
-        striker = Striker(world.keys() if step.asks_model or step.has_judge else ())
-        tee = Tee(tee_path(world.scratch, self._state.run, step_id, started.attempt))
-        self._tees[step_id] = tee
-
-        def listen(stream: str, data: bytes) -> None:
-            data = striker.add(data)
-            if not data:
-                return
-            tee.add(data)
-            if world.on_output is not None:
-                world.on_output(step_id, stream, data)
-
-        return listen
+        place = tee_path(world.scratch, self._state.run, step_id, started.attempt)
+        tell = None if world.on_output is None else partial(world.on_output, step_id)
+        self._tees[step_id] = tee = Onlooking(place, tell, world.hidden)
+        return tee.add
 
     def _given(self, step: Step) -> dict[StepId, Given]:
         given = {}

@@ -11,7 +11,7 @@ import contextlib
 import math
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -43,9 +43,10 @@ from holdfast.model.event import (
     CallStarted,
     RunEvent,
 )
+from holdfast.model.hiding import answered_without, asked_without
 from holdfast.model.money import dollars
 from holdfast.model.plan import Step
-from holdfast.model.secret import struck
+from holdfast.model.secret import struck_text
 from holdfast.ports import ChatModel, Rates, Repeat, Said, Wanted
 
 if TYPE_CHECKING:  # it is made by whoever has budgets
@@ -213,7 +214,8 @@ class Line:
         return await self._uses.use(wanted, run, repeat)
 
     async def ask(self, request: Request, listen: Callable[[str], None] | None = None) -> Answer:
-        """The answer, from the store or from the model."""
+        """The answer, from the store or from the model; secrets are neither asked nor answered."""
+        request = asked_without(request, self._board.world.hidden())
         body = request_bytes(request)
         digest = digest_bytes(body)
         kept = next((paid for paid in self._paid if paid.request == digest), None)
@@ -228,14 +230,15 @@ class Line:
             number = self._number
             try:
                 return await self._once(number, request, digest, body, listen or self._hear)
-            except CallError as error:
+            except CallError as raised:
+                error = without(raised, self._board.world.hidden())
                 tries += 1
                 wait = wait_before(tries, error.after, self._spread(tries)) if error.again else None
                 await self._failed(number, request, error, wait)
                 if wait is None and error.again:
                     raise AttemptError(given_up(error, tries), reason="call_failed") from error
                 if wait is None:
-                    raise AttemptError(str(error), reason=error.reason) from error
+                    raise AttemptError(str(error), reason=error.reason) from raised
                 self._note(f"[{error.message}; asks again in {wait:.0f} s]\n")
                 if error.after is not None or error.reason == RATE_LIMITED:
                     self._board.gate(request.provider).hold(wait)
@@ -254,7 +257,8 @@ class Line:
         async with board.gate(request.provider):
             sent = await self._reserve(number, request, digest, body)
             began = board.world.monotonic()
-            answer = await models.ask(sent, listen)
+            said = await models.ask(sent, listen)
+            answer = answered_without(said, board.world.hidden())
             took = board.world.monotonic() - began
         content, usage = answer_bytes(answer), answer.usage
         board.saw(request.model, len(body), usage)
@@ -289,7 +293,7 @@ class Line:
         tokens = 0
         if error.read is not None:  # some of it may have been charged; nobody knows how much
             cost, tokens = calls[number].reserved, calls[number].tokens
-        message = struck(error.message.encode("utf-8", "replace"), self._board.world.keys())
+        message = error.message.encode("utf-8", "replace")
         await self._board.record(
             CallFailed(
                 self._started.step,
@@ -448,6 +452,13 @@ def _run_limit(state: State) -> int | None:
 def digest_spread(text: str) -> int:
     """A number that is always the same for a text and hardly ever for two."""
     return int(digest_bytes(text.encode())[:8], 16)
+
+
+def without(error: CallError, secrets: Sequence[str]) -> CallError:
+    """An error in which a provider repeats no secret."""
+    error.message = struck_text(error.message, secrets)
+    error.hint = error.hint and struck_text(error.hint, secrets)
+    return error
 
 
 def given_up(error: CallError, tries: int) -> str:

@@ -74,6 +74,7 @@ class Crew:
         if started.step in self._world.inline and started.reguard is None:
             outcome = self._bench.at_once(started)
             if outcome is not None:
+                outcome = self._fit(started, outcome)
                 seen = self.observed.pop(started.step)
                 again = seen if self._state.plan.steps[started.step].inputs else None
                 result = self._finisher.finish(started, outcome, again, self._world.clock())
@@ -130,7 +131,7 @@ class Crew:
         try:
             seen = self.observed.pop(started.step)
             approvals: tuple[str, ...] = ()
-            outcome, more = self._growth.brought(started, outcome)
+            outcome, more = self._growth.brought(started, self._fit(started, outcome))
             if outcome.ended == "asked":
                 outcome, approvals = self._people.asked(started, outcome)
             result = self._finisher.finish(started, outcome, seen, self._world.clock(), approvals)
@@ -138,6 +139,9 @@ class Crew:
             self._ended(started, result, more)
         except BaseException as error:  # noqa: BLE001 - as above
             self._fail(error)
+
+    def _fit(self, started: AttemptStarted, outcome: Outcome) -> Outcome:
+        return self._bench.contents.fit(self._state.plan.steps[started.step], outcome)
 
     def _equipped(self, started: AttemptStarted) -> Job:
         """The job of an attempt, with a line to the models and a way to a place of this machine."""

@@ -63,7 +63,7 @@ class Looker:
         self._foreseen: Foreseen | None = None
         self._outputs = outputs
         self._bench = bench
-        self._keeper = Keeper(world.root, world.store, survey.said)
+        self._keeper = Keeper(world.root, world.store, survey.said, world.hidden)
         self._told: set[tuple[str, Digest]] = set()
         self._brought: dict[StepId, Upstream] = {}
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)

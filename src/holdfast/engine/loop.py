@@ -79,7 +79,7 @@ class Engine:
         self._hold = hold
         self._survey = survey
         journal, steps = world.journal(state.run), state.plan.steps
-        self._outputs = outputs = Outputs(world.root, journal, world.store, steps)
+        self._outputs = outputs = Outputs(world.root, journal, world.store, steps, world.hidden)
         self._scribe = Scribe(world, state, fence, hold, outputs)
         self._append = self._scribe.append
         self._bench = Bench(world, state, survey, outputs)

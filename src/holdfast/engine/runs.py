@@ -37,6 +37,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.line import PlanVersioned, RunCollected, RunOpened
 from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
+from holdfast.model.secret import holds
 from holdfast.ports import Append, Batch, RunRow, Store
 
 
@@ -49,6 +50,7 @@ def start_run(
     """
     graph = graph_of(plan)
     _check_join(plan, options)
+    _check_plan(world, plan)
     check_worktrees(plan, world.root)
     hold = Hold(world, plan.project, line)
     hold.take(join=options.joined)
@@ -70,6 +72,16 @@ def start_run(
     except BaseException:
         hold.release()
         raise
+
+
+def _check_plan(world: World, plan: Plan) -> None:
+    """UsageError if the plan cannot be stored."""
+    secrets = world.hidden()
+    if secrets and holds([plan_bytes(plan)], secrets):
+        raise UsageError(
+            "the plan holds the value of a secret or of a key, and plans are stored as they are",
+            hint="name its variable in 'secrets' of the step that needs it",
+        )
 
 
 def resume_run(

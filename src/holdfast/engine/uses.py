@@ -11,6 +11,7 @@ from holdfast.errors import AttemptError
 from holdfast.model.call import request_bytes
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptStarted, RunEvent, ToolStarted, ToolUsed
+from holdfast.model.secret import struck
 from holdfast.ports import Repeat, Said, Wanted
 
 
@@ -56,10 +57,10 @@ class Uses:
         began = board.world.monotonic()
         said = await run()
         took = round((board.world.monotonic() - began) * 1000)
-        answer = said.text.encode("utf-8", "replace")
+        answer = struck(said.text.encode("utf-8", "replace"), board.world.hidden())
         await board.record(
             ToolUsed(step, attempt, key, wanted.tool, given, digest_bytes(answer), said.ok, took),
             arguments,
             answer,
         )
-        return Said(answer.decode(), said.ok)
+        return Said(answer.decode("utf-8", "replace"), said.ok)

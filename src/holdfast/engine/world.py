@@ -42,7 +42,7 @@ class World:
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
     models: Callable[[], ChatModel] | None = None  # without it no model can be asked
-    keys: Callable[[], Sequence[str]] = tuple  # of providers: never to be written down
+    hidden: Callable[[], Sequence[str]] = tuple  # keys and secrets: never to be written down
     purse: Callable[[], Purse | None] = lambda: None  # the budgets that hold over more than one run
     paid: Callable[[Step], bool] = lambda _: False  # whether what it asks of models costs money
     spends: bool = True  # somebody agreed to that, whatever comes

@@ -313,6 +313,12 @@ def _translated(error: faults.AgentRunError, request: Request, read: int) -> Cal
     """An error of the library in our words, with what can be done about it."""
     name, provider = request.model, request.provider
     after = _after(error)
+    if _is_redirect(error):
+        return CallError(
+            f"'{provider}' sends the call on to another address, and its key goes only to yours",
+            reason="call_refused",
+            hint=f"if that is right, name the other one: base_url of [providers.{provider}]",
+        )
     if isinstance(error, faults.ModelAuthenticationError):
         return CallError(
             f"'{provider}' refused the key",
@@ -363,6 +369,11 @@ def _translated(error: faults.AgentRunError, request: Request, read: int) -> Cal
     if read:
         return CallError(f"'{name}' broke off its answer", reason="cut_off", again=True, read=read)
     return _malformed(request, error, read)
+
+
+def _is_redirect(error: Exception) -> bool:
+    status = getattr(error, "status_code", None) or getattr(error.__cause__, "status_code", None)
+    return isinstance(status, int) and 300 <= status < 400  # noqa: PLR2004 - as HTTP has it
 
 
 def _after(error: faults.AgentRunError) -> float | None:

@@ -10,7 +10,8 @@ A recording is a file in a directory, one for each request:
      "answers": [{"text", "finish", "usage": {"input", "output", "cached", "stored"}, "tools"?, "id"?}]}
 
 Several answers were given to the same request, in this order; the last one is repeated. The order begins
-anew with each command. There is no time, no address and no key in a recording, so it can be committed.
+anew with each command. There is no time, no address and no key in a recording, and what is known as a
+secret is struck out, so it can be committed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast, get_args
 
@@ -33,6 +34,7 @@ from holdfast.model.call import (
     request_json,
 )
 from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.hiding import answered_without, asked_without
 
 SCHEMA = "holdfast.recording/1"
 _LARGEST = 64 << 20  # bytes of a file
@@ -116,13 +118,21 @@ class Recorder:
     What an earlier command recorded for a request is replaced; what this one records is added to.
     """
 
-    def __init__(self, folder: str, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        say: Callable[[str], None],
+        hidden: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
         self._folder = folder
         self._say = say
+        self._hidden = hidden
         self._heard: dict[Digest, list[Json]] = {}
 
     def keep(self, request: Request, answer: Answer) -> None:
         """Write an answer down. It was paid for: a disk that fails is told of and loses nothing."""
+        secrets = self._hidden()
+        request, answer = asked_without(request, secrets), answered_without(answer, secrets)
         key = key_of(request)
         answers = self._heard.setdefault(key, [])
         answers.append(_answer_json(answer))

@@ -391,6 +391,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     if any(step.model or step.has_judge for step in plan.steps.values()):
         market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
+    vault = market.Vault(os.path.abspath(root), lambda: _secret_names(plan, wishes.secrets))
     return World(
         store=store,
         executor=executor_for(plan, wishes.functions),
@@ -405,9 +406,14 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
         models=partial(
-            market.models_for, os.path.abspath(root), wishes.record, wishes.say, wishes.recorded
+            market.models_for,
+            os.path.abspath(root),
+            vault,
+            wishes.record,
+            wishes.say,
+            wishes.recorded,
         ),
-        keys=cache(partial(market.secrets_of, os.path.abspath(root))),
+        hidden=vault.values,
         purse=partial(market.purse_for, os.path.abspath(root), plan.project, location, store),
         paid=partial(market.pays, os.path.abspath(root)),
         spends=wishes.spends,
@@ -427,6 +433,11 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         say=wishes.say,
         remind=wishes.remind,
     )
+
+
+def _secret_names(plan: Plan, allowed: Iterable[str]) -> set[str]:
+    """The variables that steps see and nobody else; those of steps to come were allowed by a person."""
+    return {*allowed, *(name for step in plan.steps.values() for name in step.secrets)}
 
 
 def drive(

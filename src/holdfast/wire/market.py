@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from holdfast.model.provider import Provider
     from holdfast.ports import ChatModel, Job, Store
 
-_AWS_KEYS = {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"}
+_SHORTEST_KEY = 8  # characters; what stands there instead of a key is shorter, as 'none'
+_OF_AMAZON = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 
 
 @cache
@@ -141,13 +142,14 @@ def desk_for(
     from holdfast.engine.aside import Desk
     from holdfast.engine.lines import line_journal
 
+    vault = Vault(root)
     return Desk(
         store=store,
         journal=line_journal(plan.project, plan.name),
-        models=models_for(root),
+        models=models_for(root, vault),
         purse=purse_for(root, plan.project, location, store),
         most=cost_bound(root, plan, most),
-        keys=secrets_of(root),
+        hidden=vault.values,
         clock=lambda: time.time_ns() // 1_000_000,
         monotonic=time.monotonic,
         say=say,
@@ -167,6 +169,7 @@ def day_began() -> int:
 
 def models_for(
     root: str,
+    vault: Vault,
     record: str | None = None,
     say: Callable[[str], None] = lambda _: None,
     recorded: str | None = None,
@@ -183,9 +186,9 @@ def models_for(
         found = replace(found, is_recorded=True, recordings=recorded)
     return Models(
         found.provider,
-        partial(_source, found),
+        partial(_source, found, vault),
         partial(_priced, found),
-        Recorder(record, say).keep if record else None,
+        Recorder(record, say, vault.values).keep if record else None,
         found.providers,
     )
 
@@ -204,7 +207,7 @@ def has_recording(root: str, job: Job, find: Callable[[str, str], list[str]]) ->
     return has_answer(market(root).recordings, request_of(job, find))
 
 
-def _source(found: Market, provider: Provider) -> Source:
+def _source(found: Market, vault: Vault, provider: Provider) -> Source:
     if provider.kind == "recorded":
         from holdfast.generators.recorded import Recorded
 
@@ -213,7 +216,9 @@ def _source(found: Market, provider: Provider) -> Source:
         from holdfast.generators.local import Local
 
         return Local(provider, _chat)
-    return _chat(provider, key_of(provider))
+    key = key_of(provider)
+    vault.learn(key)
+    return _chat(provider, key)
 
 
 def _chat(provider: Provider, key: str) -> Source:
@@ -283,7 +288,7 @@ def keep_key(provider: Provider, key: str) -> None:
         raise UsageError("the keyring needs a library", hint="pip install 'holdfast[keyring]'")
     from holdfast.config import keys
 
-    keys.keep_key(provider.name, key)
+    keys.keep_key(provider.name, key, provider.api_key_env)
 
 
 def forget_key(provider: Provider) -> bool:
@@ -295,10 +300,42 @@ def forget_key(provider: Provider) -> bool:
     return keys.forget_key(provider.name)
 
 
-def secrets_of(root: str) -> tuple[str, ...]:
-    """The keys of every provider that stand in variables: never to be written down."""
-    names = {provider.api_key_env for provider in market(root).providers.values()} | _AWS_KEYS
-    return tuple(value for name in names if name and (value := os.environ.get(name)))
+class Vault:
+    """The keys and secrets that a command knows: never to be written down, sent or shown.
+
+    Keys stand in the variables of all providers, and in the keyring; from there they are known when they
+    were first read. `names` gives the variables that steps may see as secrets.
+    """
+
+    def __init__(self, root: str, names: Callable[[], Iterable[str]] = tuple) -> None:
+        self._root = root
+        self._names = names
+        self._known: tuple[str, ...] | None = None
+
+    def learn(self, key: str) -> None:
+        """One more key was read."""
+        if key not in self.values() and len(key) >= _SHORTEST_KEY:
+            self._known = (*self.values(), key)
+
+    def values(self) -> tuple[str, ...]:
+        """All of them; the same object until something was learnt."""
+        if self._known is None:
+            own = (os.environ.get(name, "") for name in sorted(self._names()))
+            keys = (os.environ.get(name, "") for name in sorted(_key_names(self._root)))
+            told = [*own, *(key for key in keys if len(key) >= _SHORTEST_KEY)]
+            self._known = tuple(dict.fromkeys(filter(None, told)))
+        return self._known
+
+
+def _key_names(root: str) -> set[str]:
+    """The variables that hold keys; where the configuration cannot be read, those that everybody knows."""
+    from holdfast.model.provider import usual_providers
+
+    try:
+        providers = market(root).providers
+    except UsageError:  # said by whoever needs it
+        providers = usual_providers()
+    return {*_OF_AMAZON, *(each.api_key_env for each in providers.values() if each.api_key_env)}
 
 
 def check_local(model: str) -> None:
