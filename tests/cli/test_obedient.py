@@ -35,7 +35,7 @@ def obey(asked: Asked) -> Say:
     return Say(tools=[wanted[done]]) if done < len(wanted) else Say("all done")  # type: ignore[list-item]  # JSON
 
 
-@pytest.mark.req("D37", "K1")
+@pytest.mark.req("D37")
 def test_what_a_tool_says_gives_a_model_nothing_that_the_plan_does_not(project: Project) -> None:
     (project.home / ".ssh").mkdir()
     (project.home / ".ssh" / "id_rsa").write_text("PRIVATE")
@@ -68,7 +68,7 @@ def test_what_a_tool_says_gives_a_model_nothing_that_the_plan_does_not(project: 
     assert all(HOSTILE not in str(message) for message in first)  # type: ignore[union-attr]  # a list
 
 
-@pytest.mark.req("D37", "K1")
+@pytest.mark.req("D37")
 def test_an_artifact_is_data_and_never_the_role(project: Project) -> None:
     project.write("ticket.md", HOSTILE)
     role = {"role": "You are careful.", "task": "Sum it up."}
@@ -86,7 +86,7 @@ def test_an_artifact_is_data_and_never_the_role(project: Project) -> None:
     assert text.count(f"```\n{HOSTILE}") == 2, "between fences, as a file and as a result"
 
 
-@pytest.mark.req("X5")
+@pytest.mark.req("D32")
 @pytest.mark.parametrize(
     "said, code",
     [
