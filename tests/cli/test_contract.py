@@ -151,7 +151,7 @@ def test_the_preview_has_the_shape_of_the_contract(project: Project) -> None:
     assert data["waves"] == [["y", "z"], ["a"]]
     for step in data["steps"].values():
         told = {"decision", "reason", "cost_usd", "tokens", "duration_ms", "model", "tier"}
-        assert set(step) == {*told, "added_by"}
+        assert set(step) == {*told, "recorded", "added_by"}
         assert step["decision"] in {"run", "reuse", "maybe", "wait"}
         is_reason(step["reason"])
         assert set(step["cost_usd"]) == {"p50", "p90", "basis", "price"}
