@@ -155,7 +155,7 @@ def test_an_agent_uses_a_tool(
     project: Project, vendor: Vendor, schema: dict[str, Any] | None
 ) -> None:
     project.write("work.py", TOOL)
-    more = {} if schema is None else {"schema": schema}
+    more: dict[str, Any] = {} if schema is None else {"schema": schema}
     project.plan({"a": step(vendor, uses="agent", tools=["work:add"], **more)})
     answer = '{"n": 5}' if schema else "it is 5"
 
