@@ -95,7 +95,6 @@ def of_kind(project: Project, kind: str) -> list[Any]:
     return [event for event in project.events() if event["event"] == kind]
 
 
-@pytest.mark.req("R164")
 def test_an_answer_is_the_artifact_and_its_facts_are_recorded(
     project: Project, vendor: Vendor
 ) -> None:
@@ -155,7 +154,7 @@ def test_an_agent_uses_a_tool(
     project: Project, vendor: Vendor, schema: dict[str, Any] | None
 ) -> None:
     project.write("work.py", TOOL)
-    more = {} if schema is None else {"schema": schema}
+    more: dict[str, Any] = {} if schema is None else {"schema": schema}
     project.plan({"a": step(vendor, uses="agent", tools=["work:add"], **more)})
     answer = '{"n": 5}' if schema else "it is 5"
 
@@ -201,6 +200,7 @@ def spoken_of(asked: Asked, names: dict[str, tuple[Reply, str]]) -> str:
     return name
 
 
+@pytest.mark.req("R168")
 def test_what_may_pass_is_asked_again_and_recorded(project: Project, vendor: Vendor) -> None:
     met: set[str] = set()
 
