@@ -238,7 +238,7 @@ def test_judges_who_look_once_more_are_foreseen_and_agreed_to(project: Project) 
         rubric("is very good")
         found = project.ok("plan", "--json").json
         assert found["steps"]["a"]["reason"]["code"] == "guard_changed"
-        assert found["steps"]["a"]["cost_usd"]["p50"] == 0.1024
+        assert found["steps"]["a"]["cost_usd"]["p50"] == 0.0005
         assert found["models"] == {"fake:m": {"tiers": [], "steps": 1}}
         refused = project.call("run")
         assert (refused.code, len(shop.asked)) == (2, 1)
