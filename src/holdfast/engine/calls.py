@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import math
 import re
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -22,6 +21,7 @@ from holdfast.core.outlay import Short
 from holdfast.core.reserve import LEAST_OUTPUT, Seen, input_bound, output_bound
 from holdfast.core.state import Spent, State
 from holdfast.engine.contents import Contents
+from holdfast.engine.rates import Gate
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.uses import Uses
 from holdfast.engine.world import World
@@ -47,13 +47,12 @@ from holdfast.model.hiding import answered_without, asked_without
 from holdfast.model.money import dollars
 from holdfast.model.plan import Step
 from holdfast.model.secret import struck_text
-from holdfast.ports import ChatModel, Rates, Repeat, Said, Wanted
+from holdfast.ports import ChatModel, Repeat, Said, Wanted
 
 if TYPE_CHECKING:  # it is made by whoever has budgets
     from holdfast.engine.purse import Purse, Room
 
 RATE_LIMITED = "rate_limited"
-_MINUTE = 60.0
 
 
 class Bound(NamedTuple):
@@ -473,39 +472,3 @@ def given_up(error: CallError, tries: int) -> str:
 def waiting_words(step_id: str, error: CallError, wait: float) -> str:
     """What is said while a provider is left alone."""
     return f"{step_id}: {error.message}; asking again in {wait:.0f} s, nothing is lost"
-
-
-class Gate:
-    """Lets calls of one provider through: so many at once, so many a minute, none while it wants peace."""
-
-    def __init__(self, rates: Rates, world: World) -> None:
-        self._room = asyncio.Semaphore(rates.at_once)
-        self._per_minute = rates.per_minute
-        self._passed: deque[float] = deque()
-        self._until = 0.0
-        self._world = world
-
-    def hold(self, seconds: float) -> None:
-        """Let nobody through for so long."""
-        self._until = max(self._until, self._world.monotonic() + seconds)
-
-    async def __aenter__(self) -> None:
-        await self._room.acquire()
-        try:
-            while (wait := self._wait()) > 0:  # noqa: ASYNC110 - time itself is waited for
-                await asyncio.sleep(wait)
-        except BaseException:
-            self._room.release()
-            raise
-        if self._per_minute:
-            self._passed.append(self._world.monotonic())
-
-    async def __aexit__(self, *_: object) -> None:
-        self._room.release()
-
-    def _wait(self) -> float:
-        now = self._world.monotonic()
-        while self._passed and self._passed[0] <= now - _MINUTE:
-            self._passed.popleft()
-        full = self._per_minute and len(self._passed) >= self._per_minute
-        return max(self._until - now, self._passed[0] + _MINUTE - now if full else 0.0)
