@@ -83,6 +83,8 @@ class Contents:
 
         It cannot be struck out here: an artifact is what the step made, byte for byte.
         """
+        if not (step.secrets or self._world.hidden()):
+            return outcome
         made, secrets = outcome.candidate, self._secrets(step)
         if made is None or not secrets or outcome.ended in {"failed", "lost"}:
             return outcome
