@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 from holdfast.core.backoff import wait_before
 from holdfast.core.moves import LIMIT
 from holdfast.core.outlay import Short
-from holdfast.core.reserve import Seen, input_bound, output_bound
+from holdfast.core.reserve import Seen, counted, input_bound, output_bound
 from holdfast.engine.calls import (
     Bound,
     digest_spread,
@@ -23,7 +24,7 @@ from holdfast.engine.calls import (
     waiting_words,
     without,
 )
-from holdfast.engine.purse import Purse
+from holdfast.engine.purse import Purse, Room
 from holdfast.errors import AttemptError, CallError, ConflictError
 from holdfast.model.call import MICRO, Answer, Request, Usage, answer_bytes, request_bytes
 from holdfast.model.digest import Digest
@@ -92,7 +93,7 @@ class Aside:
         body = request_bytes(request)
         digest = desk.store.put(body)
         async with desk.purse.alone() if desk.purse is not None else nullcontext():
-            bound = self._reserved(request, len(body))
+            sent, bound = self._reserved(request, len(body))
             number = self._tell(
                 lambda at: CallStarted(
                     step, _NO_ATTEMPT, at, request.model, digest, bound.cost, bound.tokens
@@ -100,12 +101,13 @@ class Aside:
             )
         began = desk.monotonic()
         try:
-            said = await desk.models.ask(request, listen)
+            said = await desk.models.ask(sent, listen)
         except CallError as error:
             self._failed(number, error, bound)
             raise
         took, answer = desk.monotonic() - began, answered_without(said, desk.hidden())
-        usage = answer.usage
+        usage = counted(answer.usage, len(body), len(answer.text.encode("utf-8", "replace")))
+        answer = replace(answer, usage=usage)
         kept, cost = desk.store.put(answer_bytes(answer)), desk.models.cost(request.model, usage)
         self.spent += cost or 0
         self._tokens += usage.input + usage.output
@@ -156,19 +158,29 @@ class Aside:
                 continue
             return last + 1
 
-    def _reserved(self, request: Request, size: int) -> Bound:
-        """What the call may use; AttemptError if a limit has no room for that."""
+    def _reserved(self, request: Request, size: int) -> tuple[Request, Bound]:
+        """What to send and what it may use; AttemptError if a limit has no room for that."""
+        purse, budget = self._desk.purse, self._step.budget
+        room, own = purse.room(_NO_RUN) if purse is not None else None, budget.get("usd")
+        dear = any(limit is not None for limit in (own, self._desk.most, room))
+        limited = dear or budget.get("tokens") is not None
         asked = request.parameters.get("max_tokens")
         read = input_bound(size, Seen())
-        said = output_bound(asked if isinstance(asked, int) else None, Seen())
+        said = output_bound(asked if isinstance(asked, int) else None, limited=limited)
         cost = self._desk.models.cost(request.model, Usage(input=read, output=said))
         bound = Bound(read + said, cost)
-        purse, own = self._desk.purse, self._step.budget.get("usd")
-        room = purse.room(_NO_RUN) if purse is not None else None
+        if limited and not isinstance(asked, int):
+            request = replace(request, most=said)
         if cost is None:
-            if any(limit is not None for limit in (own, self._desk.most, room)):
+            if dear:
                 raise no_price(request.model)
-            return bound
+            return request, bound
+        self._check(bound, cost, room)
+        return request, bound
+
+    def _check(self, bound: Bound, cost: int, room: Room | None) -> None:
+        """AttemptError if a limit has no room for the call."""
+        own = self._step.budget.get("usd")
         price = f"and another call may cost {dollars(cost)}"
         if own is not None and self.spent + cost > float(str(own)) * MICRO:
             raise AttemptError(f"its budget is ${own}, {price}", reason="budget_spent")
@@ -180,7 +192,6 @@ class Aside:
         if tokens is not None and self._tokens + bound.tokens > int(str(tokens)):
             words = f"its budget is {tokens} tokens, and another call may use {bound.tokens}"
             raise AttemptError(words, reason="budget_spent")
-        return bound
 
 
 def _short(limit: Short, most: int, left: int, price: str) -> AttemptError:

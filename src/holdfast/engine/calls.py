@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.core.backoff import wait_before
 from holdfast.core.moves import LIMIT
 from holdfast.core.outlay import Short
-from holdfast.core.reserve import LEAST_OUTPUT, Seen, input_bound, output_bound
+from holdfast.core.reserve import LEAST_OUTPUT, Seen, counted, input_bound, output_bound
 from holdfast.core.state import Spent, State
 from holdfast.engine.contents import Contents
 from holdfast.engine.rates import Gate
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.uses import Uses
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, CallError
+from holdfast.errors import AttemptError, CallError, IntegrityError
 from holdfast.model.call import (
     MICRO,
     Answer,
@@ -150,7 +150,7 @@ class Switchboard:
 
     def saw(self, model: str, size: int, usage: Usage) -> None:
         """One more call was answered."""
-        self._seen[model] = self.seen(model).and_also(size, usage.input, usage.output)
+        self._seen[model] = self.seen(model).and_also(size, usage.input)
 
     def settled(self) -> None:
         """A call ended: there may be room for another one."""
@@ -220,7 +220,8 @@ class Line:
         kept = next((paid for paid in self._paid if paid.request == digest), None)
         if kept is not None:
             self._paid.remove(kept)
-            return answer_from(self._board.content(kept.answer))
+            with contextlib.suppress(IntegrityError):  # purged since, or damaged: it is asked again
+                return answer_from(self._board.content(kept.answer))
         self._rest()
         await self._board.ready(request.provider)
         tries = 0
@@ -259,7 +260,10 @@ class Line:
             said = await models.ask(sent, listen)
             answer = answered_without(said, board.world.hidden())
             took = board.world.monotonic() - began
-        content, usage = answer_bytes(answer), answer.usage
+        said_bytes = len(answer.text.encode("utf-8", "replace"))
+        usage = counted(answer.usage, len(body), said_bytes)
+        answer = replace(answer, usage=usage)
+        content = answer_bytes(answer)
         board.saw(request.model, len(body), usage)
         await board.record(
             CallAnswered(
@@ -345,18 +349,30 @@ class Line:
         board = self._board
         seen = board.seen(request.model)
         asked = request.parameters.get("max_tokens")
-        most = asked if isinstance(asked, int) else None
+        asked = asked if isinstance(asked, int) else None
         read = input_bound(size, seen)
         room = board.purse.room(board.state.run) if board.purse is not None else None
-        bound = self._bound(request, read, output_bound(most, seen))
+        limited = room is not None or self._is_limited
+        most = output_bound(asked, limited=limited)
+        bound = self._bound(request, read, most)
         lack = self._lack(request, bound, room)
+        capped = (
+            asked is None and limited
+        )  # else nothing holds the answer to what is reserved for it
         if lack is None:
-            return request, bound
-        if most is None and not self._others_run:
-            fewer = self._affordable(request, read, output_bound(None, seen), room)
+            return replace(request, most=most) if capped else request, bound
+        if capped and not self._others_run:
+            fewer = self._affordable(request, read, most, room)
             if fewer >= LEAST_OUTPUT:
                 return replace(request, most=fewer), self._bound(request, read, fewer)
         return lack
+
+    @property
+    def _is_limited(self) -> bool:
+        """Whether the plan or a person bounds what the step or the run may use."""
+        state, own = self._board.state, self._step.budget
+        bounds = (own.get("usd"), own.get("tokens"), _run_limit(state), state.plan.limits.tokens)
+        return any(bound is not None for bound in bounds)
 
     def _bound(self, request: Request, read: int, said: int) -> Bound:
         cost = self._board.models.cost(request.model, Usage(input=read, output=said))

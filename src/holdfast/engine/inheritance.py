@@ -6,11 +6,15 @@ between the end of one run and the beginning of the next loses nothing.
 
 from __future__ import annotations
 
-from holdfast.core.state import StepState, Tools
+from collections.abc import Iterator
+
+from holdfast.core.state import State, StepState, Tools
 from holdfast.engine.journals import read_state
 from holdfast.model.event import AnswersKept, RunEnded
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Store
+
+MOST_BESIDE = 8  # runs of a line that may have left something
 
 
 def left_answers(store: Store, plan: Plan, previous: RunId | None) -> list[AnswersKept]:
@@ -25,6 +29,19 @@ def left_answers(store: Store, plan: Plan, previous: RunId | None) -> list[Answe
         return []
     kept = (_kept(store, step_id, step) for step_id, step in state.steps.items())
     return [found for found in kept if found is not None and found.step in plan.steps]
+
+
+def answers_beside(store: Store, state: State, step_id: StepId) -> Iterator[AnswersKept]:
+    """What another engine of the line paid for a step whose claim is ours now, and never acted on."""
+    if state.steps[step_id].paid:
+        return
+    rows = [row for row in store.runs(state.line) if row.project == state.project]
+    for row in reversed(rows[-MOST_BESIDE:]):
+        other = read_state(store, row.run) if row.run != state.run else None
+        step = other.steps.get(step_id) if other is not None else None
+        if step is not None and (found := _kept(store, step_id, step)) is not None:
+            yield found
+            return
 
 
 def _kept(store: Store, step_id: StepId, step: StepState) -> AnswersKept | None:

@@ -30,6 +30,7 @@ from holdfast.engine.grow import NOTHING, Grower, Steps
 from holdfast.engine.growth import Growth
 from holdfast.engine.heed import FREE, People, under
 from holdfast.engine.hold import Hold
+from holdfast.engine.inheritance import answers_beside
 from holdfast.engine.look import Look, Looker
 from holdfast.engine.losses import at_work
 from holdfast.engine.outputs import Outputs
@@ -400,6 +401,9 @@ class Engine:
         if answer.approvals:
             started = under(started, step, answer)
         self._crew.observed[step_id] = look.probed.seen
+        if fence and (step.asks_model or step.has_judge):
+            for kept in answers_beside(self._world.store, self.state, step_id):
+                self._append(kept)
         if started.reguard is not None and step.uses != "human":
             probe = look.probed.probe
             self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
@@ -465,6 +469,7 @@ class Engine:
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         self._claims.ended(started.step)
+        self._board.settled()  # what a call of it had reserved is free again
         self._wake.set()
 
     # --- beside -------------------------------------------------------------------------------------

@@ -25,5 +25,5 @@ def listed(kind: str, model: str, usage: Usage) -> Decimal | None:
         return genai_prices.calc_price(
             tokens, model, provider_id=_NAMES.get(kind, kind)
         ).total_price
-    except LookupError:
+    except (LookupError, ValueError):
         return None
