@@ -59,20 +59,20 @@ def test_guards_ask_nobody_beyond_a_budget(project: Project, limit: str) -> None
         words = ["--max-cost", "0.001"] if limit == "flag" else ["--yes"]
         told = project.call("guard", "a", "--on", "mine.txt", *words)
         assert told.code == 5, told
-        assert "another call may cost $0.10" in told.out
+        assert "another call may cost $0.41" in told.out
         assert shop.asked == []
 
 
 @pytest.mark.req("R165")
 def test_what_guards_asked_by_themselves_is_gone_for_runs(project: Project) -> None:
     with market(project, script) as shop:
-        shop.configure(budgets={"day": 0.1028})
+        shop.configure(budgets={"day": 0.41})
         project.plan({"a": STEP})
         project.write("mine.txt", "Cats\n")
         assert project.call("guard", "a", "--on", "mine.txt", "--yes").code == 0
         told = project.call("guard", "a", "--on", "mine.txt", "--yes")
         assert told.code == 5
-        assert "of $0.10 of your day budget $0.10 is left" in told.out
+        assert "of $0.41 of your day budget $0.41 is left" in told.out
         assert len(shop.asked) == 1
 
 

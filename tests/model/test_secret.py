@@ -84,6 +84,19 @@ def test_a_content_is_held_to_have_a_secret_only_if_that_is_sure() -> None:
     assert holds([b"one 12345", b"678 two"], ["12345678"])
 
 
+@pytest.mark.req("D39")
+def test_a_secret_is_found_in_lines_of_base64_and_in_groups_of_hexadecimal() -> None:
+    secret = "sk-live-0123456789abcdefghijklmnopq"
+    around = f"a note of some length before it {secret} and after it".encode()
+    coded = base64.encodebytes(around)
+    assert b"\n" in coded[:-1]
+    pairs = " ".join(f"{byte:02x}" for byte in around).encode()
+    lines = b"\n".join(around.hex().upper().encode()[at : at + 60] for at in range(0, 200, 60))
+    for told in (coded, pairs, lines, pairs.replace(b" ", b":")):
+        assert holds([told], [secret])
+        assert MARK in struck(told, [secret])
+
+
 def test_a_secret_in_which_a_shorter_one_ends_is_not_cut() -> None:
     striking = Striking(["token-", "token-12345678"])
     shown = b"".join(striking.add(piece) for piece in (b"token-", b"12345", b"678", b"\n"))

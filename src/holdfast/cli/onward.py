@@ -19,7 +19,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
-from holdfast.cli.run import drive, max_cost, raised_cost, run_options, still_outside
+from holdfast.cli.run import drive, max_cost, raised_cost, run_options, still_outside, unpaid
 from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import COMPLETE, State
@@ -60,8 +60,9 @@ def replay(
         hint = f"holdfast retry {named(found[0])}" if found else "holdfast status"
         raise UsageError(f"nothing failed in {short(state.run)}{left}", hint=hint)
     below = state.graph.below(failed)
-    consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
-    raised = raised_cost(state, manner)
+    touched = [s for s in still_outside(state) if s in below]
+    consent_to(touched, yes=bool(manner["yes"]), paid=unpaid(where, state, below, manner))
+    raised = raised_cost(where, state, manner)
     return drive(
         where,
         state.plan,
@@ -114,7 +115,8 @@ def skip(
             drives = partial(wire.is_driven, with_store)
             left = left_alone(with_store, state, wire.now_ms(), drives, without=step_id)
             below = state.graph.below([step_id]) - {step_id} - left
-            consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
+            touched = [s for s in still_outside(state) if s in below]
+            consent_to(touched, yes=bool(manner["yes"]), paid=unpaid(where, state, below, manner))
         asked = SkipRequested(state.run, step_id, who(), with_store.put(because.encode()))
         request = ask(with_store, state, asked, wire.now_ms)
         if driven:
@@ -122,7 +124,7 @@ def skip(
             return 0
     finally:
         with_store.close()
-    raised = raised_cost(state, manner)
+    raised = raised_cost(where, state, manner)
     return drive(
         where,
         state.plan,

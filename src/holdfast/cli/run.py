@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -18,7 +18,7 @@ from holdfast.cli.detach import detach as detached
 from holdfast.cli.drive import Drive, once
 from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
-from holdfast.cli.gates import needs_consent
+from holdfast.cli.gates import is_paid, needs_consent
 from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
@@ -43,7 +43,8 @@ from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
 from holdfast.core.changes import asking_for_nothing
-from holdfast.core.state import COMPLETE, State
+from holdfast.core.moves import NOT_SELECTED
+from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
 from holdfast.engine.loop import Engine
@@ -346,12 +347,13 @@ def resume(
         raise UsageError(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
-    raised = raised_cost(state, manner)
+    raised = raised_cost(where, state, manner)
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
     if not manner["yes"]:
-        consent_to(_will_touch(where, state), yes=False)
+        paid = unpaid(where, state, state.steps, manner)
+        consent_to(_will_touch(where, state), yes=False, paid=paid)
     return drive(where, state.plan, manner, lambda world: resume_run(world, found, max_cost=raised))
 
 
@@ -409,8 +411,10 @@ def retry(
     phase = state.steps[step_id].phase
     if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
-        consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
-        named, raised = (step_id,), raised_cost(state, manner)
+        touched = [s for s in still_outside(state) if s in below]
+        paid = unpaid(where, state, below, manner)
+        consent_to(touched, yes=bool(manner["yes"]), paid=paid)
+        named, raised = (step_id,), raised_cost(where, state, manner)
         return drive(
             where,
             state.plan,
@@ -440,9 +444,29 @@ def max_cost(where: Place, plan: Plan, manner: Mapping[str, object]) -> int | No
     return wire.market.cost_bound(where.root, plan, cast("int | None", manner["max_cost"]))
 
 
-def raised_cost(state: State, manner: Mapping[str, object]) -> int | None:
-    """What a run may spend from now on, if that was said; it must leave something."""
+def unpaid(
+    where: Place, state: State, steps: Iterable[StepId], manner: Mapping[str, object]
+) -> list[StepId]:
+    """Steps that would cost money in a run to which nobody said yes: it paid for none, and has no limit."""
+    if state.spent.cost or state.max_cost is not None or manner["max_cost"] is not None:
+        return []
+    left = [s for s in steps if _is_to_do(state.steps[s])]
+    return [s for s in left if is_paid(where.root, state.plan.steps[s])]
+
+
+def _is_to_do(step: StepState) -> bool:
+    unselected = step.reason is not None and step.reason.code == NOT_SELECTED
+    return step.phase not in COMPLETE and not (step.phase == "skipped" and unselected)
+
+
+def raised_cost(where: Place, state: State, manner: Mapping[str, object]) -> int | None:
+    """What a run may spend from now on, if that was said; it must leave something.
+
+    The person's own budget for a run holds all the same: the smaller one wins.
+    """
     given = cast("int | None", manner["max_cost"])
+    if given is not None:
+        given = wire.market.cost_bound(where.root, state.plan, given)
     if given is not None and given <= state.spent.cost:
         raise UsageError(
             f"{short(state.run)} has spent {dollars(state.spent.cost)} already,"

@@ -27,7 +27,7 @@ from holdfast.cli.say import out, out_json, out_line, short
 from holdfast.cli.since import waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
 from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions
 from holdfast.engine.samples import recorded_score, samples
@@ -215,10 +215,25 @@ def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
             else []
         )
     else:
-        rows = [row for row in rows if row.status == "accepted"]
+        rows = _standing(store, [row for row in rows if row.status == "accepted"])
     if not rows and len(ref) >= SHORTEST:
         rows = [row for row in store.artifacts() if row.digest.startswith(ref)]
     return rows[-1] if rows else None
+
+
+def _standing(store: Store, rows: list[Artifact]) -> list[Artifact]:
+    """What a step has: by a person's word since the last run, else as that run had it, else the newest."""
+    if len(rows) < 2:  # noqa: PLR2004 - nothing to choose
+        return rows
+    newest = rows[-1]
+    runs = [row.run for row in store.runs(newest.line) if row.project == newest.project]
+    state = read_state(store, runs[-1]) if runs else None
+    step = state.steps.get(newest.step) if state is not None else None
+    if state is None or step is None or step.phase not in COMPLETE:
+        return rows
+    if newest.source in {"human", "accepted"} and newest.at >= state.started_at:
+        return rows
+    return [row for row in rows if row.digest == step.digest] or rows
 
 
 def _find_content(store: Store, ref: str, line: str | None) -> Digest:

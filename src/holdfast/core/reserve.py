@@ -34,11 +34,14 @@ def input_bound(size: int, seen: Seen) -> int:
     return -(-size // BYTES_PER_TOKEN)
 
 
-def output_bound(asked: int | None, *, limited: bool) -> int:
-    """The tokens of an answer: as the plan bounds it, else as a limit needs it; without one, the usual."""
+def output_bound(asked: int | None, enough: int | None, *, limited: bool) -> int:
+    """The tokens of an answer: as the plan bounds it, else as a limit needs it; without one, the usual.
+
+    `enough` is what whoever asks finds long enough.
+    """
     if asked is not None:
         return asked
-    return MOST_OUTPUT if limited else USUAL_OUTPUT
+    return (enough or MOST_OUTPUT) if limited else USUAL_OUTPUT
 
 
 def counted(usage: Usage, size: int, said: int) -> Usage:

@@ -166,11 +166,13 @@ class Aside:
         limited = dear or budget.get("tokens") is not None
         asked = request.parameters.get("max_tokens")
         read = input_bound(size, Seen())
-        said = output_bound(asked if isinstance(asked, int) else None, limited=limited)
+        said = output_bound(
+            asked if isinstance(asked, int) else None, request.most, limited=limited
+        )
         cost = self._desk.models.cost(request.model, Usage(input=read, output=said))
         bound = Bound(read + said, cost)
-        if limited and not isinstance(asked, int):
-            request = replace(request, most=said)
+        is_capped = limited and not isinstance(asked, int)
+        request = replace(request, most=said if is_capped else None)
         if cost is None:
             if dear:
                 raise no_price(request.model)

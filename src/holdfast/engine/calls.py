@@ -35,7 +35,7 @@ from holdfast.model.call import (
     answer_from,
     request_bytes,
 )
-from holdfast.model.digest import Digest, digest_bytes
+from holdfast.model.digest import Digest, EncodingError, digest_bytes
 from holdfast.model.event import (
     AttemptStarted,
     CallAnswered,
@@ -257,12 +257,12 @@ class Line:
         async with board.gate(request.provider):
             sent = await self._reserve(number, request, digest, body)
             began = board.world.monotonic()
-            said = await models.ask(sent, listen)
-            answer = answered_without(said, board.world.hidden())
+            answer = await _whole(models.ask(sent, listen), request)
+            answer = answered_without(answer, board.world.hidden())
             took = board.world.monotonic() - began
         said_bytes = len(answer.text.encode("utf-8", "replace"))
         usage = counted(answer.usage, len(body), said_bytes)
-        answer = replace(answer, usage=usage)
+        answer = replace(answer, usage=usage, id=known_id(answer))
         content = answer_bytes(answer)
         board.saw(request.model, len(body), usage)
         await board.record(
@@ -277,7 +277,7 @@ class Line:
                 models.cost(request.model, usage),
                 round(took * 1000),
                 answer.finish,
-                known_id(answer),
+                answer.id,
             ),
             content,
         )
@@ -353,14 +353,14 @@ class Line:
         read = input_bound(size, seen)
         room = board.purse.room(board.state.run) if board.purse is not None else None
         limited = room is not None or self._is_limited
-        most = output_bound(asked, limited=limited)
+        most = output_bound(asked, request.most, limited=limited)
         bound = self._bound(request, read, most)
         lack = self._lack(request, bound, room)
         capped = (
             asked is None and limited
         )  # else nothing holds the answer to what is reserved for it
         if lack is None:
-            return replace(request, most=most) if capped else request, bound
+            return replace(request, most=most if capped else None), bound
         if capped and not self._others_run:
             fewer = self._affordable(request, read, most, room)
             if fewer >= LEAST_OUTPUT:
@@ -444,6 +444,21 @@ def no_price(model: str) -> AttemptError:
         " give it in [prices] of your configuration",
         reason="call_refused",
     )
+
+
+async def _whole(asking: Awaitable[Answer], request: Request) -> Answer:
+    """An answer that can be stored; CallError if what came is none."""
+    try:
+        answer = await asking
+        answer_bytes(answer)
+    except (EncodingError, RecursionError) as error:
+        raise CallError(
+            f"what '{request.model}' answered cannot be read",
+            reason="malformed",
+            again=True,
+            read=0,
+        ) from error
+    return answer
 
 
 def known_id(answer: Answer) -> str:

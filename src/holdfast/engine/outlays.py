@@ -18,7 +18,7 @@ from holdfast.core.estimate import (
     judges_of,
     looked_back,
 )
-from holdfast.core.outlay import CALLS, KINDS, Account, Made, Saved, account_of, total_cost
+from holdfast.core.outlay import CALLS, KINDS, Account, Made, Outlay, Saved, account_of
 from holdfast.core.preview import Means
 from holdfast.core.reserve import USUAL_OUTPUT, Seen, input_bound
 from holdfast.core.state import State
@@ -165,13 +165,14 @@ class Forecast:
     def _of(self, step: Step, models: tuple[str, ...]) -> Expected:
         known = self._made.get((step.id, models[0]))
         if known:
-            costs, tokens = [made.cost for made in known], [made.tokens for made in known]
+            costs = [self._cost(made.calls) for made in known]
+            tokens = [made.tokens for made in known]
             return Expected(from_history(costs), from_history(tokens))
         size, whole = self._size(step)
         alike = [(made, self._read(made)) for made in self._alike(step, models[0])]
         if alike:
             return Expected(
-                from_template([(made.cost, read) for made, read in alike], size),
+                from_template([(self._cost(made.calls), read) for made, read in alike], size),
                 from_template([(made.tokens, read) for made, read in alike], size),
             )
         return self._at_most(step, size, whole=whole)
@@ -208,7 +209,7 @@ class Forecast:
         known = [calls for calls in known if calls]
         if known and not (step.asks_model and step.model in judges):
             return Expected(
-                from_history([total_cost(calls) for calls in known]),
+                from_history([self._cost(calls) for calls in known]),
                 from_history([sum(call.tokens for call in calls) for calls in known]),
             )
         prices, tokens = self._asked_about(step)
@@ -229,6 +230,15 @@ class Forecast:
             prices.append(None if once is None else once * judge.votes)
             tokens += judge.votes * (usage.input + usage.output)
         return prices, tokens
+
+    def _cost(self, calls: Iterable[Outlay]) -> int | None:
+        """What calls cost; one whose answer was replayed, what it would have cost."""
+        return _summed([self._at_price(call) for call in calls])
+
+    def _at_price(self, call: Outlay) -> int | None:
+        if call.cost != 0 or not call.tokens:
+            return call.cost
+        return self._price(call.model, Usage(input=call.input, output=call.output))
 
     def _alike(self, step: Step, model: str) -> Iterator[Made]:
         """What was made by other steps with the same prompt and model."""

@@ -31,6 +31,7 @@ from holdfast.model.plan import Step
 from holdfast.ports import Calls, Candidate, Job, Repeat, Said, Tool, Wanted
 
 TURNS = 20
+MOST_USES = 64  # of tools, in one turn
 MOST_ANSWER = 64 * 1024  # bytes of what a tool says
 
 Open = Callable[[Job], Mapping[str, Tool]]
@@ -97,10 +98,14 @@ class _Talk:
     async def _turn(self, turn: int, request: Request, answer: Answer) -> list[Message]:
         """What the model said, and the answers of the tools that it wanted."""
         messages = [Message("assistant", answer.text, answer.uses)]
-        for place, use in enumerate(answer.uses):
+        for place, use in enumerate(answer.uses[:MOST_USES]):
             found = await self._use(Wanted(request, place, use, self._known(use)))
             self._note(turn, use, found)
             messages.append(Message("tool", found.text, answers=use.id, tool=use.name))
+        for use in answer.uses[MOST_USES:]:
+            told = Said(f"not used: at most {MOST_USES} tools in one turn", ok=False)
+            self._note(turn, use, told)
+            messages.append(Message("tool", told.text, answers=use.id, tool=use.name))
         return messages
 
     def _known(self, use: ToolUse) -> str:

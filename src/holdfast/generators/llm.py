@@ -118,7 +118,12 @@ def _files(job: Job, find: Find) -> Iterator[tuple[str, str]]:
     """The files that the step says it reads; AttemptError if a model cannot read them."""
     paths = dict.fromkeys(path for each in job.step.inputs for path in find(job.folder, each.glob))
     left = MOST_FILES
+    inside = os.path.realpath(job.root)
     for path in paths:
+        place = os.path.realpath(os.path.join(job.root, path))
+        if os.path.commonpath([inside, place]) != inside:
+            message = f"its input '{path}' is a link out of the project, and no model is sent there"
+            raise AttemptError(message, reason="call_refused")
         with open(os.path.join(job.folder, path), "rb") as file:
             content = file.read(left + 1)
         left -= len(content)

@@ -1,8 +1,8 @@
 """Secrets in text: found by their exact value, and as programs commonly write them down.
 
 A value is looked for as it is, in URLs, JSON, HTML, as Python shows it, in hexadecimal, and in base64
-wherever in a longer text it stood, also broken into lines. Of a value of several lines each long line counts
-too. Where a text was cut, what is left of a value at its edge counts.
+wherever in a longer text it stood; both also broken into lines or groups. Of a value of several lines each
+long line counts too. Where a text was cut, what is left of a value at its edge counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ SURE = 8  # bytes that hardly stand anywhere by chance
 MARK = b"[secret]"
 _LINE = 16  # characters of a line that is worth hiding by itself
 _LETTERS = 7  # of base64 that are looked for
-_FOLDED = 48  # letters of base64 that programs break into lines
+_FOLDED = 12  # letters of base64 that are looked for in pieces, too
+_APART = rb"[\s:]*"  # between the bytes of a value in hexadecimal
 _BREAK = rb"(?:\r?\n|\\r|\\n|[ \t])*"
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 
@@ -58,7 +59,7 @@ def holds(pieces: Iterable[bytes], secrets: Iterable[str]) -> bool:
     forms = _forms_of(tuple(value for value in secrets if len(value) >= SURE))
     if not forms.plain:
         return False
-    reach = 2 * len(forms.plain[0])  # of what may be broken into lines
+    reach = 4 * len(forms.plain[0])  # of what may be broken into lines
     before = b""
     for piece in pieces:
         whole = before + piece
@@ -140,12 +141,19 @@ def _forms_of(secrets: tuple[str, ...]) -> _Forms:
         if len(line.strip()) >= _LINE and not line.startswith("-----")
     }
     plain = {form for value in values for form in _forms(value)}
-    folded = {form for value in values for form in _in_base64(value) if len(form) > _FOLDED}
+    folded = {form for value in values for form in _in_base64(value) if len(form) >= _FOLDED}
+    spelled = {_raw(value) for value in values if len(_raw(value)) >= SURE}
     return _Forms(
         tuple(sorted(plain, key=lambda form: (-len(form), form))),
-        tuple(
-            re.compile(_BREAK.join(re.escape(bytes((letter,))) for letter in form))
-            for form in sorted(folded, key=len, reverse=True)
+        (
+            *(
+                re.compile(_BREAK.join(re.escape(bytes((letter,))) for letter in form))
+                for form in sorted(folded, key=len, reverse=True)
+            ),
+            *(
+                re.compile(_APART.join(b"%02x" % byte for byte in raw), re.IGNORECASE)
+                for raw in sorted(spelled, key=len, reverse=True)
+            ),
         ),
         tuple(sorted(_raw(value) for value in values if len(_raw(value)) > SURE)),
     )
