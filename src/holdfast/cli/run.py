@@ -448,9 +448,14 @@ def unpaid(
     where: Place, state: State, steps: Iterable[StepId], manner: Mapping[str, object]
 ) -> list[StepId]:
     """Steps that would cost money in a run to which nobody said yes: it paid for none, and has no limit."""
-    if state.spent.cost or state.max_cost is not None or manner["max_cost"] is not None:
+    if (
+        state.spent.cost
+        or state.reserved
+        or state.max_cost is not None
+        or manner["max_cost"] is not None
+    ):
         return []
-    left = [s for s in steps if _is_to_do(state.steps[s])]
+    left = [s for s in steps if _is_to_do(state.steps[s]) and s not in state.added]
     return [s for s in left if is_paid(where.root, state.plan.steps[s])]
 
 
