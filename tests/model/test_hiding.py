@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.model.call import Answer, Message, Offer, Request, ToolUse, answer_bytes, request_bytes
+from holdfast.model.call import (
+    Answer,
+    Message,
+    Offer,
+    Request,
+    ToolUse,
+    answer_bytes,
+    request_bytes,
+)
 from holdfast.model.hiding import answered_without, asked_without
 
 KEY = "sk-canary-0123456789"
