@@ -210,6 +210,26 @@ def account_of(events: Iterable[tuple[str, Recorded]]) -> Account:
 
 
 @dataclass(slots=True)
+class Tally:
+    """What the calls of one journal cost in micro-dollars, open ones with what they may cost."""
+
+    spent: int = 0
+    _open: dict[tuple[StepId, int, int], int] = field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        """One more event; others than CALLS say nothing here."""
+        match event:
+            case CallStarted(reserved=cost):
+                self._open[event.step, event.attempt, event.call] = cost or 0
+                self.spent += cost or 0
+            case CallAnswered(cost=cost) | CallFailed(cost=cost):
+                reserved = self._open.pop((event.step, event.attempt, event.call), 0)
+                self.spent += (cost or 0) - reserved
+            case _:
+                pass
+
+
+@dataclass(slots=True)
 class Totals:
     """Sums over calls, in micro-dollars; `cost` is of those calls whose price is known."""
 
