@@ -337,7 +337,8 @@ def add(
         more, _ = held(whole, more, wire.own_agents)
         check_added(whole, more)
         check_needs(state, more)
-        return ask_to_add(opened, state, more, getpass.getuser(), because, wire.now_ms)
+        hidden = wire.market.Vault(root).values
+        return ask_to_add(opened, state, more, getpass.getuser(), because, wire.now_ms, hidden)
     finally:
         opened.close()
 
@@ -473,11 +474,12 @@ def answer(
         decisions = _decisions(store, line)
         wanted, doing = decisions.answerable(step)
         person.names_for(wanted.approval.request.names)
+        hidden = wire.market.Vault(os.path.abspath(root), lambda: doing.secrets).values
         if content is None:
-            digest, form = lying_there(store, os.path.abspath(root), doing)
+            digest, form = lying_there(store, os.path.abspath(root), doing, hidden)
         else:
             given = content.encode() if isinstance(content, str) else content
-            digest, form = given_for(store, doing, given)
+            digest, form = given_for(store, doing, given, hidden)
         said = Given(because=because, content=digest, form=form)
         return _asked(decisions, decisions.decide(wanted, person, said, yes=True), wanted)
     finally:
@@ -507,7 +509,8 @@ def _decisions(store: Store, line: str | None) -> Decisions:
     if not rows:
         raise UsageError("there is no run yet" + (f" of line '{line}'" if line else ""))
     row, drives = rows[-1], partial(wire.is_driven, store)
-    return Decisions(store, row.project, row.line, wire.now_ms, drives)
+    hidden = wire.market.Vault(os.getcwd()).values
+    return Decisions(store, row.project, row.line, wire.now_ms, drives, hidden)
 
 
 def _asked(

@@ -78,3 +78,27 @@ def test_an_answer_that_was_refused_is_asked_for_anew(project: Project) -> None:
         assert project.run("--yes").states == {"a": "failed"}
         assert project.run("--yes").states == {"a": "done"}
         assert len(server.requests) == 2
+
+
+@pytest.mark.req("R75")
+@pytest.mark.parametrize("what", ["request", "answer", "kept request", "kept answer"])
+def test_a_question_or_an_answer_that_is_gone_is_damage(project: Project, what: str) -> None:
+    project.plan({"a": step(project)})
+    with served(project, "an answer"):
+        killed_before_acceptance(project, "run", "--yes")
+        first = {
+            "request": of_kind(project, "call_started")[0]["request"],
+            "answer": of_kind(project, "call_answered")[0]["answer"],
+        }
+        if what.startswith("kept"):  # the run that asked is gone, another one lives on its answer
+            project.open("go")
+            project.ok("run", "--yes")
+            (kept,) = of_kind(project, "answers_kept")
+            assert kept["items"] == [[first["request"], first["answer"]]]
+            project.ok("gc", "--keep-runs", "1", "--yes")
+        project.ok("verify")
+        digest = first[what.removeprefix("kept ")]
+        with project.database() as connection:
+            connection.execute("DELETE FROM blob WHERE digest = ?", (bytes.fromhex(digest),))
+    said = project.refused(9, "verify")
+    assert f"content '{digest}' is missing (step 'a' in run" in said

@@ -87,3 +87,67 @@ def test_a_variable_that_holds_no_key_blackens_nothing(project: Project) -> None
     assert project.run(env={"OPENAI_API_KEY": "none"}).code == 0
     assert project.shown("a") == b"none\n"
     assert "none" in project.ok("logs", "a").out
+
+
+def waiting_for_people(project: Project) -> None:
+    """A run in which one step is done, one waits for content, one for files, and one for a yes."""
+    project.plan(
+        {
+            "a": {"shell": "echo one > a.txt", "produces": "a.txt"},
+            "h": {"uses": "human"},
+            "draw": {"uses": "human", "produces": ["logo.txt"]},
+            "deploy": {"shell": "true", "needs": [{"step": "a", "type": "approval"}]},
+        }
+    )
+    assert project.run().code == 3
+    project.write("given.txt", f"the key is {WORD}\n")
+    project.write("more.yaml", f"steps: {{x: {{shell: 'echo {WORD}'}}}}\n")
+    project.write("fine.yaml", "steps: {x: {shell: 'true'}}\n")
+
+
+SAID = ("--because", f"it is {WORD}")
+
+
+@pytest.mark.req("I13")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("amend", "a", "given.txt"),
+        ("amend", "a", "given.txt", *SAID),
+        ("answer", "h", "given.txt"),
+        ("answer", "h", "more.yaml", "--json"),
+        ("add", "--yes", "more.yaml"),
+        ("add", "--yes", "fine.yaml", *SAID),
+        ("accept", "a", "--from", "@", *SAID),
+        ("approve", "deploy", "--yes", *SAID),
+        ("reject", "deploy", *SAID),
+        ("skip", "h", "--yes", *SAID),
+        ("undo", "a", *SAID),
+        ("pin", "a", *SAID),
+    ],
+)
+def test_what_people_give_is_refused_if_it_holds_a_key(
+    project: Project, words: tuple[str, ...]
+) -> None:
+    waiting_for_people(project)
+    before = project.ok("history", "--json").out, project.ok("approvals", "--json").out
+    answer = project.call(*words, env={"OPENAI_API_KEY": WORD})
+    assert answer.code == 2, answer
+    assert "holds the value of a secret or of a key" in answer.out + answer.err
+    assert WORD not in answer.out + answer.err
+    assert not stored(project)
+    assert before == (project.ok("history", "--json").out, project.ok("approvals", "--json").out)
+
+
+@pytest.mark.req("I13")
+@pytest.mark.parametrize(("step", "path"), [("amend a", "a.txt"), ("answer draw", "logo.txt")])
+def test_what_people_put_in_place_is_refused_if_it_holds_a_key(
+    project: Project, step: str, path: str
+) -> None:
+    waiting_for_people(project)
+    project.write(path, f"{WORD}\n")
+    said = project.refused(2, *step.split(), env={"OPENAI_API_KEY": WORD})
+    assert f"'{path}' holds the value of a secret or of a key" in said
+    assert WORD not in said
+    assert project.read(path) == f"{WORD}\n"
+    assert not stored(project)

@@ -100,3 +100,14 @@ def test_reuse_saves_what_the_making_cost_each_time() -> None:
     assert (whole(account).cost, whole(account).saved) == (30, 60)
     later = summed(account, lambda item: item.run, account.saved(), since=15)
     assert {run: row.saved for run, row in later.items()} == {"r-0": 0}
+
+
+@pytest.mark.parametrize(
+    ("end", "cost"), [(answer(1, 1), 30), (CallFailed(A, 1, 1, "cut_off", 40, 7), 40)]
+)
+def test_a_call_that_began_before_what_is_looked_at_counts_when_it_ended(
+    end: Event, cost: int
+) -> None:
+    account = read([end])
+    assert [(call.at, call.cost) for call in account.calls] == [(10, cost)]
+    assert whole(account).cost == cost

@@ -1,13 +1,22 @@
 """What budgets of a day and a project leave to a run."""
 
 import asyncio
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from holdfast.engine.purse import Purse, Room
 from holdfast.model.digest import Digest
-from holdfast.model.event import CallAnswered, CallStarted, Event, Options, RunStarted
+from holdfast.model.event import (
+    CallAnswered,
+    CallFailed,
+    CallStarted,
+    Event,
+    Options,
+    Recorded,
+    RunStarted,
+)
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, Store
 from holdfast.store.host import budget_lock
@@ -128,3 +137,65 @@ def test_two_engines_never_reserve_the_same_dollar(tmp_path: Path) -> None:
         return await asyncio.gather(*map(reserve, ("r-1", "r-2"), engines))
 
     assert asyncio.run(both()) == [True, False]
+
+
+class Counting(MemoryStore):
+    """A store that counts the events that are read."""
+
+    events = 0
+
+    def told(
+        self, journals: Iterable[str], kinds: Collection[type[Event]], since: int = 0
+    ) -> Iterator[tuple[str, Recorded]]:
+        for found in super().told(journals, kinds, since):
+            self.events += 1
+            yield found
+
+    def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
+        for found in super().read(journal, after):
+            self.events += 1
+            yield found
+
+
+@pytest.mark.parametrize(("day", "whole"), [(1000, None), (None, 1000)])
+def test_of_a_long_journal_only_what_is_new_is_read(day: int | None, whole: int | None) -> None:
+    store = Counting()
+    paid(store, "r-1", *[(1500, 1)] * 50, (1500, None))
+    found = purse(store, day, whole)
+    assert left(found, "r-2") == 1000 - 50 - 100
+    store.events = 0
+    assert left(found, "r-2") == 1000 - 50 - 100
+    assert store.events == 0
+    for at, event in (
+        (1600, CallFailed(StepId("a"), 1, 51, "cut_off", cost=20)),
+        (1700, CallStarted(StepId("a"), 1, 52, "p:m", NONE, 7, 9)),
+        (1800, CallAnswered(StepId("a"), 1, 52, NONE, 4, 5, cost=3)),
+    ):
+        store.commit(Batch([Append("run:r-1", store.last("run:r-1"), [(at, event)], 1)]))
+    assert left(found, "r-2") == 1000 - 50 - 20 - 3
+    assert store.events == 3
+
+
+def test_a_call_that_fails_after_midnight_is_of_today() -> None:
+    store = MemoryStore()
+    paid(store, "r-1", (500, None))
+    failed = (1500, CallFailed(StepId("a"), 1, 1, "cut_off", cost=40))
+    store.commit(Batch([Append("run:r-1", store.last("run:r-1"), [failed], 1)]))
+    assert left(purse(store, 1000, None), "r-2") == 960
+
+
+def test_others_have_their_turn_while_long_journals_are_read() -> None:
+    store = MemoryStore()
+    paid(store, "r-1", *[(1500, 1)] * 2000)
+    found, turns = purse(store, 10_000, None), 0
+
+    async def look() -> None:
+        nonlocal turns
+        waiting = asyncio.ensure_future(found.alone().__aenter__())
+        while not waiting.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert left(found, "r-2") == 8000
+
+    asyncio.run(look())
+    assert turns > 5

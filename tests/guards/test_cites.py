@@ -1,5 +1,6 @@
 """Quotes are found in their source, or shown with what is nearest to them."""
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -100,3 +101,37 @@ def test_what_is_not_json_is_rejected(project: Project) -> None:
     verdict = wait(KIND.judge(how, candidate("no json"), project.job(Step(StepId("step")))))
     assert not verdict.passed
     assert "not JSON" in verdict.feedback
+
+
+class Counted(Source):
+    """A source that counts how often something of it is compared."""
+
+    compared = 0
+
+    def fragment(self, at: int, size: int) -> tuple[str, int]:
+        Counted.compared += 1
+        return super().fragment(at, size)
+
+
+def test_however_many_sources_there_are_only_the_best_places_are_compared() -> None:
+    texts = [f"sales rose {number} % in some town" for number in range(2000)]
+    Counted.compared = 0
+    found = nearest([Counted(f"s{at}", text) for at, text in enumerate(texts)], f"{texts[1500]}!")
+    assert found is not None
+    assert found.place == "s1500:1"
+    assert Counted.compared <= 12
+
+
+def test_quotes_are_looked_for_beside_the_loop(project: Project) -> None:
+    """Whatever bounds its time can end it, and whatever else is to be done goes on."""
+    how = guard(**{"in": "up"})
+    job = replace(
+        project.job(Step(StepId("step"))), given={StepId("up"): Given("bytes", TEXT.encode)}
+    )
+
+    async def at_once() -> None:
+        async with asyncio.timeout(0):
+            await KIND.judge(how, candidate(json.dumps(["not there"])), job)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(at_once())

@@ -80,7 +80,8 @@ def add(
         paid = [s for s, step in steps.items() if is_paid(where.root, step)]
         look = f"look at {one_line(fragment)}" if fragment != "-" else ""
         consent_to(outside, yes=yes, look=look, paid=paid, bounds=False)
-        request = ask_to_add(with_store, state, steps, who(), because, wire.now_ms)
+        hidden = wire.market.Vault(where.root).values
+        request = ask_to_add(with_store, state, steps, who(), because, wire.now_ms, hidden)
         found = await_answer(with_store, state, request)
         if isinstance(found, RequestRefused):
             raise UsageError(with_store.get(found.because).decode("utf-8", "replace"))

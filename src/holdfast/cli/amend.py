@@ -19,9 +19,11 @@ from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.views import person_row
+from holdfast.engine.answers import keep_given
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.questions import approvers
+from holdfast.engine.unkept import Hidden, check_free, check_words
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form
@@ -104,8 +106,10 @@ def _amend(
     consent: Consent,
 ) -> StepAmended:
     plan = loaded.plan
+    hidden = wire.market.Vault(where.root, lambda: step.secrets).values
+    check_words(because, hidden)
     newest = _amendable(where, loaded, step, store)
-    digest, form, candidate = _content(where, step, store, file, newest)
+    digest, form, candidate = _content(where, step, store, file, newest, hidden)
     if file is not None:
         check_unedited(where, store, loaded, step, digest, form)
     ask_about_cost(where, plan, step, consent)
@@ -167,7 +171,7 @@ def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifa
 
 
 def _content(
-    where: Place, step: Step, store: Store, file: str | None, newest: Artifact
+    where: Place, step: Step, store: Store, file: str | None, newest: Artifact, hidden: Hidden
 ) -> tuple[Digest, Form, Candidate]:
     """Store the new content and return it as the guards see it."""
     if step.changes_copy:
@@ -182,10 +186,11 @@ def _content(
                 hint=f"put them in place, then holdfast amend {step.id}",
             )
         content = stdin_bytes() if file == "-" else _read(file)
+        check_free(f"the content for '{step.id}'", content, hidden)
         return store.put(content), newest.form, Candidate(newest.form, content)
     if not step.produces:
         raise UsageError(f"'{step.id}' writes no files; name a FILE with the new content")
-    kept = _whole(Outputs(where.root, "", store), step, newest)
+    kept = _whole(Outputs(where.root, "", store, hidden=hidden), step, newest)
     for digest, content in kept.blobs:
         store.put(content)
         assert digest == digest_bytes(content)
@@ -198,7 +203,7 @@ def _content(
 
 def _whole(outputs: Outputs, step: Step, newest: Artifact) -> Kept:
     """What lies at the output paths; all of a step's files are amended together, so none may be missing."""
-    kept = outputs.keep(step)
+    kept = keep_given(outputs, step)
     if not kept.entries:
         raise UsageError(f"nothing lies at the output paths of '{step.id}'")
     wanted = outputs.wanted(step, newest.digest, newest.form) if newest.digest else ()

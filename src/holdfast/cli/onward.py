@@ -27,6 +27,7 @@ from holdfast.engine.fork import fork_run, free_name
 from holdfast.engine.opened import is_left_rejected, left_alone, left_open
 from holdfast.engine.requests import ask, check_secrets
 from holdfast.engine.runs import resume_run
+from holdfast.engine.unkept import check_words
 from holdfast.errors import UsageError
 from holdfast.model.event import RequestRefused
 from holdfast.model.line import SkipRequested
@@ -104,6 +105,7 @@ def skip(
     if not because.strip():
         raise UsageError("--because is empty: say why the run may go on without it")
     where = place(plan, store, plan_id)
+    check_words(because, wire.market.Vault(where.root).values)
     with_store = where.open()
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))

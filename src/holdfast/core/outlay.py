@@ -157,10 +157,9 @@ class Account:
             case CallAnswered():
                 self._answered(run, event, at)
             case CallFailed():
-                failed = self._open.pop((run, event.step, event.attempt, event.call), None)
-                if failed is not None:
-                    failed.cost, failed.tokens, failed.at = event.cost, event.tokens, at
-                    failed.fate = "failed" if event.cost == 0 else "interrupted"
+                failed = self._ended(run, event, at)
+                failed.cost, failed.tokens = event.cost, event.tokens
+                failed.fate = "failed" if event.cost == 0 else "interrupted"
             case AttemptAccepted():
                 self._cut_off(run, event.step, event.attempt)
                 self._acted_on(run, event.step, "used")
@@ -179,13 +178,19 @@ class Account:
                 pass
 
     def _answered(self, run: RunId, event: CallAnswered, at: int) -> None:
+        call = self._ended(run, event, at)
+        call.cost, call.fate = event.cost, "answered"
+        call.input, call.output, call.tokens = event.input, event.output, event.input + event.output
+        self._waiting.setdefault((run, event.step), []).append(call)
+
+    def _ended(self, run: RunId, event: CallAnswered | CallFailed, at: int) -> Outlay:
+        """The call that has an end now; it counts at that time."""
         call = self._open.pop((run, event.step, event.attempt, event.call), None)
         if call is None:  # it began before the time that is looked at
             call = Outlay(run, event.step, event.attempt, "", Digest(""), at, None, 0)
             self.calls.append(call)
-        call.cost, call.at, call.fate = event.cost, at, "answered"
-        call.input, call.output, call.tokens = event.input, event.output, event.input + event.output
-        self._waiting.setdefault((run, event.step), []).append(call)
+        call.at = at
+        return call
 
     def _acted_on(self, run: RunId, step: StepId, fate: Fate) -> None:
         for call in self._waiting.pop((run, step), ()):
@@ -207,6 +212,26 @@ def account_of(events: Iterable[tuple[str, Recorded]]) -> Account:
     for journal, recorded in events:
         account.take(RunId(journal.removeprefix("run:")), recorded)
     return account
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the calls of one journal cost in micro-dollars, open ones with what they may cost."""
+
+    spent: int = 0
+    _open: dict[tuple[StepId, int, int], int] = field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        """One more event; others than CALLS say nothing here."""
+        match event:
+            case CallStarted(reserved=cost):
+                self._open[event.step, event.attempt, event.call] = cost or 0
+                self.spent += cost or 0
+            case CallAnswered(cost=cost) | CallFailed(cost=cost):
+                reserved = self._open.pop((event.step, event.attempt, event.call), 0)
+                self.spent += (cost or 0) - reserved
+            case _:
+                pass
 
 
 @dataclass(slots=True)

@@ -10,16 +10,18 @@ together never go beyond a budget by more than an answer is longer than what was
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.core.outlay import Short
-from holdfast.engine.outlays import account, paid_in, spent_in
+from holdfast.core.outlay import CALLS, Short, Tally
+from holdfast.engine.outlays import account, paid_in
 from holdfast.model.plan import RunId
 from holdfast.ports import Lock, Store
 
 _PAUSE = 0.005  # seconds until the lock is tried again; whoever has it keeps it for one commit
+_AT_ONCE = 500  # events that are read before others have their turn
 
 
 class Room(NamedTuple):
@@ -28,6 +30,14 @@ class Room(NamedTuple):
     budget: Short
     most: int
     left: int
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one journal told so far."""
+
+    upto: int = 0
+    tally: Tally = field(default_factory=Tally)
 
 
 class Purse:
@@ -49,13 +59,14 @@ class Purse:
         self._began_today = began_today
         self._lock = lock
         self._turn = asyncio.Lock()
-        self._seen: dict[tuple[str, int], tuple[int, int]] = {}  # by journal: its end, spent
+        self._seen: dict[tuple[str, int], _Seen] = {}  # by journal, and since when
         self._before: dict[tuple[RunId, int], int] = {}
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
         """As long as it lasts, no call of this or of another engine is reserved from these budgets."""
         async with self._turn:
+            await self._catch_up()
             while self._lock is not None and not self._lock.try_lock():  # noqa: ASYNC110 - another process
                 await asyncio.sleep(_PAUSE)
             try:
@@ -79,12 +90,44 @@ class Purse:
             found.append(Room("project budget", self._whole, self._whole - spent))
         return min(found, key=lambda room: room.left, default=None)
 
+    async def _catch_up(self) -> None:
+        """Read what long journals told, before others have to wait for it, and bit by bit."""
+        read = 0
+        for since, project in self._looks():
+            for journal in paid_in(self._store, project):
+                for _ in self._news(journal, since):
+                    read += 1
+                    if read % _AT_ONCE == 0:
+                        await asyncio.sleep(0)
+
+    def _looks(self) -> Iterator[tuple[int, str | None]]:
+        """Since when calls count for each budget, and of which project."""
+        if self._day is not None:
+            yield self._began_today(), None
+        if self._whole is not None:
+            yield 0, self._project
+
     def _spent(self, journal: str, since: int) -> int:
-        """What was spent elsewhere since a moment; read anew only if the journal grew."""
-        end, known = self._store.last(journal), self._seen.get((journal, since))
-        if known is None or known[0] != end:
-            known = self._seen[journal, since] = (end, spent_in(self._store, [journal], since))
-        return known[1]
+        """What was spent elsewhere since a moment."""
+        for _ in self._news(journal, since):
+            pass
+        return self._seen[journal, since].tally.spent
+
+    def _news(self, journal: str, since: int) -> Iterator[None]:
+        """Take what a journal told since it was last looked at, event by event; it may be left at any."""
+        known, end = self._seen.setdefault((journal, since), _Seen()), self._store.last(journal)
+        if known.upto == end:
+            return
+        if known.upto:
+            news = self._store.read(journal, known.upto)
+        else:
+            news = (recorded for _, recorded in self._store.told([journal], CALLS, since))
+        for recorded in news:
+            if recorded.at >= since:
+                known.tally.take(recorded.event)
+            known.upto = recorded.seq
+            yield
+        known.upto = max(known.upto, end)
 
     def _spent_before(self, run: RunId, moment: int) -> int:
         """What calls of this run cost that had ended then; what is under way counts for the present day."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from holdfast.errors import GuardBroken
 from holdfast.guards.candidate import accept, json_of, name_of, parse_json, reject
-from holdfast.guards.quotes import Source, nearest, plain
+from holdfast.guards.quotes import Source, missing, nearest, plain
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, StepId
@@ -25,7 +27,7 @@ class CitesGuard:
     """Quotes stand under `field` of every item of `each`; `in` names a need, a value, or files.
 
     `find` gives the files of a directory that match a glob. An artifact that is JSON may be quoted as it is,
-    or by any text in it.
+    or by any text in it. It is looked for in a thread, so that long sources keep nobody waiting.
     """
 
     def __init__(self, find: Find) -> None:
@@ -47,33 +49,47 @@ class CitesGuard:
             quotes = [quote for item in items for quote in _quotes(item, str(config["field"]))]
         except ValueError as error:
             return reject(guard, str(error))
-        sources = self._sources(guard, str(config["in"]), job)
-        missing = [quote for quote in quotes if not any(source.holds(quote) for source in sources)]
-        if not missing:
-            return accept(guard)
-        return reject(guard, _feedback(missing, len(quotes), sources))
+        contents = self._contents(guard, str(config["in"]), job)
+        over = threading.Event()
+        try:
+            flaw = await asyncio.to_thread(_flaw, contents, quotes, over)
+        finally:  # whoever waits no longer needs no answer
+            over.set()
+        return reject(guard, flaw) if flaw else accept(guard)
 
-    def _sources(self, guard: Guard, name: str, job: Job) -> list[Source]:
+    def _contents(self, guard: Guard, name: str, job: Job) -> list[tuple[str, str | bytes]]:
+        """What may be quoted, by name: texts, and contents that nobody looked into."""
         if name.startswith(_WITH):
             value = job.step.values.get(name.removeprefix(_WITH))
-            return [Source(name, text) for text in _texts(value)]
+            return [(name, text) for text in _texts(value)]
         given = job.given.get(StepId(name))
         if given is not None:
             if given.form != "tree":
-                return _readings(name, given.content())
-            return [source for path, _, read in given.files for source in _readings(path, read())]
+                return [(name, given.content())]
+            return [(path, read()) for path, _, read in given.files]
         paths = self._find(job.folder, name)
         if not paths:
             raise GuardBroken(f"'{name_of(guard)}' finds nothing to look in: '{name}'")
-        found = []
+        found: list[tuple[str, str | bytes]] = []
         for path in paths:
             with open(os.path.join(job.folder, path), "rb") as file:
-                found += _readings(path, file.read())
+                found.append((path, file.read()))
         return found
 
 
-def _readings(name: str, content: bytes) -> list[Source]:
+def _flaw(
+    contents: Sequence[tuple[str, str | bytes]], quotes: Sequence[str], over: threading.Event
+) -> str:
+    """What to say about quotes that are not there; nothing if all are."""
+    sources = [source for item in contents for source in _readings(*item)]
+    lacking = missing(sources, quotes, over.is_set)
+    return _feedback(lacking, len(quotes), sources, over.is_set) if lacking else ""
+
+
+def _readings(name: str, content: str | bytes) -> list[Source]:
     """A content as text, and the texts in it if it is JSON."""
+    if isinstance(content, str):
+        return [Source(name, content)]
     text = content.decode("utf-8", "replace")
     found = [Source(name, text)]
     if text[:1] in {"{", "[", '"'}:
@@ -125,19 +141,21 @@ def _quotes(item: Json, field: str) -> Iterator[str]:
         yield quote
 
 
-def _feedback(missing: Sequence[str], total: int, sources: Sequence[Source]) -> str:
-    verb = "is" if len(missing) == 1 else "are"
+def _feedback(
+    lacking: Sequence[str], total: int, sources: Sequence[Source], over: Callable[[], bool]
+) -> str:
+    verb = "is" if len(lacking) == 1 else "are"
     noun = "quote" if total == 1 else "quotes"
-    lines = [f"{len(missing)} of {total} {noun} {verb} not in the source"]
-    for quote in missing[:_MOST_SHOWN]:
+    lines = [f"{len(lacking)} of {total} {noun} {verb} not in the source"]
+    for quote in lacking[:_MOST_SHOWN]:
         lines.append(f'said    "{_short(quote)}"')
-        near = nearest(sources, quote)
+        near = None if over() else nearest(sources, quote)
         if near is None:
             lines.append("nearest nothing like it")
         else:
             lines.append(f'nearest "{_short(near.fragment)}" ({near.place})')
-    if len(missing) > _MOST_SHOWN:
-        lines.append(f"and {len(missing) - _MOST_SHOWN} more")
+    if len(lacking) > _MOST_SHOWN:
+        lines.append(f"and {len(lacking) - _MOST_SHOWN} more")
     return "\n".join(lines)
 
 
