@@ -116,7 +116,7 @@ def test_a_model_named_recorded_is_always_answered_from_there(
     assert not any((elsewhere.root / "new").iterdir())  # nothing was said that was not recorded
 
 
-@pytest.mark.req("R164")
+@pytest.mark.req("R104")
 @pytest.mark.parametrize(
     "command", [["run", "--yes"], ["plan"], ["guard", "a"], ["amend", "a", "x"]]
 )

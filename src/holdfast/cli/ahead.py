@@ -255,7 +255,7 @@ def _plan_at(where: Place, revision: str) -> Plan:
         where.params,
         wire.project_files,
         own=wire.own_agents,
-        models=wire.market.model_named,
+        models=wire.market.known_models,
     )
     return load_text(done.stdout, f"{revision}:{name}", where.root, asked).plan
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import CallError, UsageError
 from holdfast.model.call import MICRO, Usage
 from holdfast.model.plan import Plan, Step
+from holdfast.model.provider import Known
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -37,9 +38,10 @@ def market(root: str) -> Market:
     return read_market(root)
 
 
-def model_named(root: str, name: str) -> str | None:
-    """What a tier or an alias stands for, as provider:model; None if nobody said."""
-    return market(root).names.get(name)
+def known_models(root: str) -> Known:
+    """What tiers and aliases stand for, and which providers there are: all, if none is really asked."""
+    found = market(root)
+    return Known(found.names, None if found.is_recorded else found.providers)
 
 
 def rooms(root: str, plan: Plan) -> dict[str, int]:
