@@ -1,5 +1,8 @@
 """A plan that names its models wrongly is told so before anybody is asked."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from tests.cli.project import Project
@@ -7,7 +10,7 @@ from tests.cli.project import Project
 JUDGE = {"run": ["true"], "guards": [{"judge": {"rubric": "good"}}]}
 
 
-def told(project: Project, step: dict[str, object], **top: object) -> list[tuple[str, str, str]]:
+def told(project: Project, step: Mapping[str, object], **top: Any) -> list[tuple[str, str, str]]:
     """The code, message and hint of every problem of a plan with this one step."""
     project.plan({"a": step}, **top)
     answer = project.call("check", "--json")
