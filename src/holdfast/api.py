@@ -108,7 +108,7 @@ class Plan:
     def _add_model(self, name: str, uses: str, prompt: Json, keys: ModelKeys) -> None:
         if StepId(name) in self.steps:
             raise UsageError(f"the plan has a step '{name}' already")
-        asked = Loading(check=wire.guard_flaw, models=wire.market.model_named)
+        asked = Loading(check=wire.guard_flaw, models=wire.market.known_names)
         around = Around(os.path.abspath(self.root), self.steps.keys(), asked)
         self.steps[StepId(name)] = model_step(name, uses, prompt, keys, around)
 
@@ -208,7 +208,7 @@ def load(
         find=find,
         check=check,
         own=own,
-        models=wire.market.model_named,
+        models=wire.market.known_names,
     )
     made = loaded.plan
     return Plan(

@@ -4,6 +4,7 @@ HoldfastError
 ├── UsageError        the command line or a call asks for something that is not there
 ├── PlanError         the plan: every problem found, with its place
 │   └── CyclicDependencyError  its steps need each other in a circle
+├── CredentialsError  there is no key for a provider that would be asked
 ├── HeldError         another engine holds this line
 ├── StaleError        what was previewed is no longer what is there
 ├── StoreError        the outside world: disk, database, file system
@@ -121,6 +122,13 @@ class CyclicDependencyError(PlanError):
         few = ", ".join(f"'{name}'" for name in names[:_FEW])
         more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
         return cls((Problem(f"these need each other in a circle: {few}{more}", code="P052"),))
+
+
+class CredentialsError(HoldfastError):
+    """There is no key for a provider that a run would ask; nothing was begun."""
+
+    exit_code = 4
+    code = "credentials_missing"
 
 
 class StaleError(HoldfastError):

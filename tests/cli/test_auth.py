@@ -73,6 +73,39 @@ def test_what_is_no_key_or_no_provider_is_refused(
     assert (answer.code, said in answer.err) == (2, True), answer.err
 
 
+@pytest.mark.req("I13")
+@pytest.mark.parametrize(
+    "words", [["openai", KEY], ["openai", "--json", KEY, "more"], [KEY], ["openai", f"--key={KEY}"]]
+)
+def test_a_key_on_the_command_line_is_refused_and_not_repeated(
+    project: Project, words: list[str]
+) -> None:
+    kept = give_keyring(project)
+    answer = project.call("auth", "set", *words, stdin=b"another-key")
+    assert answer.code == 2
+    assert KEY not in answer.out + answer.err
+    if words[-1] in {KEY, "more"} and len(words) > 1:
+        assert "a key is never given on the command line" in answer.err
+    assert not kept.exists()
+
+
+@pytest.mark.req("I13")
+@pytest.mark.parametrize("given", [KEY, "1KEY", "MY KEY", "MY-KEY", "${KEY}"])
+def test_a_key_in_the_place_of_its_variable_is_refused_and_not_repeated(
+    project: Project, given: str
+) -> None:
+    place = project.home / ".config" / "holdfast" / "config.toml"
+    place.parent.mkdir(parents=True)
+    place.write_text(f'[providers.inhouse]\nkind = "openai"\napi_key_env = "{given}"\n')
+    project.plan({"a": {"prompt": "x", "model": "inhouse:m"}})
+    for words in (["plan"], ["run", "--yes"], ["auth", "list"]):
+        answer = project.call(*words)
+        assert answer.code == 2
+        assert "'providers.inhouse.api_key_env'" in answer.err
+        assert "must be the name of a variable" in answer.err
+        assert given not in answer.out + answer.err
+
+
 def test_a_key_that_is_typed_is_not_shown(project: Project) -> None:
     kept = give_keyring(project)
     terminal = Terminal(project, "auth", "set", "openai")

@@ -116,6 +116,22 @@ def test_a_model_named_recorded_is_always_answered_from_there(
     assert not any((elsewhere.root / "new").iterdir())  # nothing was said that was not recorded
 
 
+@pytest.mark.req("R104")
+@pytest.mark.parametrize(
+    "command", [["run", "--yes"], ["plan"], ["guard", "a"], ["amend", "a", "x"]]
+)
+def test_a_place_of_recordings_that_nobody_would_read_is_refused(
+    project: Project, command: list[str]
+) -> None:
+    project.plan(TEXT)
+    said = project.refused(2, *command, "--recorded", "answers")
+    assert "models would be asked all the same" in said
+    assert "--provider recorded" in said
+    for words in (["--recorded", "answers", "--provider", "recorded"], ["--recorded", "answers"]):
+        env = {} if "--provider" in words else {"HOLDFAST_PROVIDER": "recorded"}
+        assert "asked all the same" not in project.call(*command, *words, env=env).err
+
+
 def test_the_environment_can_say_it_for_a_whole_ci(project: Project, elsewhere: Project) -> None:
     project.plan(TEXT)
     first, _ = recorded(project, SAID)

@@ -10,6 +10,7 @@ import pytest
 from holdfast.formats.planfile import Asked, load_text
 from holdfast.formats.planout import duration, plan_yaml
 from holdfast.model.plan import Plan, Step, StepId, plan_digest
+from holdfast.model.provider import Known
 from tests.formats.test_good_plans import EVERYTHING
 
 pytestmark = pytest.mark.req("R20")
@@ -111,7 +112,7 @@ steps:
 
 def test_steps_of_models_come_back() -> None:
     def load(text: str) -> Plan:
-        asked = Asked(models=lambda _, name: {"small": "fake:s"}.get(name))
+        asked = Asked(models=lambda _: Known({"small": "fake:s"}))
         return load_text(text.encode(), "plan.yaml", "/nowhere", asked).plan
 
     plan = load(MODELS)

@@ -13,7 +13,7 @@ from holdfast import wire
 from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
 from holdfast.cli.unrecorded import recorded
-from holdfast.core.estimate import NOTHING, Expected, Looked, Total, asked_models, total
+from holdfast.core.estimate import NOTHING, UNKNOWN, Expected, Looked, Total, asked_models, total
 from holdfast.core.estimate import Estimate as Cost
 from holdfast.core.history import NO_HISTORY, Room, Timing, makespan
 from holdfast.core.mix import Mix, models_of, tier_of
@@ -35,7 +35,7 @@ from holdfast.errors import UsageError
 from holdfast.formats.planfile import Asked, Loaded, load_text
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
-from holdfast.model.plan import Plan, RunId, StepId, plan_digest
+from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
 
 PREVIEW_SCHEMA = "holdfast.preview/1"
@@ -255,7 +255,7 @@ def _plan_at(where: Place, revision: str) -> Plan:
         where.params,
         wire.project_files,
         own=wire.own_agents,
-        models=wire.market.model_named,
+        models=wire.market.known_models,
     )
     return load_text(done.stdout, f"{revision}:{name}", where.root, asked).plan
 
@@ -306,7 +306,17 @@ def _costs(
     means = {s: _means(outlook) for s, outlook in outlooks.items() if s in asking}
     price, weigh = wire.market.price_of(where.root), partial(wire.files_size, where.root)
     forecast = Forecast(store, plan, line, price, given, weigh)
-    return forecast.of(means), saved_by(store, plan.project, line, made), forecast.last()
+    expected = {s: _by_price(where, plan.steps[s], one) for s, one in forecast.of(means).items()}
+    return expected, saved_by(store, plan.project, line, made), forecast.last()
+
+
+def _by_price(where: Place, step: Step, expected: Expected) -> Expected:
+    """A budget is no estimate of what has no price: nothing will be asked under it."""
+    if expected.cost.basis != "price" or "usd" not in step.budget:
+        return expected
+    models = asked_models(step)
+    known = all(wire.market.has_price(where.root, model) for model in models)
+    return expected if known else expected._replace(cost=UNKNOWN)
 
 
 def _models(foreseen: Foreseen, running: Collection[StepId]) -> dict[str, Mix]:

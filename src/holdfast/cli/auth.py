@@ -16,6 +16,7 @@ from holdfast.model.digest import Json
 from holdfast.model.provider import Provider
 
 _MOST = 16_384  # characters of a key
+_LONGEST_NAME = 16  # characters of what is taken for the name of a provider; a key is longer
 _SCHEMA = "holdfast.auth/1"
 
 
@@ -27,11 +28,17 @@ def auth() -> None:
     """
 
 
-@auth.command("set")
+@auth.command("set", context_settings={"allow_extra_args": True})
 @click.argument("provider")
 @json_option
-def set_key(provider: str, *, as_json: bool) -> int:
+@click.pass_context
+def set_key(ctx: click.Context, provider: str, *, as_json: bool) -> int:
     """Store a key, asked for without showing it, or read from stdin."""
+    if ctx.args:  # whatever it is, it may be the key
+        raise UsageError(
+            "a key is never given on the command line; it is read from the terminal or stdin",
+            hint="holdfast auth set PROVIDER; a key that was typed into a shell stands in its history",
+        )
     found = _provider(provider)
     if view().asks:
         key = str(click.prompt(f"key of {found.name}", hide_input=True, err=True))
@@ -96,6 +103,8 @@ def _known() -> dict[str, Provider]:
 def _provider(name: str) -> Provider:
     known = _known()
     if name not in known:
+        if len(name) > _LONGEST_NAME:  # perhaps a key in the wrong place: not repeated
+            raise UsageError("there is no provider of that name", hint=f"known: {', '.join(known)}")
         raise UsageError(f"there is no provider '{name}'", hint=nearest(name, known))
     if known[name].is_free:
         raise UsageError(f"'{name}' needs no key")

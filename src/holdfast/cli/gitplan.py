@@ -38,7 +38,7 @@ def plan_at(where: Place, given: str) -> Plan:
         path = os.path.join(folder, file)
         if not os.path.isfile(path):
             raise UsageError(f"there is no '{file}' at '{given}'")
-        return load_plan(path, name=where.plan_id, own=own_agents, models=market.model_named).plan
+        return load_plan(path, name=where.plan_id, own=own_agents, models=market.known_models).plan
 
 
 def _git(root: str, *words: str) -> Completed:

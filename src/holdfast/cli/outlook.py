@@ -17,6 +17,7 @@ from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.mix import models_words
 from holdfast.cli.money import UNKNOWN, estimate_words
+from holdfast.cli.provisions import unpriced, unpriced_words
 from holdfast.cli.say import short, shown
 from holdfast.cli.view import View, view
 from holdfast.core.estimate import Total, total
@@ -447,7 +448,7 @@ def _totals(ahead: Ahead) -> list[str]:
         saved = f", {saves}" if (saves := _saves(ahead)) else ""
         lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
     lines += [*_idle(ahead), *_unrecorded(ahead), *_written(ahead), *_since(ahead)]
-    lines += [*left_out(ahead.last, ahead.waiting), *_far_off(ahead)]
+    lines += [*left_out(ahead.last, ahead.waiting), *unpriced_lines(ahead), *_far_off(ahead)]
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -456,6 +457,12 @@ def _totals(ahead: Ahead) -> list[str]:
     elif estimate.without_history:
         lines.append(f"No estimates: {count(estimate.without_history, 'step')} without history.")
     return lines
+
+
+def unpriced_lines(ahead: Ahead) -> Iterable[str]:
+    """That a run would be refused, as nobody knows what its bound is to be compared with."""
+    if ahead.costs and (unknown := unpriced(ahead.where.root, ahead.foreseen)):
+        yield f"! {unpriced_words(unknown)}: give it in [prices] of your own config.toml"
 
 
 def _far_off(ahead: Ahead) -> Iterable[str]:

@@ -62,7 +62,7 @@ class Place:
             check=wire.guard_flaw,
             held=held,
             own=wire.own_agents,
-            models=wire.market.model_named,
+            models=wire.market.known_models,
         )
 
     def line(self) -> str | None:

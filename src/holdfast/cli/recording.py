@@ -9,6 +9,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.place import Place
+from holdfast.errors import UsageError
 
 Option = Callable[[Callable[..., object]], Callable[..., object]]
 
@@ -17,6 +18,16 @@ def _for_all(variable: str, value: str | None) -> None:
     """What a flag says goes before the variable, for all of this command and what it starts."""
     if value is not None:
         os.environ[variable] = value
+
+
+def _folder(value: str | None) -> None:
+    """Where recordings are; said of a command that would not read them, it is a mistake that costs money."""
+    if value is not None and os.environ.get("HOLDFAST_PROVIDER") != "recorded":
+        raise UsageError(
+            "--recorded says where recordings are, and models would be asked all the same",
+            hint="say --provider recorded too, to ask nobody",
+        )
+    _for_all("HOLDFAST_RECORDED", value)
 
 
 def with_options(options: Iterable[Option]) -> Option:
@@ -35,6 +46,7 @@ provider_options = (
         "--provider",
         type=click.Choice(["recorded"]),
         expose_value=False,
+        is_eager=True,  # read before --recorded, which is nothing without it
         callback=lambda _, __, value: _for_all("HOLDFAST_PROVIDER", value),
         help="Ask nobody: take every answer from recordings.",
     ),
@@ -42,7 +54,7 @@ provider_options = (
         "--recorded",
         metavar="DIR",
         expose_value=False,
-        callback=lambda _, __, value: _for_all("HOLDFAST_RECORDED", value),
+        callback=lambda _, __, value: _folder(value),
         help="Where recordings are (default: recorded/ beside the plan).",
     ),
 )

@@ -15,6 +15,7 @@ from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
 from holdfast.cli.outlook import compared, price_words, print_lines, table
 from holdfast.cli.place import Place
+from holdfast.cli.provisions import provide
 from holdfast.cli.say import out_json
 from holdfast.cli.view import view
 from holdfast.core.preview import Outlook, options_from
@@ -176,16 +177,22 @@ def _mapping(value: Json) -> Mapping[str, Json]:
 
 
 def show_first(
-    where: Place, loaded: Loaded, options: Options, *, as_json: bool, parallel: int, asks: bool
+    where: Place,
+    loaded: Loaded,
+    options: Options,
+    manner: Mapping[str, object],
+    *,
+    asks: bool,
 ) -> bool:
     """Show the preview and, if somebody is there, ask whether to go on. Nothing is written."""
-    ahead = gather(where, loaded, options, parallel=parallel)
-    if as_json:
+    ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
+    if manner["as_json"]:
         out_json(preview_json(ahead))
         return False
     print_lines(table(ahead, view()))
     if not asks or not view().asks:
         return False
+    provide(where, loaded, options, cast("int | None", manner["max_cost"]))
     if not ask("Execute?", default=not (_touched(loaded, ahead) or paid_in(ahead))):
         return False
     _still(where, loaded, options, ahead)
@@ -306,21 +313,20 @@ def agree(
     where: Place, loaded: Loaded, given: Options, asked: Asked, manner: Mapping[str, object]
 ) -> Options | None:
     """The options to run with once everything that was asked is answered; None to run nothing."""
-    as_json, parallel = bool(manner["as_json"]), int(str(manner["jobs"] or 0))
     options = given if asked.saved is None else _held_options(asked.saved, given)
     if asked.diff_plan:
-        show_changes(where, loaded, options, as_json=as_json)
+        show_changes(where, loaded, options, as_json=bool(manner["as_json"]))
         return None
     if asked.saved is not None:
         hold_to(where, loaded, options, asked.saved)
     if asked.preview is not None:
         hold_to_digest(where, loaded, options, asked.preview)
     if asked.show_plan or asked.dry_run:
-        asks = not asked.dry_run
-        shown = show_first(where, loaded, options, as_json=as_json, parallel=parallel, asks=asks)
+        shown = show_first(where, loaded, options, manner, asks=not asked.dry_run)
         return options if shown else None
+    provide(where, loaded, options, cast("int | None", manner["max_cost"]))
     if asked.saved is None and asked.preview is None and not manner["yes"]:
-        agreed = manner["max_cost"] is not None
+        agreed, parallel = manner["max_cost"] is not None, int(str(manner["jobs"] or 0))
         consent(where, loaded, options, parallel=parallel, agreed=agreed)
     return options
 

@@ -59,7 +59,7 @@ def side(where: Place, store: Store | None, given: str) -> Side:
     if os.path.isfile(given):
         return Side(
             given,
-            load_plan(given, name=where.plan_id, own=own_agents, models=market.model_named).plan,
+            load_plan(given, name=where.plan_id, own=own_agents, models=market.known_models).plan,
         )
     if given.startswith(("@", "r-")):
         if store is None:

@@ -20,6 +20,7 @@ from holdfast.cli.outlook import (
     price_words,
     sign,
     time_words,
+    unpriced_lines,
 )
 from holdfast.cli.view import View
 from holdfast.core.mix import doer
@@ -89,6 +90,7 @@ def _estimates(ahead: Ahead, how: View) -> Iterable[str]:
     yield from _models(ahead, how)
     yield f"  Tokens: {_tokens(ahead)}"
     yield f"  Cost: {_cost(ahead)}"
+    yield from (f"  {line}" for line in unpriced_lines(ahead))
     yield f"  Time: {_time(ahead)}"
 
 

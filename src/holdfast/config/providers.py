@@ -7,6 +7,7 @@ holds his key is the person's alone.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,7 @@ from holdfast.model.provider import KINDS, TIERS, Price, Provider, usual_provide
 _PROVIDER = ("kind", "base_url", "api_key_env", "models", "at_once", "per_minute")
 _PRICE = ("input", "output", "cached")
 _BUDGET = ("run", "day", "project")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_AT_ONCE = 1024
 _MOST_DOLLARS = 1e9
 
@@ -98,12 +100,24 @@ def _providers(
             name,
             kind,
             _address(given, what, place) or usual.base_url,
-            _text(given, "api_key_env", what, place) or usual.api_key_env,
+            _variable(given, what, place) or usual.api_key_env,
             _count(given, "at_once", what, place) or usual.at_once,
             _count(given, "per_minute", what, place) or usual.per_minute,
             tuple(models),
         )
     return found
+
+
+def _variable(given: Mapping[str, object], what: str, place: str) -> str:
+    """The variable that holds a key; what is no name of one may be the key, so it is not repeated."""
+    name = _text(given, "api_key_env", what, place)
+    if name and not _VARIABLE.fullmatch(name):
+        raise UsageError(
+            f"'{what}.api_key_env' in '{place}' must be the name of a variable, not a key",
+            hint="put the key into a variable such as OPENAI_API_KEY and name that:"
+            " letters, digits and _, no digit first",
+        )
+    return name
 
 
 def _address(given: Mapping[str, object], what: str, place: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping as Table
 from dataclasses import replace
 from typing import cast
 
+from holdfast.formats.asking import settled
 from holdfast.formats.grammar import InputAt
 from holdfast.formats.nodes import Mapping
 from holdfast.formats.problems import Placed, quoted
@@ -13,7 +14,7 @@ from holdfast.formats.reading import Reading
 from holdfast.formats.shapes import inside
 from holdfast.formats.wiring import Wired
 from holdfast.model.digest import Json
-from holdfast.model.plan import Guard, Input, Step, StepId
+from holdfast.model.plan import MODEL_USES, Guard, Input, Step, StepId
 
 _WITH = "with."
 _OF_FILES = frozenset("*?[/.")
@@ -31,13 +32,13 @@ def settle_guards(reading: Reading, node: Mapping, given: dict[str, object], wir
         return
     first = next((key for key, _ in node.pairs.values()), node)
     place: Placed = node.pairs["guards"][1] if "guards" in node.pairs else first
-    settled = tuple(_settled(reading, place, given, wired, guard) for guard in guards)
-    given["guards"] = settled
+    looked_at = tuple(_settled(reading, place, given, wired, guard) for guard in guards)
+    given["guards"] = looked_at
     effects, outputs = str(given.get("effects", "none")), given.get("outputs", ())
     bare = Step(
         StepId(wired.id),
         effects=effects,  # type: ignore[arg-type]  # as the table reads it
-        guards=settled,
+        guards=looked_at,
         outputs=cast("tuple[str, ...]", outputs),
         schema=cast("Json", given.get("schema")),
     )
@@ -61,19 +62,13 @@ def _settled(
 
 def _judge(reading: Reading, place: Placed, given: dict[str, object], guard: Guard) -> Guard:
     config = cast("Table[str, Json]", guard.config)
-    name = str(config.get("model") or given.get("model") or "")
-    if not name:
+    own, others = str(config.get("model") or ""), str(given.get("model") or "")
+    if own or (others and given.get("uses") not in MODEL_USES):  # else it is settled
+        others = settled(reading, place, own or others).name
+    elif not others and given.get("uses") not in MODEL_USES:  # else it is reported
         message = f"the judge of {quoted(reading.step)} has no model"
         reading.problems.add("P068", place, message, "say model: small, or model: provider:name")
-    elif ":" not in name and reading.models is not None:
-        found = reading.models(str(reading.root), name)
-        if found is None:
-            hint = f'say in your own config.toml: [tiers] {name} = "provider:model"'
-            message = f"nobody said which model {quoted(name)} is"
-            reading.problems.add("P068", place, message, hint)
-        else:
-            name = found
-    return replace(guard, config={**config, "model": name})
+    return replace(guard, config={**config, "model": others})
 
 
 def _check_source(

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import Problem, outside_fault
+from holdfast.formats.asking import take_model
 from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
-from holdfast.formats.grammar import MODEL_RETRIES, PLAN, STEP, At, InputAt, ModelChoice, NeedAt
+from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.judges import asks_model, settle_guards
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
@@ -47,7 +48,7 @@ class Asked:
 
     `find` finds files, `check` says why a guard can never judge, `held` whether anybody holds a name
     that approvers need; without them nobody looks. `own` gives the agents that
-    the person knows, `models` what a tier or an alias stands for.
+    the person knows, `models` whom it can ask, and by which names.
     """
 
     name: str | None = None
@@ -89,7 +90,7 @@ def load_plan(
     `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
     of a project (its directory, a glob) for params that are files; `check` says of a kind of guard
     and its value why it can never judge; `held` says whether anybody holds the name of an approver,
-    `own` gives the agents that the person knows, `models` what a tier or an alias stands for.
+    `own` gives the agents that the person knows, `models` whom it can ask, and by which names.
     """
     content, root = read_file(path)
     return load_text(content, path, root, Asked(name, params or {}, find, check, held, own, models))
@@ -217,6 +218,7 @@ def _steps(
         reading.problems.add("P001", node, "the plan has no steps")
     reading.most = MOST + _EXPRESSIONS_EACH * len(node.pairs)
     defaults = cast("dict[str, object]", given.get("defaults", {}))
+    reading.has_bad_model = "model" not in defaults and _says_model(tree)
     steps: dict[StepId, Step] = {}
     wired: dict[str, Wired] = {}
     spellings: dict[str, Scalar] = {}
@@ -231,6 +233,11 @@ def _steps(
     limits = cast("Limits", given.get("limits", Limits()))
     check_wiring(wired, reading.problems, limits.resources)
     return steps
+
+
+def _says_model(tree: Mapping) -> bool:
+    said = tree.pairs["defaults"][1] if "defaults" in tree.pairs else None
+    return isinstance(said, Mapping) and "model" in said.pairs
 
 
 def _check_id(name: str, key: Scalar, spellings: dict[str, Scalar], problems: Problems) -> None:
@@ -271,7 +278,7 @@ def step_of(
             message = f"{quoted(wired.id)} may be done again outside: its effect is not idempotent"
             hint = "leave out 'retries', or say idempotent: true if a repetition does no harm"
             reading.problems.warn("P906", node.pairs["retries"][0], message, hint)
-    _take_model(reading, node, given)
+    take_model(reading, node, given)
     _check_tools(reading, node, given)
     settle_guards(reading, node, given, wired)
     _check_together(reading, node, given)
@@ -362,37 +369,8 @@ def _take_command(
         given |= {"uses": action.uses, "run": action.run, "shell": action.shell}
     else:
         message = f"step {quoted(reading.step)} has nothing to run"
-        problems.add("P042", _first(node), message, "give it 'run' or 'shell'")
-
-
-def _take_model(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
-    """Find out which model a step asks, by the name of a tier or by its own."""
-    chosen = given.pop("model", None)
-    if isinstance(chosen, ModelChoice):
-        given["parameters"] = chosen.parameters
-        given["model"] = chosen.name
-    if given.get("uses") not in MODEL_USES:
-        return
-    given.setdefault("workspace", "scratch")
-    given.setdefault("retries", MODEL_RETRIES)
-    name = str(given.get("model", ""))
-    place = node.pairs["model"][1] if "model" in node.pairs else _first(node)
-    if not name:
-        hint = "say model: small, or model: provider:name"
-        message = f"step {quoted(reading.step)} has no model"
-        reading.problems.add("P068", place, message, hint)
-    elif ":" not in name and reading.models is not None:
-        found = reading.models(str(reading.root), name)
-        if found is None:
-            hint = f'say in your own config.toml: [tiers] {name} = "provider:model"'
-            message = f"nobody said which model {quoted(name)} is"
-            reading.problems.add("P068", place, message, hint)
-        else:
-            given |= {"model": found, "tier": name}
-    produces = cast("list[At]", given.get("produces", []))
-    if len(produces) > 1:
-        message = f"{quoted(reading.step)} gives one answer and cannot produce several files"
-        reading.problems.add("P035", produces[1].node, message, "keep one path")
+        hint = "give it a 'prompt'" if "model" in node.pairs else "give it 'run' or 'shell'"
+        problems.add("P042", _first(node), message, hint)
 
 
 def _check_tools(reading: Reading, node: Mapping, given: dict[str, object]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
 from holdfast.model.fixed import fixed
 
 KINDS = ("openai", "anthropic", "google", "mistral", "bedrock", "ollama", "local", "recorded")
@@ -34,6 +37,13 @@ class Price:
     input: float
     output: float
     cached: float | None = None
+
+
+class Known(NamedTuple):
+    """Who can be asked by which names: tiers and aliases, and providers; None if any name will do."""
+
+    names: Mapping[str, str]
+    providers: Collection[str] | None = None
 
 
 def usual_providers() -> dict[str, Provider]:

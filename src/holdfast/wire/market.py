@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import CallError, UsageError
 from holdfast.model.call import MICRO, Usage
 from holdfast.model.plan import Plan, Step
+from holdfast.model.provider import Known
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -37,9 +38,15 @@ def market(root: str) -> Market:
     return read_market(root)
 
 
-def model_named(root: str, name: str) -> str | None:
-    """What a tier or an alias stands for, as provider:model; None if nobody said."""
-    return market(root).names.get(name)
+def known_models(root: str) -> Known:
+    """What tiers and aliases stand for, and which providers there are: all, if none is really asked."""
+    found = market(root)
+    return Known(found.names, None if found.is_recorded else found.providers)
+
+
+def known_names(root: str) -> Known:
+    """What tiers and aliases stand for; who is asked is said later, when a program runs its plan."""
+    return Known(market(root).names)
 
 
 def rooms(root: str, plan: Plan) -> dict[str, int]:
@@ -162,6 +169,68 @@ def day_began() -> int:
 
     today = datetime.now(UTC).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
     return int(today.timestamp() * 1000)
+
+
+# --- what it takes ---------------------------------------------------------------------------------
+
+
+_LIBRARIES = {
+    "openai": "openai",
+    "ollama": "openai",
+    "anthropic": "anthropic",
+    "google": "google.genai",
+    "mistral": "mistralai",
+    "bedrock": "boto3",
+}
+
+
+def may_lack(root: str, model: str, *, bounded: bool) -> bool:
+    """Whether it is worth a closer look if a model can be asked; that look may take a while.
+
+    With `bounded` its price must be known, too.
+    """
+    found = market(root)
+    provider = found.provider(model.partition(":")[0])
+    if provider is None:
+        return False
+    has_key = provider.is_free or bool(os.environ.get(provider.api_key_env or " "))
+    has_own_price = not is_paid(root, model) or model in found.prices
+    return not has_key or bool(extra_lacking(root, model)) or (bounded and not has_own_price)
+
+
+def extra_lacking(root: str, model: str) -> str:
+    """The extra of this package that it takes to ask a model and that is not installed, if any."""
+    provider = market(root).provider(model.partition(":")[0])
+    library = _LIBRARIES.get(provider.kind) if provider is not None else None
+    if provider is None or library is None:
+        return ""
+    if all(map(_is_there, ("pydantic_ai", library))):
+        return ""
+    return "llm" if library == "openai" else provider.kind
+
+
+def _is_there(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except ImportError:  # what it is a part of is not there
+        return False
+
+
+def key_lacking(root: str, model: str) -> str:
+    """What to do about a key that it takes to ask a model and that is nowhere; nothing if it is there."""
+    provider = market(root).provider(model.partition(":")[0])
+    if provider is None or provider.is_free:
+        return ""
+    try:
+        key_of(provider)
+    except CallError as error:
+        return error.hint or error.message
+    return ""
+
+
+def has_price(root: str, model: str) -> bool:
+    """Whether anybody knows what a model costs."""
+    return price_of(root)(model, Usage(input=1000, output=1000)) is not None
 
 
 # --- answers ---------------------------------------------------------------------------------------
