@@ -260,7 +260,8 @@ class Teller:
             return [f"  {event.step}: {which} was interrupted"] if began is not None else []
         if isinstance(event, AttemptFailed):
             self._tries[event.step] = self._tries.get(event.step, 0) + 1
-        words = self._words(event.feedback, last_line)
+        said_by_us = event.code not in {"command_failed", "timed_out", "lost"}  # a hint may follow
+        words = self._words(event.feedback, first_line if said_by_us else last_line)
         return [f"  {event.step}: {which} failed: {sentence(Reason(event.code))}{words}"]
 
     def _words(self, digest: Digest | None, pick: Callable[[str], str]) -> str:
