@@ -163,6 +163,13 @@ OUTCOMES: dict[str, tuple[list[Reply], int, str, int]] = {
     "too often": ([Fail(429, headers={"retry-after": "0.01"}), Say("ok")], 0, "never_ran", 2),
     "server error": ([Fail(500), Say("ok")], 0, "never_ran", 2),
     "cut stream": ([Say("a long answer that is cut", cut=3), Say("ok")], 0, "never_ran", 2),
+    "cut before a word": ([Say("", cut=1), Say("ok")], 0, "never_ran", 2),
+    "nothing said and nothing counted": (
+        [Say("", input=0, output=0), Say("ok")],
+        0,
+        "never_ran",
+        2,
+    ),
     "malformed": ([Raw(b"<html>"), Say("ok")], 0, "never_ran", 2),
     "malformed stream": (
         [Raw(b"data: {nonsense\n\n", "text/event-stream"), Say("ok")],
@@ -190,6 +197,16 @@ def test_every_failure_has_its_own_outcome(project: Project, what: str) -> None:
     ended = calls(project, "call_answered") + calls(project, "call_failed")
     assert len(started) == len(ended) == requests
     project.ok("verify")
+
+
+def test_an_empty_answer_is_paid_stored_and_judged_like_any_other(project: Project) -> None:
+    project.plan({"a": step(schema=SCHEMA), "b": step(guards=[{"regex": {"pattern": "ok"}}])})
+    with served(project, lambda _: Say("")) as server:
+        run = project.run("--yes")
+    assert run.codes == {"a": "guard_rejected", "b": "guard_rejected"}
+    assert len(server.requests) == 6, "as often as retries allow"
+    assert [one["cost"] for one in calls(project, "call_answered")] == [20] * 6
+    assert calls(project, "call_failed") == []
 
 
 def test_who_gives_up_says_why_how_often_it_was_tried_and_what_to_do(project: Project) -> None:

@@ -286,6 +286,38 @@ def test_what_will_not_pass_ends_the_step(project: Project, vendor: Vendor) -> N
     project.ok("verify")
 
 
+def test_an_empty_answer_is_an_answer(project: Project, vendor: Vendor) -> None:
+    project.plan({"a": step(vendor, retries=1, guards=[{"regex": {"pattern": "kelp"}}])})
+    with served(project, vendor, [Say(""), Say("kelp")]) as server:
+        found = run(project, vendor)
+    assert found.states == {"a": "done"}, found.err
+    assert len(server.requests) == 2
+    answered = of_kind(project, "call_answered")
+    assert [(one["input"], one["output"], one["finish"]) for one in answered] == [
+        (10, 5, "stop")
+    ] * 2
+    assert of_kind(project, "call_failed") == []
+
+
+REASONING = {
+    "openai": "gpt-5",
+    "anthropic": "claude-opus-4-7",
+    "bedrock": "us.anthropic.claude-opus-4-7",
+}
+
+
+@pytest.mark.parametrize("vendor", REASONING, indirect=True)
+def test_what_a_plan_says_about_sampling_is_sent(project: Project, vendor: Vendor) -> None:
+    model = {"id": f"house:{REASONING[vendor.kind]}", "temperature": 0.25}
+    project.plan({"a": step(vendor, model=model)})
+    words = "temperature is not supported with this model"
+    with served(project, vendor, [Fail(400, words)]) as server:
+        found = run(project, vendor)
+    assert '"temperature": 0.25' in json.dumps(server.requests[0].body)
+    assert (found.code, found.codes["a"]) == (1, "call_refused")
+    assert words in found.err
+
+
 def test_a_key_that_is_refused_and_a_key_that_is_missing(project: Project, vendor: Vendor) -> None:
     project.plan({"a": step(vendor)})
     with served(project, vendor, [Fail(401, "who are you"), Say("ok")]) as server:

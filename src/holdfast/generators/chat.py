@@ -242,11 +242,11 @@ def _answer(response: parts.ModelResponse, request: Request, read: int, mode: st
         text = unrooted(text, request.schema)
     if uses and finish == "stop":  # some do not tell the two ends apart
         finish = "tools"
-    if not text and not uses and finish in {"stop", "other"}:
-        raise CallError(
-            f"'{request.model}' gave an empty answer", reason="malformed", again=True, read=0
-        )
     usage = response.usage
+    is_counted = usage.input_tokens or usage.output_tokens
+    if not (text or uses or is_counted) and finish in {"stop", "other"}:
+        message = f"'{request.model}' gave an empty answer, and counted nothing"
+        raise CallError(message, reason="malformed", again=True, read=0)
     tokens = Usage(
         usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
     )
