@@ -1,10 +1,13 @@
 """Steps that models do: what is asked, what comes of every kind of answer, and what is never asked again."""
 
 import json
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
-from holdfast.testing.server import Fail, Raw, Reply, Say
+from holdfast.testing.server import Fail, ModelServer, Raw, Reply, Say
 from tests.cli.models import served, step
 from tests.cli.project import Project
 
@@ -101,11 +104,72 @@ def test_structured_answers_are_asked_for_and_checked(project: Project) -> None:
     assert json.loads(project.shown("a")) == {"n": 3}
 
 
+CLOSED = {**SCHEMA, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    "schema, strict",
+    [
+        (CLOSED, True),
+        ({"type": "array", "items": CLOSED}, True),
+        (SCHEMA, False),
+        ({"type": "array", "items": {"type": "object", "required": ["n"]}}, False),
+        ({**CLOSED, "required": []}, False),
+        ({"type": "array", "items": CLOSED, "uniqueItems": True}, False),
+    ],
+)
+def test_a_schema_is_strict_only_if_it_was_written_so(
+    project: Project, schema: dict[str, Any], strict: bool
+) -> None:
+    project.plan({"a": step("a number", schema=schema)})
+    is_list = schema["type"] == "array"
+    said = '{ "answer": [ {"n": 3e0} ] }' if is_list else '{"n": 3e0}'
+    with served(project, [Say(said)]) as server:
+        run = project.run("--yes")
+    assert run.code == 0, run.err
+    assert project.shown("a") == (b'[ {"n": 3e0} ]' if is_list else b'{"n": 3e0}')
+    wanted: Any = server.requests[0].body["response_format"]
+    assert wanted["json_schema"]["strict"] is strict
+    sent = wanted["json_schema"]["schema"]
+    meant = {"properties": {}, **schema["items"]} if is_list else schema
+    assert (sent["properties"]["answer"]["items"] if is_list else sent) == meant
+
+
+@pytest.mark.parametrize(
+    "schema, words",
+    [
+        ({"type": "array", "items": CLOSED}, "got 'type: \"array\"'"),
+        ({"type": "object", "anyOf": [CLOSED]}, "at the top level"),
+        (SCHEMA, "'additionalProperties' is required to be supplied and to be false"),
+        ({**CLOSED, "required": []}, "'required' is required"),
+        ({**CLOSED, "default": {}}, "'default' is not permitted"),
+    ],
+)
+def test_the_server_refuses_the_schemas_that_openai_refuses(
+    schema: dict[str, Any], words: str
+) -> None:
+    given = {"name": "x", "strict": True, "schema": schema}
+    body = {"response_format": {"type": "json_schema", "json_schema": given}}
+    with ModelServer("ok") as server:
+        asked = Request(f"{server.url}/chat/completions", json.dumps(body).encode())
+        with pytest.raises(HTTPError) as refused:
+            urlopen(asked)
+    with refused.value as response:
+        assert (response.code, words in json.load(response)["error"]["message"]) == (400, True)
+
+
 OUTCOMES: dict[str, tuple[list[Reply], int, str, int]] = {
     # what the server does, exit code, reason of the step, requests
     "too often": ([Fail(429, headers={"retry-after": "0.01"}), Say("ok")], 0, "never_ran", 2),
     "server error": ([Fail(500), Say("ok")], 0, "never_ran", 2),
     "cut stream": ([Say("a long answer that is cut", cut=3), Say("ok")], 0, "never_ran", 2),
+    "cut before a word": ([Say("", cut=1), Say("ok")], 0, "never_ran", 2),
+    "nothing said and nothing counted": (
+        [Say("", input=0, output=0), Say("ok")],
+        0,
+        "never_ran",
+        2,
+    ),
     "malformed": ([Raw(b"<html>"), Say("ok")], 0, "never_ran", 2),
     "malformed stream": (
         [Raw(b"data: {nonsense\n\n", "text/event-stream"), Say("ok")],
@@ -133,6 +197,16 @@ def test_every_failure_has_its_own_outcome(project: Project, what: str) -> None:
     ended = calls(project, "call_answered") + calls(project, "call_failed")
     assert len(started) == len(ended) == requests
     project.ok("verify")
+
+
+def test_an_empty_answer_is_paid_stored_and_judged_like_any_other(project: Project) -> None:
+    project.plan({"a": step(schema=SCHEMA), "b": step(guards=[{"regex": {"pattern": "ok"}}])})
+    with served(project, lambda _: Say("")) as server:
+        run = project.run("--yes")
+    assert run.codes == {"a": "guard_rejected", "b": "guard_rejected"}
+    assert len(server.requests) == 6, "as often as retries allow"
+    assert [one["cost"] for one in calls(project, "call_answered")] == [20] * 6
+    assert calls(project, "call_failed") == []
 
 
 def test_who_gives_up_says_why_how_often_it_was_tried_and_what_to_do(project: Project) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import validate
 
 from holdfast.testing.server import Asked, Fail, Hang, ModelServer, Raw, Reply, Say, Script
 from tests.cli.project import LIBRARY, Project, Run
@@ -149,6 +150,57 @@ def test_a_structured_answer_is_asked_for_as_the_model_takes_it(
     assert answered["finish"] == "stop"
 
 
+SHAPES: dict[str, tuple[dict[str, Any], Any]] = {
+    # a schema as people write it, and what it describes
+    "list": ({"type": "array", "items": SCHEMA}, [{"n": 3}]),
+    "open": (
+        {"type": "array", "items": {"type": "object", "required": ["n", "of"]}},
+        [{"n": 3, "of": "it"}],
+    ),
+    "no-properties": ({"type": "object", "required": ["n"]}, {"n": 3, "more": [1]}),
+    "optional": (
+        {"type": "object", "properties": {"n": {"type": "integer"}, "m": {"type": "integer"}}},
+        {"n": 3},
+    ),
+    "any": ({"anyOf": [SCHEMA, {"type": "null"}]}, None),
+    "number": ({"type": "number", "minimum": 1}, 2.50),
+    "map": (
+        {"type": "object", "properties": {}, "additionalProperties": {"type": "integer"}},
+        {"a": 1},
+    ),
+    "shared": (
+        {"type": "array", "items": {"$ref": "#/$defs/one"}, "$defs": {"one": SCHEMA}},
+        [{"n": 3}],
+    ),
+    "tree": ({"type": "array", "items": {"$ref": "#"}}, [[], [[]]]),
+}
+
+
+def test_any_schema_reaches_the_model_with_its_meaning(project: Project, vendor: Vendor) -> None:
+    def script(asked: Asked) -> Reply:
+        schema, value = SHAPES[spoken_of(asked, SHAPES)]
+        given = value if schema.get("type") == "object" else {"answer": value}
+        sent: Any = vendor.language.schema(asked)
+        if sent:
+            validate(given, sent)
+            return Say(json.dumps(given))
+        (tool,) = vendor.language.offered(asked)
+        return Say(tools=[(tool, given)])
+
+    project.plan(
+        {
+            name: step(vendor, f"case {name}", schema=schema, retries=0)
+            for name, (schema, _) in SHAPES.items()
+        }
+    )
+    with served(project, vendor, script) as server:
+        found = run(project, vendor)
+    assert set(found.states.values()) == {"done"}, found.err
+    assert len(server.requests) == len(SHAPES)
+    shown = {name: json.loads(project.shown(name)) for name in SHAPES}
+    assert shown == {name: value for name, (_, value) in SHAPES.items()}
+
+
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "schema"])
 def test_an_agent_uses_a_tool(
     project: Project, vendor: Vendor, schema: dict[str, Any] | None
@@ -195,7 +247,7 @@ ENDED: dict[str, tuple[Reply, str]] = {
 }
 
 
-def spoken_of(asked: Asked, names: dict[str, tuple[Reply, str]]) -> str:
+def spoken_of(asked: Asked, names: Collection[str]) -> str:
     (name,) = (name for name in names if f"case {name}" in json.dumps(asked.body))
     return name
 
@@ -232,6 +284,38 @@ def test_what_will_not_pass_ends_the_step(project: Project, vendor: Vendor) -> N
     assert found.code == 1
     assert len(server.requests) == len(ENDED)
     project.ok("verify")
+
+
+def test_an_empty_answer_is_an_answer(project: Project, vendor: Vendor) -> None:
+    project.plan({"a": step(vendor, retries=1, guards=[{"regex": {"pattern": "kelp"}}])})
+    with served(project, vendor, [Say(""), Say("kelp")]) as server:
+        found = run(project, vendor)
+    assert found.states == {"a": "done"}, found.err
+    assert len(server.requests) == 2
+    answered = of_kind(project, "call_answered")
+    assert [(one["input"], one["output"], one["finish"]) for one in answered] == [
+        (10, 5, "stop")
+    ] * 2
+    assert of_kind(project, "call_failed") == []
+
+
+REASONING = {
+    "openai": "gpt-5",
+    "anthropic": "claude-opus-4-7",
+    "bedrock": "us.anthropic.claude-opus-4-7",
+}
+
+
+@pytest.mark.parametrize("vendor", REASONING, indirect=True)
+def test_what_a_plan_says_about_sampling_is_sent(project: Project, vendor: Vendor) -> None:
+    model = {"id": f"house:{REASONING[vendor.kind]}", "temperature": 0.25}
+    project.plan({"a": step(vendor, model=model)})
+    words = "temperature is not supported with this model"
+    with served(project, vendor, [Fail(400, words)]) as server:
+        found = run(project, vendor)
+    assert '"temperature": 0.25' in json.dumps(server.requests[0].body)
+    assert (found.code, found.codes["a"]) == (1, "call_refused")
+    assert words in found.err
 
 
 def test_a_key_that_is_refused_and_a_key_that_is_missing(project: Project, vendor: Vendor) -> None:

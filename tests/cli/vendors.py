@@ -86,6 +86,9 @@ class Mistral(OpenAI):
 
     root = ""
 
+    def refusal(self, asked: Asked) -> None:
+        """Nothing is known."""
+
     def failure(self, reply: Fail) -> tuple[int, bytes, Mapping[str, str]]:
         error = {"object": "error", "message": reply.message, "type": "error", "code": "1300"}
         return reply.status, json.dumps(error).encode(), reply.headers
@@ -125,6 +128,14 @@ class Mistral(OpenAI):
         yield b"data: [DONE]\n\n"
 
 
+def _closed(schema: object) -> Fail | None:
+    """Anthropic takes no object that may have more than it names."""
+    found = json.dumps(schema)
+    if found.count('"type": "object"') == found.count('"additionalProperties": false'):
+        return None
+    return Fail(400, "For 'object' type, 'additionalProperties' must be explicitly set to false")
+
+
 class Anthropic:
     root = ""
     _STOPS: Mapping[str, str] = {
@@ -139,6 +150,9 @@ class Anthropic:
         429: "rate_limit_error",
         500: "api_error",
     }
+
+    def refusal(self, asked: Asked) -> Fail | None:
+        return _closed(self.schema(asked))
 
     def failure(self, reply: Fail) -> tuple[int, bytes, Mapping[str, str]]:
         error = {"type": self._ERRORS[reply.status], "message": reply.message}
@@ -225,6 +239,9 @@ class Google:
         500: "INTERNAL",
     }
 
+    def refusal(self, asked: Asked) -> None:
+        """Nothing is known."""
+
     def failure(self, reply: Fail) -> tuple[int, bytes, Mapping[str, str]]:
         error: dict[str, object] = {
             "code": reply.status,
@@ -301,6 +318,9 @@ class Bedrock:
         429: (429, "ThrottlingException"),
         500: (500, "InternalServerException"),
     }
+
+    def refusal(self, asked: Asked) -> Fail | None:
+        return _closed(self.schema(asked))
 
     def failure(self, reply: Fail) -> tuple[int, bytes, Mapping[str, str]]:
         status, kind = self._ERRORS[reply.status]

@@ -3,8 +3,8 @@
 Nothing is tried again here: the engine does that, and stores each try. Addresses come from the person's
 configuration; proxies of the environment and redirects are not followed.
 
-A model that takes no schema is given a tool instead whose arguments are the answer, and has to use it. One
-that knows no tools either is told the schema.
+A model that takes no schema, or not this one, is given a tool instead whose arguments are the answer, and has
+to use it. One that knows no tools either is told the schema.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
 from holdfast.errors import CallError
+from holdfast.generators.vendors.schemas import CLOSES_OBJECTS, can_be_closed, rooted, unrooted
 from holdfast.model.call import Answer, Finish, Message, Request, ToolUse, Usage
 from holdfast.model.digest import Json
 
@@ -44,7 +45,6 @@ _FINISH: dict[str, Finish] = {
     "tool_call": "tools",
 }
 _SECONDS = re.compile(r"\d+(\.\d+)?s\Z", re.ASCII)
-_ANSWER = "answer"  # the argument that takes an answer which is no object
 Build = Callable[[str, httpx2.AsyncClient], "Model"]  # a model by its name
 Faults = Mapping[type[Exception], str]  # errors of a vendor's own library: the reason of each
 
@@ -85,7 +85,7 @@ class Chat:
             raise self._fault(error, request) from error
         except (ValueError, TypeError, KeyError) as error:  # what it sent is not what it should be
             raise _malformed(request, error, heard.size) from error
-        return _answer(response, request, heard.size)
+        return _answer(response, request, heard.size, wanted.output_mode)
 
     def _fault(self, error: Exception, request: Request) -> CallError:
         reason = next(why for kind, why in self._faults.items() if isinstance(error, kind))
@@ -161,22 +161,23 @@ def _wanted(request: Request, model: Model) -> ModelRequestParameters:
         return ModelRequestParameters(function_tools=tools)
     profile = cast("Mapping[str, object]", model.profile)
     mixes = profile.get("google_supports_tool_combination", True)
-    if profile.get("supports_json_schema_output") and (mixes or not tools):
+    shape = rooted(request.schema)
+    fits = can_be_closed(cast("Json", shape)) or not profile.get(CLOSES_OBJECTS)
+    if profile.get("supports_json_schema_output") and (mixes or not tools) and fits:
         mode: Literal["native", "prompted"] = "native"
     elif profile.get("supports_tools", True):
         last = ToolDefinition(
             name=_last(request),
             description="Give the answer.",
-            parameters_json_schema=_arguments_for(request.schema),
+            parameters_json_schema=shape,
         )
         return ModelRequestParameters(function_tools=[*tools, last], allow_text_output=False)
     else:
-        mode = "prompted"
-    wanted = OutputObjectDefinition(json_schema=cast("dict[str, object]", request.schema))
+        mode, shape = "prompted", cast("dict[str, object]", request.schema)
     return ModelRequestParameters(
         function_tools=tools,
         output_mode=mode,
-        output_object=wanted,
+        output_object=OutputObjectDefinition(json_schema=shape),
         allow_text_output=True,
     )
 
@@ -187,25 +188,6 @@ def _last(request: Request) -> str:
     while any(offer.name == name for offer in request.offers):
         name += "_"
     return name
-
-
-def _arguments_for(schema: Json) -> dict[str, object]:
-    """A schema as that of a tool's arguments, which are always an object."""
-    if _is_object(schema):
-        return cast("dict[str, object]", schema)
-    inner = dict(schema) if isinstance(schema, Mapping) else schema
-    whole: dict[str, object] = {
-        "type": "object",
-        "properties": {_ANSWER: inner},
-        "required": [_ANSWER],
-    }
-    if isinstance(inner, dict) and "$defs" in inner:  # refs count from the top
-        whole["$defs"] = inner.pop("$defs")
-    return whole
-
-
-def _is_object(schema: Json) -> bool:
-    return isinstance(schema, Mapping) and schema.get("type") == "object"
 
 
 class _Heard:
@@ -237,7 +219,7 @@ class _Heard:
             self._listen(text)
 
 
-def _answer(response: parts.ModelResponse, request: Request, read: int) -> Answer:
+def _answer(response: parts.ModelResponse, request: Request, read: int, mode: str) -> Answer:
     text = "".join(part.content for part in response.parts if isinstance(part, parts.TextPart))
     uses = tuple(
         ToolUse(part.tool_call_id, part.tool_name, _arguments(part))
@@ -256,13 +238,15 @@ def _answer(response: parts.ModelResponse, request: Request, read: int) -> Answe
     last = _structured(request, uses)
     if last is not None and finish != "length":
         text, uses, finish = last, (), "stop"
+    elif mode == "native" and finish == "stop" and not uses:
+        text = unrooted(text, request.schema)
     if uses and finish == "stop":  # some do not tell the two ends apart
         finish = "tools"
-    if not text and not uses and finish in {"stop", "other"}:
-        raise CallError(
-            f"'{request.model}' gave an empty answer", reason="malformed", again=True, read=0
-        )
     usage = response.usage
+    is_counted = usage.input_tokens or usage.output_tokens
+    if not (text or uses or is_counted) and finish in {"stop", "other"}:
+        message = f"'{request.model}' gave an empty answer, and counted nothing"
+        raise CallError(message, reason="malformed", again=True, read=0)
     tokens = Usage(
         usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
     )
@@ -287,12 +271,7 @@ def _structured(request: Request, uses: Sequence[ToolUse]) -> str | None:
         return None
     last = _last(request)
     given = next((use.arguments for use in uses if use.name == last), None)
-    if given is None or _is_object(request.schema):
-        return given
-    try:
-        return json.dumps(json.loads(given)[_ANSWER], ensure_ascii=False)
-    except (ValueError, TypeError, KeyError):
-        return given  # the schema will say what is wrong
+    return None if given is None else unrooted(given, request.schema)
 
 
 def _arguments(part: parts.ToolCallPart) -> str:

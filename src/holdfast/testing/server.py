@@ -26,6 +26,14 @@ from holdfast.model.digest import Json
 _PIECE = 16  # characters in one event of a stream
 _MOST_PIECES = 1000
 _LAST = ("connection", "close")
+_FORKS = frozenset(("oneOf", "anyOf", "allOf", "enum", "not"))
+_NOT_STRICT = frozenset(
+    (
+        *("oneOf", "allOf", "not", "if", "then", "else", "default", "uniqueItems", "contains"),
+        *("patternProperties", "propertyNames", "minProperties", "maxProperties"),
+        *("dependentRequired", "dependentSchemas", "unevaluatedProperties"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +113,9 @@ class Language(Protocol):
 
     root: str
 
+    def refusal(self, asked: Asked) -> Fail | None:
+        """What the vendor does not take, whatever the script says; None if all is well."""
+
     def failure(self, reply: Fail) -> tuple[int, bytes, Mapping[str, str]]:
         """Status, body and headers of an error."""
 
@@ -122,6 +133,13 @@ class OpenAI:
     """The chat language of OpenAI, which many others speak."""
 
     root = "/v1"
+
+    def refusal(self, asked: Asked) -> Fail | None:
+        for where, schema, strict in _schemas(asked):
+            problem = _no_root(schema) or (next(_no_strict(schema, ()), "") if strict else "")
+            if problem:
+                return Fail(400, f"Invalid schema for {where}: {problem}")
+        return None
 
     def failure(self, reply: Fail) -> tuple[int, bytes, Mapping[str, str]]:
         error = {"message": reply.message, "type": "error", "code": reply.code or None}
@@ -203,7 +221,7 @@ class ModelServer:
             asked = Asked(next(self._numbers), body, dict(http.headers.items()), http.path)
             self.requests.append(asked)
             self.heard(asked)
-            reply = self._script(asked)
+            reply = self.language.refusal(asked) or self._script(asked)
             self._busy += 1
             self.most = max(self.most, self._busy)
         with contextlib.suppress(ConnectionError, TimeoutError):
@@ -269,6 +287,54 @@ def _script(given: Script | Sequence[Reply] | str) -> Script:
         return given
     replies = iter(given)
     return lambda _: next(replies, Fail(400, "the script is over"))
+
+
+def _schemas(asked: Asked) -> Iterator[tuple[str, Json, bool]]:
+    """Every schema of a request: where it stands, and whether it is to be kept to strictly."""
+    wanted = _node(asked.body.get("response_format"))
+    if wanted.get("type") == "json_schema":
+        given = _node(wanted.get("json_schema"))
+        where = f"response_format '{given.get('name')}'"
+        yield where, given.get("schema"), bool(given.get("strict"))
+    for tool in cast("list[Json]", asked.body.get("tools") or []):
+        given = _node(_node(tool).get("function"))
+        yield f"function '{given.get('name')}'", given.get("parameters"), bool(given.get("strict"))
+
+
+def _node(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _no_root(schema: Json) -> str:
+    kind = _node(schema).get("type")
+    if kind != "object":
+        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
+    if _FORKS & _node(schema).keys():
+        return "schema must not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
+    return "" if "properties" in _node(schema) else "object schema missing properties."
+
+
+def _no_strict(schema: Json, context: tuple[str, ...]) -> Iterator[str]:
+    """What strict mode has against a schema."""
+    node = _node(schema)
+    for word in sorted(_NOT_STRICT & node.keys()):
+        yield f"In context={context}, '{word}' is not permitted."
+    if not {"type", "anyOf", "$ref", "enum", "const"} & node.keys():
+        yield f"In context={context}, schema must have a 'type' key."
+    if node.get("type") == "object":
+        names = _node(node.get("properties"))
+        required = cast("list[str]", node.get("required") or [])
+        if node.get("additionalProperties") is not False:
+            yield f"In context={context}, 'additionalProperties' is required to be supplied and to be false."
+        if set(required) != set(names):
+            yield f"In context={context}, 'required' is required to include every key in properties."
+    if node.get("type") == "array":
+        yield from _no_strict(node.get("items"), (*context, "items"))
+    for word in ("properties", "$defs"):
+        for name, each in _node(node.get(word)).items():
+            yield from _no_strict(each, (*context, word, name))
+    for each in cast("list[Json]", node.get("anyOf") or []):
+        yield from _no_strict(each, (*context, "anyOf"))
 
 
 def _whole(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from typing import cast
 
 import boto3
 import httpx2
@@ -15,9 +16,10 @@ from botocore import UNSIGNED
 from botocore import exceptions as faults
 from botocore.config import Config
 from pydantic_ai.models.bedrock import BedrockConverseModel
-from pydantic_ai.providers.bedrock import BedrockProvider
+from pydantic_ai.providers.bedrock import BedrockModelProfile, BedrockProvider
 
 from holdfast.errors import CallError
+from holdfast.generators.vendors.schemas import CLOSES_OBJECTS
 
 WAITS_IN_THREADS = True
 FAULTS: dict[type[Exception], str] = {
@@ -29,6 +31,14 @@ FAULTS: dict[type[Exception], str] = {
     faults.SSOError: "credentials_missing",
     faults.BotoCoreError: "call_refused",
 }
+_PROFILE = cast(
+    "BedrockModelProfile",
+    {
+        CLOSES_OBJECTS: True,
+        "anthropic_disallows_sampling_settings": False,  # else they are dropped without a word
+        "bedrock_disallows_sampling_settings": False,
+    },
+)
 
 
 def build(name: str, http: httpx2.AsyncClient, base_url: str, key: str) -> BedrockConverseModel:
@@ -56,7 +66,8 @@ def build(name: str, http: httpx2.AsyncClient, base_url: str, key: str) -> Bedro
     )
     if key:
         client.meta.events.register("before-call.bedrock-runtime", partial(_with_key, key))
-    return BedrockConverseModel(name, provider=BedrockProvider(bedrock_client=client))
+    provider = BedrockProvider(bedrock_client=client)
+    return BedrockConverseModel(name, provider=provider, profile=_PROFILE)
 
 
 def _with_key(key: str, params: dict[str, dict[str, str]], **_: object) -> None:
