@@ -229,6 +229,16 @@ def test_an_enormous_answer_is_broken_off(project: Project) -> None:
     assert (run.code, run.codes["a"]) == (1, "answer_too_large")
 
 
+@pytest.mark.parametrize(
+    "reply", [Fail(400, "x" * (3 << 20)), Raw(b"data: " + b"x" * (70 << 20), "text/event-stream")]
+)
+def test_no_more_is_read_than_anybody_could_want(project: Project, reply: Reply) -> None:
+    project.plan({"a": step(retries=0)})
+    with served(project, [reply]) as server:
+        run = project.run("--yes")
+    assert (run.code, run.codes["a"], len(server.requests)) == (1, "answer_too_large", 1), run.err
+
+
 def test_a_slow_answer_ends_with_the_time_of_the_step(project: Project) -> None:
     project.plan({"a": step(timeout="4s")})
     with served(project, lambda _: Say("late", delay=60)) as server:

@@ -27,6 +27,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
 from holdfast.errors import CallError
+from holdfast.generators.transport import Bounded, TooLarge
 from holdfast.generators.vendors.schemas import CLOSES_OBJECTS, can_be_closed, rooted, unrooted
 from holdfast.model.call import Answer, Finish, Message, Request, ToolUse, Usage
 from holdfast.model.digest import Json
@@ -45,6 +46,9 @@ _FINISH: dict[str, Finish] = {
     "tool_call": "tools",
 }
 _SECONDS = re.compile(r"\d+(\.\d+)?s\Z", re.ASCII)
+for _module in ("pydantic_ai", __name__):  # what it finds fault with is not for the person
+    warnings.filterwarnings("ignore", module=rf"{re.escape(_module)}(\.|$)")
+
 Build = Callable[[str, httpx2.AsyncClient], "Model"]  # a model by its name
 Faults = Mapping[type[Exception], str]  # errors of a vendor's own library: the reason of each
 
@@ -55,7 +59,7 @@ class Chat:
     def __init__(self, build: Build, faults: Faults | None = None) -> None:
         self._build = build
         self._faults = faults or {}
-        self._http: httpx2.AsyncClient | None = None
+        self._http = _client()
         self._models: dict[str, Model] = {}
 
     async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
@@ -64,18 +68,18 @@ class Chat:
         try:
             model = self._model(request.name)
             wanted = _wanted(request, model)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                async with model_request_stream(
-                    model,
-                    _conversation(request.messages),
-                    model_settings=_settings(request),
-                    model_request_parameters=wanted,
-                    instrument=False,
-                ) as stream:
-                    async for event in stream:
-                        heard.take(event)
-                    response = stream.get()
+            async with model_request_stream(
+                model,
+                _conversation(request.messages),
+                model_settings=_settings(request),
+                model_request_parameters=wanted,
+                instrument=False,
+            ) as stream:
+                async for event in stream:
+                    heard.take(event)
+                response = stream.get()
+        except TooLarge as error:
+            raise _too_large(str(error), heard.size) from error
         except faults.AgentRunError as error:
             raise _translated(error, request, heard.size) from error
         except faults.UserError as error:
@@ -95,29 +99,38 @@ class Chat:
 
     def _model(self, name: str) -> Model:
         if name not in self._models:
-            self._models[name] = self._build(name, self._client())
+            self._models[name] = self._build(name, self._http)
         return self._models[name]
-
-    def _client(self) -> httpx2.AsyncClient:
-        if self._http is None:
-            self._http = httpx2.AsyncClient(
-                trust_env=False,
-                follow_redirects=False,
-                timeout=httpx2.Timeout(_SILENCE, connect=20.0),
-                verify=_certificates(),
-            )
-        return self._http
 
     async def close(self) -> None:
         """Close connections."""
-        if self._http is not None:
-            await self._http.aclose()
+        await self._http.aclose()
+
+
+def _client() -> httpx2.AsyncClient:
+    """Follows nobody, asks no proxy, and reads no answer without end."""
+    return httpx2.AsyncClient(
+        transport=Bounded(httpx2.AsyncHTTPTransport(verify=_certificates(), trust_env=False)),
+        trust_env=False,
+        follow_redirects=False,
+        timeout=httpx2.Timeout(_SILENCE, connect=20.0),
+    )
 
 
 def _certificates() -> ssl.SSLContext | bool:
     """What the person's shell says about certificates holds, as for any other program."""
     named = os.environ.get("SSL_CERT_FILE")
-    return ssl.create_default_context(cafile=named) if named else True
+    try:
+        return ssl.create_default_context(cafile=named) if named else True
+    except OSError as error:  # nothing was sent
+        message = f"SSL_CERT_FILE names '{named}', which holds no certificates: {error}"
+        raise CallError(message, reason="call_refused") from error
+
+
+def _too_large(what: str, read: int) -> CallError:
+    return CallError(
+        f"the answer is {what} and was broken off", reason="answer_too_large", read=read
+    )
 
 
 def _conversation(messages: Sequence[Message]) -> list[parts.ModelMessage]:
@@ -202,21 +215,20 @@ class _Heard:
         if isinstance(event, parts.PartStartEvent):
             part = event.part
             text = part.content if isinstance(part, parts.TextPart) else ""
-            self.size += len(str(getattr(part, "args", "") or ""))
+            self._count(part, "args", "content", "tool_name")
         elif isinstance(event, parts.PartDeltaEvent):
             delta = event.delta
             if isinstance(delta, parts.TextPartDelta):
                 text = delta.content_delta
-            self.size += len(str(getattr(delta, "args_delta", "") or ""))
-        self.size += len(text)
+            self._count(delta, "args_delta", "content_delta", "tool_name_delta")
         if self.size > MOST_BYTES:
-            raise CallError(
-                f"the answer is longer than {MOST_BYTES >> 20} MB and was broken off",
-                reason="answer_too_large",
-                read=self.size,
-            )
+            raise _too_large(f"longer than {MOST_BYTES >> 20} MB", self.size)
         if text:
             self._listen(text)
+
+    def _count(self, part: object, *names: str) -> None:
+        """Whatever comes counts, also what a model thinks."""
+        self.size += sum(len(str(getattr(part, name, "") or "")) for name in names)
 
 
 def _answer(response: parts.ModelResponse, request: Request, read: int, mode: str) -> Answer:
@@ -290,6 +302,8 @@ def _malformed(request: Request, error: Exception, read: int) -> CallError:
 
 def _translated(error: faults.AgentRunError, request: Request, read: int) -> CallError:
     """An error of the library in our words, with what can be done about it."""
+    if (large := _cause(error, TooLarge)) is not None:
+        return _too_large(str(large), read)
     name, provider = request.model, request.provider
     after = _after(error)
     if _is_redirect(error):
@@ -348,6 +362,12 @@ def _translated(error: faults.AgentRunError, request: Request, read: int) -> Cal
     if read:
         return CallError(f"'{name}' broke off its answer", reason="cut_off", again=True, read=read)
     return _malformed(request, error, read)
+
+
+def _cause(error: BaseException | None, kind: type[Exception]) -> BaseException | None:
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _is_redirect(error: Exception) -> bool:
