@@ -189,11 +189,11 @@ def test_the_own_budget_of_a_run_holds_for_what_is_added(project: Project) -> No
 @pytest.mark.req("R77")
 def test_no_effect_outside_is_left_to_models_alone(project: Project) -> None:
     step = {"shell": "true", "effects": "external", "approve": "always"}
-    sure = {"command": ["true"]}
+    known, sure = judged(model="openai:m"), {"command": ["true"]}
     for guards in (
-        [judged()],
-        [{"any": [judged(), sure]}],
-        [{"majority": [judged()] * 2 + [sure]}],
+        [known],
+        [{"any": [known, sure]}],
+        [{"majority": [known] * 2 + [sure]}],
     ):
         project.plan({"a": {**step, "guards": guards}})
         said = project.refused(2, "check")
@@ -203,5 +203,5 @@ def test_no_effect_outside_is_left_to_models_alone(project: Project) -> None:
         )
         assert project.run("--force").codes == {"a": "guard_rejected"}
         assert "nothing but a model judges 'b'" in project.ok("status").out
-    project.plan({"a": {**step, "guards": [judged(), sure]}})
+    project.plan({"a": {**step, "guards": [known, sure]}})
     project.ok("check")

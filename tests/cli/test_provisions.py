@@ -139,7 +139,7 @@ def test_a_bound_that_cannot_be_kept_is_refused_before_the_run(project: Project,
         words = ["--max-cost", "1"] if by == "flag" else ["--yes"]
         said = project.refused(2, "run", *words)
         assert "the price of 'fake:m' is not known (asked by 'a')" in said
-        assert 'hint: say in your own config.toml: [prices."fake:m"] input = ' in said
+        assert 'hint: say in your own config.toml, under [prices."fake:m"], what' in said
         assert shop.asked == []
         assert not begun(project)
         if by != "flag":

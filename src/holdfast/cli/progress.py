@@ -261,7 +261,7 @@ class Teller:
         if isinstance(event, AttemptFailed):
             self._tries[event.step] = self._tries.get(event.step, 0) + 1
         said_by_us = event.code not in {"command_failed", "timed_out", "lost"}  # a hint may follow
-        words = self._words(event.feedback, first_line if said_by_us else last_line)
+        words = self._words(event.feedback, _with_hint if said_by_us else last_line)
         return [f"  {event.step}: {which} failed: {sentence(Reason(event.code))}{words}"]
 
     def _words(self, digest: Digest | None, pick: Callable[[str], str]) -> str:
@@ -338,3 +338,9 @@ def choices(reason: Reason) -> list[str]:
         "  to leave it as it is: holdfast run --on-drift fail (the step fails, the rest goes on)",
     )
     return [again(offer) for offer in offers]
+
+
+def _with_hint(text: str) -> str:
+    """What went wrong and what to do about it, in one line."""
+    told = [line.strip() for line in text.splitlines() if line.strip()]
+    return "; ".join(told[:1] + [line for line in told[1:] if line.startswith("hint: ")][:1])

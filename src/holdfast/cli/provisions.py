@@ -67,8 +67,8 @@ def unpriced_words(unknown: Askers) -> str:
 
 def _price_hint(model: str) -> str:
     return (
-        f'say in your own config.toml: [prices."{model}"] input = 1.25, output = 10'
-        " (dollars for a million tokens), or bound 'tokens' instead"
+        f'say in your own config.toml, under [prices."{model}"], what a million tokens of input and'
+        " output cost in dollars; or bound 'tokens' instead"
     )
 
 
