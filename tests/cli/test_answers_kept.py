@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.testing.server import Asked, Reply, Say
 from tests.cli.project import Project, kill, until
-from tests.cli.served import MODEL, of_kind, served
+from tests.cli.served import MODEL, of_kind, served, verdict
 
 
 def step(project: Project, prompt: str = "say it", **more: Any) -> dict[str, Any]:
@@ -102,3 +102,23 @@ def test_a_question_or_an_answer_that_is_gone_is_damage(project: Project, what: 
             connection.execute("DELETE FROM blob WHERE digest = ?", (bytes.fromhex(digest),))
     said = project.refused(9, "verify")
     assert f"content '{digest}' is missing (step 'a' in run" in said
+
+
+@pytest.mark.req("R77")
+@pytest.mark.parametrize("command", ["resume", "run"])
+def test_two_equal_judges_keep_their_own_answers(project: Project, command: str) -> None:
+    judged = {"judge": {"rubric": "Is it about cats?", "model": MODEL}}
+    both = {"majority": [judged, judged, {"regex": {"pattern": "Dogs"}}]}
+    project.plan({"a": step(project, guards=[both, *step(project)["guards"]])})
+
+    def script(asked: Asked) -> Reply:
+        return Say("Cats" if asked.number == 1 else verdict(0.9, f"fine {asked.number}"))
+
+    with served(project, script) as server:
+        killed_before_acceptance(project, "run", "--yes")
+        assert len(server.requests) == 3
+        killed_before_acceptance(project, command, "--yes")
+        project.open("go")
+        done = project.run("--yes") if command == "run" else project.resume("--yes")
+        assert done.states == {"a": "done"}, done
+        assert len(server.requests) == 3

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cli.keyrings import give_keyring
+from tests.cli.models import served, step
 from tests.cli.project import Project
 from tests.cli.terminal import Terminal
 
@@ -115,3 +116,42 @@ def test_a_key_that_is_typed_is_not_shown(project: Project) -> None:
     assert terminal.process.returncode == 0
     assert KEY in kept.read_text()
     assert KEY.encode() not in terminal.bytes
+
+
+BROKEN = {"PYTHON_KEYRING_BACKEND": "bad.mod.Keyring"}
+WHY = "the keyring cannot be used: ModuleNotFoundError: No module named 'bad'"
+
+
+def test_a_keyring_that_is_broken_is_named_with_what_is_wrong(project: Project) -> None:
+    listed = project.call("auth", "list", env={**BROKEN, "OPENAI_API_KEY": KEY})
+    assert listed.code == 0, listed
+    assert WHY in listed.err
+    assert "openai     variable OPENAI_API_KEY\n" in listed.out
+    assert "mistral    none\n" in listed.out
+    kept = project.call("auth", "set", "openai", env=BROKEN, stdin=KEY.encode())
+    assert (kept.code, WHY in kept.err, "OPENAI_API_KEY" in kept.err) == (2, True, True), kept
+    assert WHY in project.refused(2, "auth", "remove", "openai", env=BROKEN)
+
+
+def test_a_keyring_that_repeats_a_key_is_not_repeated(project: Project) -> None:
+    kept = give_keyring(project)
+    ring = kept.with_name("file_ring.py")
+    said = "        raise RuntimeError(f'cannot keep {password}')\n"
+    ring.write_text(ring.read_text().replace("password):\n", f"password):\n{said}", 1))
+    answer = project.call("auth", "set", "openai", stdin=KEY.encode())
+    assert answer.code == 2
+    assert "the keyring cannot be used: RuntimeError: cannot keep [secret]" in answer.err
+    assert KEY not in answer.out + answer.err
+
+
+def test_a_run_goes_on_without_a_keyring_that_is_broken(project: Project) -> None:
+    project.plan({"a": step()})
+    with served(project, "an answer"):
+        run = project.run("--yes", env=BROKEN)
+        assert run.states == {"a": "done"}, run
+        assert "Traceback" not in run.err
+    with served(project, "an answer", provider='api_key_env = "NO_SUCH_KEY"'):
+        project.plan({"a": step("say another thing")})
+        run = project.run("--yes", env=BROKEN)
+        assert run.codes == {"a": "credentials_missing"}, run
+        assert "Traceback" not in run.err

@@ -1,7 +1,16 @@
 """Answers and uses of tools are kept as long as nobody acted on them, and no longer."""
 
 from holdfast.core.state import Paid, Tools
-from holdfast.model.event import AnswersKept, Event, StepsReset, ToolStarted, ToolUsed, Used
+from holdfast.model.event import (
+    AnswersKept,
+    CallAnswered,
+    CallStarted,
+    Event,
+    StepsReset,
+    ToolStarted,
+    ToolUsed,
+    Used,
+)
 from tests.core.builders import (
     about,
     failed,
@@ -52,3 +61,17 @@ def test_what_an_earlier_run_left_counts_also_if_nothing_is_asked_here() -> None
     more = ToolUsed(S, 1, ref("other"), "add", ref("{}"), ref("4"), ok=False)
     ended = after(kept, started("s"), other, more, rejected("s"))
     assert ended == ((), None)
+
+
+def test_equal_questions_keep_an_answer_each_in_their_order() -> None:
+    def asked(attempt: int, call: int, answer: str) -> tuple[Event, Event]:
+        return (
+            CallStarted(S, attempt, call, "p:m", ref("request"), 100, 50),
+            CallAnswered(S, attempt, call, ref(answer), 10, 5, cost=20),
+        )
+
+    both = after(started("s"), *asked(1, 1, "first"), *asked(1, 2, "second"), lost("s"))[0]
+    assert both == (Paid(ref("request"), ref("first")), Paid(ref("request"), ref("second")))
+    kept = AnswersKept(S, ((ref("request"), ref("first")),))
+    more = after(kept, started("s"), *asked(1, 1, "second"), lost("s"))[0]
+    assert more == both

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 
 import click
 
 from holdfast import wire
 from holdfast.cli.place import json_option, nearest
-from holdfast.cli.say import out, out_json
+from holdfast.cli.say import out, out_json, talk
 from holdfast.cli.view import view
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
@@ -60,6 +61,8 @@ def set_key(ctx: click.Context, provider: str, *, as_json: bool) -> int:
 def list_keys(*, as_json: bool) -> int:
     """Show which providers have a key, and where it comes from."""
     rows = {p.name: wire.market.key_origin(p) for p in _known().values() if not p.is_free}
+    if flaw := _flaw():
+        talk(f"{flaw}\nhint: variables of providers count as ever")
     if as_json:
         listed: list[Json] = [
             {"provider": name, "key": origin or None} for name, origin in rows.items()
@@ -94,6 +97,15 @@ def _told(provider: Provider, words: str, *, as_json: bool) -> int:
     if origin.startswith("variable"):
         out(f"{origin} goes before it, as long as it is set")
     return 0
+
+
+def _flaw() -> str:
+    """Why the keyring cannot be used; nothing if it can, or if there is none."""
+    if find_spec("keyring") is None:
+        return ""
+    from holdfast.config.keys import keyring_flaw
+
+    return keyring_flaw()
 
 
 def _known() -> dict[str, Provider]:

@@ -111,8 +111,7 @@ def acted_on(state: State, step: StepState, *, accepted: bool) -> None:
 def cut_off(state: State, step: StepState) -> None:
     """An attempt was lost: what was under way may have cost all that was reserved; answers stay."""
     _cut_off(state, step)
-    heard = {paid.request for paid in step.heard}
-    step.paid = (*(paid for paid in step.paid if paid.request not in heard), *step.heard)
+    step.paid = (*step.paid, *step.heard)  # whoever asks the same twice has two answers
     step.heard = ()
     if step.tools is not None:
         step.tools.left |= step.tools.doing

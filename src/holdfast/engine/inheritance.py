@@ -46,8 +46,8 @@ def answers_beside(store: Store, state: State, step_id: StepId) -> Iterator[Answ
 
 def _kept(store: Store, step_id: StepId, step: StepState) -> AnswersKept | None:
     """What one step left; a candidate that people had not decided about counts for nothing now."""
-    answers = {paid.request: paid.answer for paid in (*step.paid, *step.heard)}
-    items = tuple(item for item in answers.items() if store.has(item[1]))
+    answers = (*step.paid, *step.heard)
+    items = tuple((paid.request, paid.answer) for paid in answers if store.has(paid.answer))
     tools = step.tools or Tools()
     used = tuple(item for item in tools.said.values() if store.has(item.answer))
     left = tuple(sorted(tools.left))
