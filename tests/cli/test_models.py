@@ -199,11 +199,11 @@ def test_every_failure_has_its_own_outcome(project: Project, what: str) -> None:
     project.ok("verify")
 
 
-def test_an_empty_answer_is_paid_stored_and_judged_like_any_other(project: Project) -> None:
+def test_an_empty_answer_is_paid_for_stored_and_tried_again(project: Project) -> None:
     project.plan({"a": step(schema=SCHEMA), "b": step(guards=[{"regex": {"pattern": "ok"}}])})
     with served(project, lambda _: Say("")) as server:
         run = project.run("--yes")
-    assert run.codes == {"a": "guard_rejected", "b": "guard_rejected"}
+    assert run.codes == {"a": "answer_empty", "b": "answer_empty"}
     assert len(server.requests) == 6, "as often as retries allow"
     assert [one["cost"] for one in calls(project, "call_answered")] == [20] * 6
     assert calls(project, "call_failed") == []

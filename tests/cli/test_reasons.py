@@ -281,6 +281,7 @@ def calls(project: Project) -> set[str]:
         "keyless": Fail(401),
         "unwilling": Say(refusal="I will not"),
         "cut": Say("half", finish="length"),
+        "empty": Say(""),
         "endless": Say("x" * (17 << 20)),
     }
     asks = {"model": "fake:m", "retries": 0}
@@ -363,6 +364,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
         "credentials_missing",
         "model_refused",
         "answer_cut",
+        "answer_empty",
         "answer_too_large",
         "budget_spent",
     },

@@ -73,6 +73,7 @@ SENTENCES: Final[dict[str, str]] = {
     "credentials_missing": "its provider was given no key that it takes",
     "model_refused": "the model refused to answer",
     "answer_cut": "the answer was longer than it may be",
+    "answer_empty": "the model answered nothing",
     "answer_too_large": "the answer had no end",
     "budget_spent": "its budget is spent",
     "turns_spent": "its model took more turns than it may",

@@ -217,8 +217,7 @@ class Line:
         request = asked_without(request, self._board.world.hidden())
         body = request_bytes(request)
         digest = digest_bytes(body)
-        kept = next((paid for paid in self._paid if paid.request == digest), None)
-        if kept is not None:
+        for kept in [paid for paid in self._paid if paid.request == digest]:
             self._paid.remove(kept)
             with contextlib.suppress(IntegrityError):  # purged since, or damaged: it is asked again
                 return answer_from(self._board.content(kept.answer))

@@ -82,6 +82,8 @@ def said(answer: Answer, request: Request) -> str:
         bound = f" of {most} tokens" if most else ""
         message = f"the answer of '{request.model}' was cut at its limit{bound}"
         raise AttemptError(message, reason="answer_cut", log=answer.text.encode())
+    if not answer.text.strip() and not answer.uses:
+        raise AttemptError(f"'{request.model}' answered nothing", reason="answer_empty")
     return answer.text
 
 
