@@ -228,7 +228,7 @@ def test_a_file_that_is_no_recording_is_named(project: Project, content: str, wo
 
 
 def test_what_contradicts_itself_is_refused(project: Project) -> None:
-    project.plan({"a": {"prompt": "x", "model": "maker:m"}})
+    project.plan({"a": {"prompt": "x", "model": "ollama:m"}})
     said = project.refused(2, "run", "--yes", "--record", "new", "--provider", "recorded")
     assert "nothing to record" in said
     assert not project.has("new")
