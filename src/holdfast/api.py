@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import cast
+from typing import Literal, Unpack, cast
 
 from holdfast import wire
 from holdfast.core.approvals import Approval
@@ -24,7 +24,10 @@ from holdfast.errors import UsageError
 from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
 from holdfast.formats.fragment import check_added, held, read_fragment
+from holdfast.formats.modelsteps import Around, ModelKeys, model_step
+from holdfast.formats.planfile import Asked as Loading
 from holdfast.formats.planfile import load_plan, read_file
+from holdfast.formats.planout import plan_yaml
 from holdfast.model import plan as model
 from holdfast.model.agent import Action, Agent, Registry, contracts, voices, with_contracts
 from holdfast.model.artifact import Artifact, Status
@@ -94,9 +97,28 @@ class Plan:
         if inline:
             self.functions[step_id] = function
 
+    def llm(self, name: str, prompt: Json, **keys: Unpack[ModelKeys]) -> None:
+        """Add a step that a model does: `model="small"`, `guards=[…]`, `budget={"usd": 0.5}` and so on."""
+        self._add_model(name, "llm", prompt, keys)
+
+    def agent(self, name: str, prompt: Json, **keys: Unpack[ModelKeys]) -> None:
+        """Add a step that a model does with tools: `tools=["module:function"]`, `turns=20`."""
+        self._add_model(name, "agent", prompt, keys)
+
+    def _add_model(self, name: str, uses: str, prompt: Json, keys: ModelKeys) -> None:
+        if StepId(name) in self.steps:
+            raise UsageError(f"the plan has a step '{name}' already")
+        asked = Loading(check=wire.guard_flaw, models=wire.market.known_names)
+        around = Around(os.path.abspath(self.root), self.steps.keys(), asked)
+        self.steps[StepId(name)] = model_step(name, uses, prompt, keys, around)
+
     def add(self, step: Step) -> None:
         """Add a step that was made by hand."""
         self.steps[step.id] = step
+
+    def to_yaml(self) -> str:
+        """The plan as the text of a plan file; functions of this process cannot be written."""
+        return plan_yaml(self.build())
 
     def build(self) -> model.Plan:
         """The immutable plan; a PlanError says which contracts its steps break."""
@@ -179,7 +201,15 @@ def load(
 ) -> Plan:
     """Read a plan file; `params` are values for what it declares."""
     find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
-    loaded = load_plan(path, name=plan_id, params=params, find=find, check=check, own=own)
+    loaded = load_plan(
+        path,
+        name=plan_id,
+        params=params,
+        find=find,
+        check=check,
+        own=own,
+        models=wire.market.known_names,
+    )
     made = loaded.plan
     return Plan(
         made.name,
@@ -202,12 +232,22 @@ def run(
     jobs: int = 0,
     force: bool = False,
     force_steps: Iterable[str] = (),
+    resample: Iterable[str] = (),
     cutoff: bool = False,
     on_drift: Drift = "adopt",
     trust: str | None = None,
+    max_cost: float | None = None,
+    record: str | None = None,
+    provider: Literal["recorded"] | None = None,
+    recorded: str | None = None,
 ) -> Result:
     """Run a plan to its end or rest; what stands in the store is reused.
 
+    Of the steps named in `resample` one more artifact is made, and nothing else runs: the one with the best
+    score of its judges stands, else the newest.
+    On models it spends at most `max_cost` dollars, and never more than the person's own budget. Answers of
+    models are written to files in the directory `record`. With `provider="recorded"` nobody is asked: every
+    answer comes from the directory `recorded`, which is `recorded/` beside the plan unless it is named.
     A plan from a foreign file runs only if `trust` is its digest, `holdfast plan FILE --json` says which.
     """
     built = plan.build()
@@ -219,15 +259,26 @@ def run(
         )
     root = os.path.abspath(plan.root)
     location = wire.store_location(root, store)
+    more = tuple(StepId(name) for name in resample)
     options = Options(
         force=force,
         force_steps=tuple(StepId(name) for name in force_steps),
+        select=more,
+        resample=more,
         cutoff=cutoff,
         on_drift=on_drift,
+        max_cost=wire.market.cost_bound(root, built, wire.market.micro(max_cost)),
     )
+    folder = _recordings(root, provider, recorded)
+    if record is not None:
+        if folder is not None:
+            raise UsageError("with provider='recorded' nobody is asked: there is nothing to record")
+        record = wire.market.record_into(root, record)
     opened = wire.open_store(location, create=True)
     try:
-        wishes = wire.Wishes(parallel=jobs, functions=plan.functions)
+        wishes = wire.Wishes(
+            parallel=jobs, functions=plan.functions, record=record, recorded=folder
+        )
         world = wire.world_for(built, root, location, opened, wishes)
         repeated = wire.repeat(world, built, options)
         if repeated is not None:
@@ -236,6 +287,17 @@ def run(
     finally:
         opened.close()
     return Result(lambda: state, location)
+
+
+def _recordings(root: str, provider: str | None, recorded: str | None) -> str | None:
+    """The directory that all answers come from; None if models are asked."""
+    if provider not in {None, "recorded"}:
+        raise UsageError(f"provider is '{provider}'", hint="'recorded', or nothing")
+    if provider is None:
+        if recorded is not None:
+            raise UsageError("recorded= names recordings for provider='recorded'")
+        return None
+    return os.path.abspath(recorded or os.path.join(root, "recorded"))
 
 
 def add(
@@ -275,7 +337,8 @@ def add(
         more, _ = held(whole, more, wire.own_agents)
         check_added(whole, more)
         check_needs(state, more)
-        return ask_to_add(opened, state, more, getpass.getuser(), because, wire.now_ms)
+        hidden = wire.market.Vault(root).values
+        return ask_to_add(opened, state, more, getpass.getuser(), because, wire.now_ms, hidden)
     finally:
         opened.close()
 
@@ -411,11 +474,12 @@ def answer(
         decisions = _decisions(store, line)
         wanted, doing = decisions.answerable(step)
         person.names_for(wanted.approval.request.names)
+        hidden = wire.market.Vault(os.path.abspath(root), lambda: doing.secrets).values
         if content is None:
-            digest, form = lying_there(store, os.path.abspath(root), doing)
+            digest, form = lying_there(store, os.path.abspath(root), doing, hidden)
         else:
             given = content.encode() if isinstance(content, str) else content
-            digest, form = given_for(store, doing, given)
+            digest, form = given_for(store, doing, given, hidden)
         said = Given(because=because, content=digest, form=form)
         return _asked(decisions, decisions.decide(wanted, person, said, yes=True), wanted)
     finally:
@@ -445,7 +509,8 @@ def _decisions(store: Store, line: str | None) -> Decisions:
     if not rows:
         raise UsageError("there is no run yet" + (f" of line '{line}'" if line else ""))
     row, drives = rows[-1], partial(wire.is_driven, store)
-    return Decisions(store, row.project, row.line, wire.now_ms, drives)
+    hidden = wire.market.Vault(os.getcwd()).values
+    return Decisions(store, row.project, row.line, wire.now_ms, drives, hidden)
 
 
 def _asked(

@@ -4,6 +4,7 @@ HoldfastError
 ├── UsageError        the command line or a call asks for something that is not there
 ├── PlanError         the plan: every problem found, with its place
 │   └── CyclicDependencyError  its steps need each other in a circle
+├── CredentialsError  there is no key for a provider that would be asked
 ├── HeldError         another engine holds this line
 ├── StaleError        what was previewed is no longer what is there
 ├── StoreError        the outside world: disk, database, file system
@@ -15,6 +16,7 @@ HoldfastError
 ├── ProcessError      a process could not be started or watched
 ├── EditError         a set of files cannot be changed as asked
 ├── AttemptError      an attempt ended without a candidate (a fact for the journal)
+├── CallError         a model gave no answer, and whether asking again may help
 ├── GuardBroken       a guard could not give a verdict
 └── BugError          Holdfast itself: an impossible event or state
 
@@ -122,6 +124,13 @@ class CyclicDependencyError(PlanError):
         return cls((Problem(f"these need each other in a circle: {few}{more}", code="P052"),))
 
 
+class CredentialsError(HoldfastError):
+    """There is no key for a provider that a run would ask; nothing was begun."""
+
+    exit_code = 4
+    code = "credentials_missing"
+
+
 class StaleError(HoldfastError):
     """What was previewed is no longer what is there."""
 
@@ -220,14 +229,44 @@ class EditError(HoldfastError):
 
 
 class AttemptError(HoldfastError):
-    """An attempt ended without a candidate; `reason` is the code for the journal."""
+    """An attempt ended without a candidate; `reason` is the code for the journal.
+
+    `limit` names the limit that was reached, if that is the reason.
+    """
 
     code = "attempt"
 
-    def __init__(self, message: str, *, reason: str, log: bytes = b"") -> None:
+    def __init__(self, message: str, *, reason: str, log: bytes = b"", limit: str = "") -> None:
         super().__init__(message)
         self.reason = reason
         self.log = log
+        self.limit = limit
+
+
+class CallError(HoldfastError):
+    """A call of a model gave no answer; `reason` is the code for the journal.
+
+    `again` says that the same call may succeed later, `after` in how many seconds the provider wants it.
+    `read` are the tokens that came before it broke off; None if nothing can have been charged.
+    """
+
+    code = "call"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str,
+        again: bool = False,
+        after: float | None = None,
+        read: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+        self.again = again
+        self.after = after
+        self.read = read
 
 
 class GuardBroken(HoldfastError):  # noqa: N818 - reads as the fact it is

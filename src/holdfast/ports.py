@@ -6,12 +6,13 @@ and a reader of its own. Each port has a contract suite under `tests/contracts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.model.artifact import Artifact, Form, Status, Verdict
+from holdfast.model.call import Answer, Offer, Request, ToolUse, Usage
 from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event, Recorded
@@ -155,6 +156,14 @@ class Store(Facts, Protocol):
         """Make a batch true, durably. ConflictError, FencedError or StoreError: nothing of it is.
 
         Without `wait`, LockedError at once if another process has the store locked.
+        """
+
+    def told(
+        self, journals: Iterable[str], kinds: Collection[type[Event]], since: int = 0
+    ) -> Iterator[tuple[str, Recorded]]:
+        """The events of these kinds in these journals, in order, from `since` on (ms since 1970).
+
+        The rest of a journal is not looked at, so its chain is not checked.
         """
 
     def last(self, journal: str) -> int:
@@ -312,6 +321,91 @@ class Given:
     ] = ()  # path, executable, content (form tree)
 
 
+class Calls(Protocol):
+    """Asks models for an attempt. Every call is reserved and stored before it is sent, and after it."""
+
+    async def ask(self, request: Request, listen: Callable[[str], None] | None = None) -> Answer:
+        """The answer: the stored one if this was answered before and not acted on.
+
+        AttemptError if there is none, with the code that says why.
+        """
+
+    async def use(
+        self, wanted: Wanted, run: Callable[[], Awaitable[Said]], repeat: Repeat = "never"
+    ) -> Said:
+        """What a tool answers: as it was stored, or by running it.
+
+        `repeat` says what to do after an attempt that was lost: "never" what was begun, "unanswered" what was
+        begun and gave no answer, "always" also what did. AttemptError if it may not be run again.
+        """
+
+
+Repeat = Literal["never", "unanswered", "always"]
+
+
+class Said(NamedTuple):
+    """What a tool answered; `ok` is false if it could not do what was wanted."""
+
+    text: str
+    ok: bool = True
+
+
+class Wanted(NamedTuple):
+    """A use of a tool that a model wants: the request that it answered, and which one it is of the answer.
+
+    `tool` is the name of a tool that there is; empty for any other.
+    """
+
+    after: Request
+    place: int
+    use: ToolUse
+    tool: str
+
+
+class Tool(Protocol):
+    """What a model may use."""
+
+    @property
+    def offer(self) -> Offer:
+        """What the model is told of it."""
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether it changes nothing, so that it may be used again."""
+
+    async def call(self, arguments: Mapping[str, Json], job: Job) -> str:
+        """Its answer; AttemptError in words for the model if it cannot."""
+
+
+class ChatModel(Protocol):
+    """Asks a model once: one request, one answer, nothing tried again."""
+
+    def cost(self, model: str, usage: Usage) -> int | None:
+        """What so many tokens of a model cost in micro-dollars; None if its price is not known."""
+
+    def room(self, provider: str) -> Rates:
+        """How fast a provider may be asked."""
+
+    def load(self, provider: str) -> None:
+        """Get ready to ask a provider, which may take seconds: for a thread beside the loop.
+
+        CallError if it cannot be asked; whoever asks it gets the same.
+        """
+
+    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
+        """One call. `listen` gets the text as it comes. CallError if there is no answer."""
+
+    async def close(self) -> None:
+        """End what is kept between calls."""
+
+
+class Rates(NamedTuple):
+    """How fast a provider may be asked: calls at once, and calls in a minute (0 is no bound)."""
+
+    at_once: int = 8
+    per_minute: int = 0
+
+
 @fixed
 class Job:
     """Everything an attempt needs, and nothing it should not know.
@@ -320,7 +414,7 @@ class Job:
     attempt for input files, feedback and home; all of them exist. `take` turns what a generator made into
     the candidate, if that is what the step changed in its copy of the project; AttemptError if it cannot.
     `effect` is the key under which a step changes the outside world: the same again if nobody knows
-    whether the last attempt did.
+    whether the last attempt did. `place` is awaited before a process is started after a model was asked.
     """
 
     step: Step
@@ -335,6 +429,9 @@ class Job:
     on_output: Callable[[str, bytes], None] | None = None
     take: Callable[[Candidate], Candidate] | None = None
     effect: str = ""
+    calls: Calls | None = None
+    place: Callable[[], Awaitable[None]] | None = None
+    told: frozenset[StepId] = frozenset()  # needs that the prompt or the values read by themselves
 
 
 @fixed
@@ -413,6 +510,7 @@ class Outcome(NamedTuple):
     feedback: str = ""
     log: bytes = b""
     asks: tuple[str, ...] = ()  # the guards that leave it to a person
+    limit: str = ""  # the limit that kept it from asking a model
 
 
 class Fragments(Protocol):

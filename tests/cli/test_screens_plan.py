@@ -74,6 +74,35 @@ def test_many_steps_share_rows(project: Project, screen: Screen) -> None:
     screen("plan", name="forty-again")
 
 
+@pytest.mark.req("R104", "R105")
+def test_wave_by_wave(project: Project, screen: Screen) -> None:
+    words = "Every letter of the notes is made a large one, so that none is overlooked."
+    kelp(project, clean_tides={"description": words}, report={"description": "Words, counted."})
+    screen("plan", "--waves", name="waves")
+    project.run("--yes")
+    kelp(project, count={"contract": "counts words"}, publish={"needs": ["report", "count"]})
+    screen("plan", "--waves", name="waves-again")
+
+
+@pytest.mark.req("R104", "R105", "R106")
+def test_models_and_their_tiers(project: Project, screen: Screen) -> None:
+    project.write(
+        "holdfast.toml",
+        '[tiers]\nsmall = "ollama:small-one"\nmedium = "ollama:one-of-medium-size"\n'
+        'large = "nobody:one-that-is-large"\n',
+    )
+    steps: dict[str, Any] = {
+        f"extract-{place}": {"prompt": f"List what {place} sold.", "model": "small"}
+        for place in ("de", "nl")
+    }
+    steps["size"] = {"prompt": "Add it up.", "model": "medium", "needs": list(steps)}
+    steps["brief"] = {"prompt": "Write.", "model": {"id": "large", "max_tokens": 800}}
+    steps["brief"]["needs"] = ["size"]
+    project.plan(steps, name="market")
+    screen("plan", name="models")
+    screen("plan", "--waves", name="models-waves")
+
+
 def test_a_saved_preview_that_is_stale(project: Project, screen: Screen) -> None:
     kelp(project)
     project.ok("plan", "-o", "review.plan.json")

@@ -189,3 +189,16 @@ def test_progress_is_told_while_it_happens(project: Project) -> None:
     until(lambda: engine.poll() is None)
     project.open("go")
     assert finish_run(engine).code == 0
+
+
+def test_show_prints_what_stands_and_not_what_came_last(project: Project) -> None:
+    project.write("n.txt", "one\n")
+    project.plan({"a": {"run": ["cat", "n.txt"]}})
+    project.run()
+    project.write("n.txt", "two\n")
+    project.run()
+    project.write("n.txt", "one\n")
+    assert project.run().states == {"a": "reused"}
+    assert project.shown("a") == b"one\n"
+    project.ok("amend", "a", "-", stdin=b"mine\n")
+    assert project.shown("a") == b"mine\n"

@@ -37,12 +37,12 @@ class Ended(NamedTuple):
 class Zygote:
     """The end that tests hold."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Sequence[str] = ()) -> None:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         mine.settimeout(DEADLINE)
         self._socket = mine
         self._process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
+            [sys.executable, __file__, str(theirs.fileno()), *modules],
             pass_fds=[theirs.fileno()],
             cwd=Path(__file__).parents[2],
         )
@@ -72,7 +72,7 @@ class Zygote:
         self._process.wait(DEADLINE)
 
 
-_kept: list[Zygote] = []
+_kept: dict[tuple[str, ...], Zygote] = {}
 
 
 def can_fork(env: Mapping[str, str], extra: Mapping[str, str]) -> bool:
@@ -80,17 +80,17 @@ def can_fork(env: Mapping[str, str], extra: Mapping[str, str]) -> bool:
     return env.get("LANG") == "C.UTF-8" and not any(name.startswith(_OWN) for name in extra)
 
 
-def zygote() -> Zygote:
-    """The one of this test process."""
-    if not _kept:
-        _kept.append(Zygote())
-    return _kept[0]
+def zygote(*modules: str) -> Zygote:
+    """The one of this test process that has loaded these modules too."""
+    if modules not in _kept:
+        _kept[modules] = Zygote(modules)
+    return _kept[modules]
 
 
 # --- the other end --------------------------------------------------------------------------------
 
 
-def serve(fd: int) -> None:
+def serve(fd: int, modules: Sequence[str] = ()) -> None:
     """Load everything, then fork whenever asked."""
     from holdfast.cli.main import COMMANDS, main
 
@@ -105,6 +105,7 @@ def serve(fd: int) -> None:
         "holdfast.guards.command",
         "holdfast.guards.compose",
         "holdfast.store.sqlite",
+        *modules,
     ):
         importlib.import_module(name)
     gc.freeze()
@@ -154,4 +155,4 @@ def _call(main: Callable[[], NoReturn]) -> int:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
-    serve(int(sys.argv[1]))
+    serve(int(sys.argv[1]), sys.argv[2:])

@@ -142,6 +142,26 @@ class TestJournals:
         assert [item.at for item in store.read("line:b")] == [2]
         assert list(store.journals()) == ["line:a", "line:b"]
 
+    def test_events_of_some_kinds_are_told_over_many_journals(self, store: Store) -> None:
+        stop = StopRequested(RUN, now=True, by="ann")
+        seen = PlanVersioned(ref("plan"), ref("w"), None)
+        store.commit(Batch(appends=[Append("line:a", 0, [(1, stop), (2, seen), (3, stop)])]))
+        store.commit(Batch(appends=[Append("line:b", 0, [(4, seen), (5, stop)])]))
+        store.commit(Batch(appends=[Append("line:c", 0, [(6, stop)])]))
+        told = [("line:a", Recorded(1, 1, stop)), ("line:a", Recorded(3, 3, stop))]
+        told += [("line:b", Recorded(2, 5, stop))]
+        named = ["line:a", "line:b", "line:none"]
+        assert list(store.told(named, [StopRequested])) == told
+        assert list(store.told(named, [StopRequested], since=3)) == told[1:]
+        both = list(store.told(reversed(named), {StopRequested, PlanVersioned}, since=3))
+        assert [(name, item.at) for name, item in both] == [
+            ("line:b", 4),
+            ("line:b", 5),
+            ("line:a", 3),
+        ]
+        assert list(store.told(named, [RunEnded])) == []
+        assert list(store.told([], [StopRequested])) == []
+
     def test_one_batch_may_append_to_a_journal_twice(self, store: Store) -> None:
         stop = StopRequested(RUN, now=True, by="ann")
         store.commit(

@@ -8,12 +8,16 @@ from holdfast.core.state import Phase, State
 from holdfast.model.artifact import Artifact, Source
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import (
+    AnswersKept,
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    CallAnswered,
+    CallFailed,
+    CallStarted,
     EffectConfirmed,
     EffectStarted,
     Event,
@@ -35,6 +39,9 @@ from holdfast.model.event import (
     StepsTaken,
     StepWaived,
     Taken,
+    ToolStarted,
+    ToolUsed,
+    Used,
 )
 from holdfast.model.plan import Limits, Need, Plan, RunId, Step, StepId
 
@@ -143,6 +150,14 @@ def about(name: str, kind: str) -> Event:
         "steps_taken": taken(name),
         "step_waived": waived(name),
         "gap_closed": GapClosed(sid(name), (sid(name),)),
+        "call_started": CallStarted(sid(name), 1, 1, "p:m", ref("request"), 100, 50),
+        "call_answered": CallAnswered(sid(name), 1, 1, ref("answer"), 10, 5, cost=20),
+        "call_failed": CallFailed(sid(name), 1, 1, "cut_off", 100, 50),
+        "tool_started": ToolStarted(sid(name), 1, ref("use"), "add", ref("{}")),
+        "tool_used": ToolUsed(sid(name), 1, ref("use"), "add", ref("{}"), ref("3")),
+        "answers_kept": AnswersKept(
+            sid(name), ((ref("request"), ref("answer")),), (Used(ref("use"), ref("3")),)
+        ),
     }
     return every[kind]
 

@@ -78,6 +78,8 @@ def test_an_event_is_legal_where_the_table_says_so_and_nowhere_else(
         state = state_of(ONE, started("s"), *_CONFIRMS, about("s", "attempt_parked"))
     elif phase == "running" and kind == "effect_confirmed":
         follow(state, about("s", "effect_started"))
+    elif phase == "running" and kind in {"call_answered", "call_failed"}:
+        follow(state, about("s", "call_started"))
     event = about("s", kind)
     if phase not in TRANSITIONS[kind]:
         assert kind in refused(state, event)

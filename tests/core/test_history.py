@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.history import NO_HISTORY, Timing, durations, makespan, timing
+from holdfast.core.history import NO_HISTORY, Room, Timing, durations, makespan, timing
 from holdfast.core.waves import graph_of
 from holdfast.model.event import Event
 from holdfast.model.plan import StepId
@@ -54,7 +54,7 @@ TIMES = {sid(name): 10 for name in "abcdz"}
 
 def span(text: str, running: str, parallel: int, **more: int) -> int:
     times: dict[StepId, int] = {**TIMES, **{sid(k): v for k, v in more.items()}}
-    return makespan(graph_of(graph(text)), {sid(n) for n in running}, times, parallel)
+    return makespan(graph_of(graph(text)), {sid(n) for n in running}, times, Room(parallel))
 
 
 def test_steps_take_the_longest_way_through_if_there_is_room() -> None:
@@ -73,13 +73,23 @@ def test_what_is_reused_takes_no_time_and_is_not_in_the_way() -> None:
 def test_a_step_that_changes_the_project_runs_alone() -> None:
     alone = replace(step("a"), effects="workspace")
     of = plan(alone, step("b"), step("c"))
-    assert makespan(graph_of(of), {sid(n) for n in "abc"}, TIMES, 3) == 20
+    assert makespan(graph_of(of), {sid(n) for n in "abc"}, TIMES, Room(3)) == 20
     last = plan(replace(step("z"), effects="workspace"), step("b"), step("c"))
-    assert makespan(graph_of(last), {sid(n) for n in "bcz"}, TIMES, 3) == 20
+    assert makespan(graph_of(last), {sid(n) for n in "bcz"}, TIMES, Room(3)) == 20
 
 
 def test_the_more_urgent_of_two_goes_first() -> None:
     of = plan(step("a"), replace(step("b"), priority="high"), step("c", "b"))
     times = {sid("a"): 10, sid("b"): 10, sid("c"): 10}
-    assert makespan(graph_of(of), {sid(n) for n in "abc"}, times, 1) == 30
-    assert makespan(graph_of(of), {sid(n) for n in "abc"}, {**times, sid("a"): 20}, 2) == 20
+    assert makespan(graph_of(of), {sid(n) for n in "abc"}, times, Room(1)) == 30
+    assert makespan(graph_of(of), {sid(n) for n in "abc"}, {**times, sid("a"): 20}, Room(2)) == 20
+
+
+def test_who_waits_for_a_model_takes_the_room_of_its_provider() -> None:
+    asking = [replace(step(name), uses="llm", model="p:m") for name in "abcd"]
+    graph_ = graph_of(plan(*asking, step("z")))
+    everything = {sid(n) for n in "abcdz"}
+    assert makespan(graph_, everything, TIMES, Room(1, providers={"p": 4})) == 10
+    assert makespan(graph_, everything, TIMES, Room(1, providers={"p": 2})) == 20
+    assert makespan(graph_, everything, TIMES, Room(1, whole=1, providers={"p": 4})) == 50
+    assert makespan(graph_, everything, TIMES, Room(1)) == 50

@@ -41,7 +41,8 @@ class Command:
 
     @property
     def is_run(self) -> bool:
-        return self.text.split()[0] not in NOT_RUN
+        is_key = self.text.startswith("export ") and "_API_KEY=sk-…" in self.text
+        return is_key or self.text.split()[0] not in NOT_RUN
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.core.react import can_never_start, may_start
 from holdfast.core.state import State
 from holdfast.engine.desk import Desk
+from holdfast.engine.places import HERE, INLINE
 from holdfast.model.event import Options
 from holdfast.model.plan import PRIORITIES, Limits, Plan, Step, StepId
 from tests.core.builders import accepted, follow, plan, sid, started, state_of, step
@@ -81,12 +82,12 @@ def test_nothing_is_exceeded_and_nobody_waits_for_ever(
 ) -> None:
     most = data.draw(st.integers(1, 4))
     state = state_of(of)
-    desk = Desk(state, {sid(name) for name in inline}, {})
+    desk = Desk(state, lambda name: INLINE if name in inline else HERE, {})
     waiting: set[StepId] = set()
     told = 0
 
-    def room(outside: bool) -> bool:
-        return not outside or sum(name not in inline for name in state.running) < most
+    def room(place: str) -> bool:
+        return place == INLINE or sum(name not in inline for name in state.running) < most
 
     while not state.complete:
         fresh = state.ready_log[told:]
@@ -119,7 +120,7 @@ def test_the_ready_queue_goes_by_priority() -> None:
     order = ["low", "normal", "high", "critical"]
     of = plan(*(replace(step(f"s-{word}"), priority=word) for word in order))
     state = state_of(of)
-    desk = Desk(state, (), {})
+    desk = Desk(state, lambda _: HERE, {})
     for name in state.ready_log:
         desk.put(name)
     came = []
@@ -143,8 +144,17 @@ def test_a_step_that_asks_for_more_than_there_is_can_never_start() -> None:
 def test_a_barrier_lets_a_wave_start_when_the_one_before_is_settled() -> None:
     of = plan(step("a"), step("b"), replace(step("c", "a"), priority="critical"))
     state = state_of(of, started("a"), started("b"), accepted("a"), options=Options(barrier=True))
-    desk = Desk(state, (), {})
+    desk = Desk(state, lambda _: HERE, {})
     desk.put(sid("c"))
     assert desk.take(lambda _: True, lambda _: None) is None
     follow(state, accepted("b"))
     assert desk.take(lambda _: True, lambda _: None) == "c"
+
+
+@pytest.mark.req("R168")
+def test_the_limit_of_the_plan_counts_whatever_runs() -> None:
+    of = plan(step("a"), step("b"), limits=Limits(parallel=1))
+    state = state_of(of, started("a"))
+    assert not may_start(state, sid("b"))
+    follow(state, accepted("a"))
+    assert may_start(state, sid("b"))

@@ -29,6 +29,10 @@ def fail(step: str, attempt: int = 1) -> Fact:
     return "attempt_failed", {"step": step, "attempt": attempt, "code": "command_failed"}
 
 
+def call(kind: str, step: str = "a", number: int = 1, attempt: int = 1) -> Fact:
+    return f"call_{kind}", {"step": step, "attempt": attempt, "call": number}
+
+
 def reuse(*steps: str) -> Fact:
     return "steps_reused", {"items": [[step, "ref", "kept"] for step in steps]}
 
@@ -52,6 +56,14 @@ def test_it_says_where_each_step_stands() -> None:
     }
 
 
+@pytest.mark.req("I3")
+def test_calls_go_on_within_an_attempt_and_number_anew_in_the_next() -> None:
+    first = [begin("a"), call("started"), call("failed"), call("started", number=2), fail("a")]
+    second = [begin("a", 2), call("started", attempt=2), call("answered", attempt=2)]
+    found = reading([START, *first, *second, accept("a", 2), reuse("b"), END])
+    assert found.problems == []
+
+
 WRONG = {
     "accepted twice": ([*WHOLE[:5], begin("a", 3), accept("a", 3)], "for the second time"),
     "begun before its need": ([START, begin("b")], "before 'a' is complete"),
@@ -66,6 +78,24 @@ WRONG = {
     "rests while a step runs": ([START, begin("a"), REST], "while ['a'] go on"),
     "completed with a step open": ([START, reuse("a"), END], "step 'b' is pending"),
     "a step of no plan": ([START, reuse("z")], "'z' is no step of the plan"),
+    "a call outside an attempt": ([START, call("started")], "call 1 of step 'a' begins"),
+    "a call of another attempt": (
+        [START, begin("a"), call("started", attempt=2)],
+        "call 1 of step 'a' begins",
+    ),
+    "a call begun twice": (
+        [START, begin("a"), call("started"), call("started")],
+        "call 1 of step 'a' begins",
+    ),
+    "an answer to nothing": ([START, begin("a"), call("answered")], "was not under way"),
+    "an answer after the attempt": (
+        [START, begin("a"), call("started"), fail("a"), call("failed")],
+        "was not under way",
+    ),
+    "answers for no step": (
+        [START, ("answers_kept", {"step": "z", "items": []})],
+        "'z', which is no step",
+    ),
     "an event of a line": ([START, ("run_opened", {"run": "r"})], "does not belong"),
     "outputs of a running step": (
         [START, begin("a"), ("outputs_placed", {"step": "a"})],

@@ -40,7 +40,8 @@ defaults:
   workspace: scratch
   reuse: content
   guards: [{syntax: json}]
-limits: {time: 2h, attempts: 100, parallel: 4, resources: {gpu: 2}, agents: {collector: 1}}
+limits:
+  {time: 2h, attempts: 100, parallel: 4, usd: 2.5, tokens: 9000, resources: {gpu: 2}, agents: {collector: 1}}
 agents: {collector: {input_schema: {actions: {collect: {}}}}}
 origin: {graph: {graph_id: GRAPH-20250114-a3f2}}
 steps:
@@ -110,6 +111,16 @@ steps:
     approve: over_budget
     budget: {attempts: 2}
     guards: [{all: [human, {human: {from: lead}, name: second}]}]
+  think:
+    uses: agent
+    prompt: what follows?
+    model: {id: "fake:m", temperature: 0.5, seed: 7}
+    tools: ["analysis.market:size", "analysis.market:growth"]
+    turns: 9
+    budget: {usd: 0.5, tokens: 1000}
+    guards:
+      - judge: {rubric: "Is it faithful?", votes: 3}
+      - cites: {each: facts, in: "sources/*.md"}
 """
 
 COLLECT = Step(
@@ -178,7 +189,13 @@ PLAN = Plan(
     description="Every key that this version can run.",
     project="market",
     limits=Limits(
-        time=7200.0, attempts=100, parallel=4, resources={"gpu": 2}, agents={"collector": 1}
+        time=7200.0,
+        attempts=100,
+        parallel=4,
+        usd=2.5,
+        tokens=9000,
+        resources={"gpu": 2},
+        agents={"collector": 1},
     ),
     origin={"graph": {"graph_id": "GRAPH-20250114-a3f2"}},
     contracts={"agents": {"collector": {"actions": {"collect": {}}}}},
@@ -235,6 +252,29 @@ PLAN = Plan(
                 ),
             ),
             model="fast",
+            retries=1,
+            timeout=300.0,
+            workspace="scratch",
+            reuse="content",
+        ),
+        StepId("think"): Step(
+            id=StepId("think"),
+            uses="agent",
+            prompt="what follows?",
+            model="fake:m",
+            parameters={"temperature": 0.5, "seed": 7},
+            inputs=(Input("sources/*.md"),),
+            tools=("analysis.market:size", "analysis.market:growth"),
+            turns=9,
+            budget={"usd": 0.5, "tokens": 1000},
+            guards=(
+                Guard(
+                    "judge",
+                    {"min": 0.8, "votes": 3, "rubric": "Is it faithful?", "model": "fake:m"},
+                    "judge",
+                ),
+                Guard("cites", {"field": "quote", "each": "facts", "in": "sources/*.md"}, "cites"),
+            ),
             retries=1,
             timeout=300.0,
             workspace="scratch",

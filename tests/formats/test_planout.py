@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.formats.planfile import load_text
+from holdfast.formats.planfile import Asked, load_text
 from holdfast.formats.planout import duration, plan_yaml
 from holdfast.model.plan import Plan, Step, StepId, plan_digest
+from holdfast.model.provider import Known
 from tests.formats.test_good_plans import EVERYTHING
 
 pytestmark = pytest.mark.req("R20")
@@ -86,3 +87,36 @@ def test_an_imported_graph_keeps_its_steps(name: str) -> None:
     assert back.origin == {
         "graph": {key: json.loads(content)[key] for key in ("graph_id", "phase")}
     }
+
+
+MODELS = """
+name: demo
+steps:
+  a:
+    prompt: {role: r, task: "use ${{ steps.b.output }}"}
+    model: {id: small, temperature: 0.5, max_tokens: 100}
+    retries: 0
+    budget: {usd: 0.5, tokens: 1000}
+    guards:
+      - judge: {rubric: is it good?, min: 0.75, votes: 3}
+      - cites: {each: facts, in: "sources/*.md"}
+  b:
+    uses: agent
+    prompt: look
+    model: "fake:m"
+    tools: ["work:add", "work:take"]
+    turns: 7
+    schema: {type: object}
+"""
+
+
+def test_steps_of_models_come_back() -> None:
+    def load(text: str) -> Plan:
+        asked = Asked(models=lambda _: Known({"small": "fake:s"}))
+        return load_text(text.encode(), "plan.yaml", "/nowhere", asked).plan
+
+    plan = load(MODELS)
+    first, second = plan.steps.values()
+    assert (first.model, first.tier, first.retries) == ("fake:s", "small", 0)
+    assert (second.tools, second.turns, second.retries) == (("work:add", "work:take"), 7, 2)
+    assert load(plan_yaml(plan)) == plan

@@ -43,7 +43,6 @@ SHAPES = [
     "id_with_path",
     "id_with_digit_first",
     "effects_typo",
-    "uses_llm",
     "uses_typo",
     "name_number",
     "timeout_word",

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import apsw
 
+from holdfast.testing.server import Fail, Reply, Say
+from tests.cli.models import served
 from tests.cli.project import Project, finish, kill, until
+from tests.cli.served import verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 _PLACE = 1 << 40
@@ -355,6 +358,56 @@ def growth(project: Project) -> None:
     project.run()
 
 
+def models(project: Project) -> None:
+    """Answers refused, cut off and too often asked for, a tool, a budget, and an answer left by a kill."""
+    project.write("work.py", "def add(a: int, b: int) -> int:\n    return a + b\n")
+    waits = project.gate("go")
+    ask = {"prompt": "say it", "model": "fake:m"}
+    steps: dict[str, Mapping[str, object]] = {
+        "refused": {**ask, "guards": [{"regex": {"pattern": "good"}}]},
+        "cut": {**ask, "needs": ["refused"]},
+        "agent": {
+            **ask,
+            "uses": "agent",
+            "tools": ["work:add"],
+            "effects": "workspace",
+            "workspace": "shared",
+            "needs": ["cut"],
+        },
+        "left": {**ask, "needs": ["agent"], "guards": [{"command": ["sh", "-c", waits]}]},
+        "dear": {**ask, "needs": ["left"], "budget": {"tokens": 1}},
+    }
+    project.plan(steps)
+    replies: list[Reply] = [
+        Say("bad"),
+        Fail(429, headers={"retry-after": "0.01"}),
+        Say("good"),
+        Say("a long answer that is cut off", cut=2),
+        Say("whole"),
+        Say(tools=[("add", {"a": 1, "b": 2})]),
+        Say("three"),
+        Say("left"),
+    ]
+    with served(project, replies) as server:
+        engine = project.start("run", "--yes")
+        until(lambda: len(server.requests) == len(replies), "the last one is asked")
+        until(lambda: project.events()[-1]["event"] == "call_answered", "it is stored")
+        kill(engine)
+        project.open("go")
+        project.run("--yes")
+
+
+def samples(project: Project) -> None:
+    """Three artifacts under one key: judged, worse than what stands, and better."""
+    judge = {"judge": {"rubric": "is it good?", "min": 0.5}}
+    project.plan({"brief": {"prompt": "write", "model": "fake:m", "guards": [judge]}})
+    texts = ["one", verdict(0.9), "two", verdict(0.6), "three", verdict(0.95)]
+    with served(project, [Say(text) for text in texts]):
+        project.run("--yes")
+        project.run("--yes", "--resample", "brief")
+        project.run("--yes", "--resample", "brief")
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -375,6 +428,8 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "approvals": approvals,
     "policy": policy,
     "copies": copies,
+    "models": models,
+    "samples": samples,
 }
 
 

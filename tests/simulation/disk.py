@@ -26,7 +26,9 @@ from tests.simulation.watch import Watch
 
 T = TypeVar("T")
 SECTOR = 512
-LAZY = frozenset({"artifacts", "blobs", "check", "chunks", "read", "stored"})  # give iterators
+LAZY = frozenset(
+    {"artifacts", "blobs", "check", "chunks", "read", "stored", "told"}
+)  # give iterators
 
 
 class Disk(Protocol):

@@ -110,7 +110,7 @@ def launched_before_stored(patch: Patch) -> None:
         if not self._scribe.committing and self._error is None:
             early, self._scribe.pending.launch = self._scribe.pending.launch, []
             for started in early:
-                self._launch(started)
+                self._crew.launch(started)
         whole(self)
 
     patch.setattr(loop.Engine, "_flush", flush)

@@ -83,7 +83,17 @@ def same(one: object, two: object) -> bool:
 
 
 def test_every_class_of_the_model_that_ends_a_sentence_in_a_journal_is_known() -> None:
-    nested = {"Options", "Reason", "Reused", "Skipped", "Recorded", "Taken", "UpTo", "Withdrawn"}
+    nested = {
+        "Options",
+        "Reason",
+        "Reused",
+        "Skipped",
+        "Recorded",
+        "Taken",
+        "UpTo",
+        "Used",
+        "Withdrawn",
+    }
     written = {
         name
         for module in (events, lines)

@@ -30,6 +30,7 @@ from holdfast.core.state import COMPLETE
 from holdfast.core.views import person_row
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.unkept import check_words
 from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form, tree_entries
@@ -65,6 +66,7 @@ def accept(
     if not because.strip():
         raise UsageError("--because is empty: say why this result may stand")
     where = place(plan, store, plan_id)
+    check_words(because, wire.market.Vault(where.root).values)
     loaded = grown(where, where.load())
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     with_store = where.open()

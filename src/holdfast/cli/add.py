@@ -11,6 +11,7 @@ from holdfast import wire
 from holdfast.cli.additions import resume_command
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import consent_to, stdin_bytes, who
+from holdfast.cli.gates import is_paid
 from holdfast.cli.place import (
     Place,
     file_option,
@@ -76,10 +77,11 @@ def add(
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
         steps = _read(where, with_store, state, fragment, after)
         outside: list[str] = [s for s, step in steps.items() if step.effects == "external"]
-        consent_to(
-            outside, yes=yes, look=f"look at {one_line(fragment)}" if fragment != "-" else ""
-        )
-        request = ask_to_add(with_store, state, steps, who(), because, wire.now_ms)
+        paid = [s for s, step in steps.items() if is_paid(where.root, step)]
+        look = f"look at {one_line(fragment)}" if fragment != "-" else ""
+        consent_to(outside, yes=yes, look=look, paid=paid, bounds=False)
+        hidden = wire.market.Vault(where.root).values
+        request = ask_to_add(with_store, state, steps, who(), because, wire.now_ms, hidden)
         found = await_answer(with_store, state, request)
         if isinstance(found, RequestRefused):
             raise UsageError(with_store.get(found.because).decode("utf-8", "replace"))

@@ -18,7 +18,7 @@ from holdfast.model.text import cells, wrap
 ARGUMENT = frozenset({"check", "graph", "ls", "plan", "run"})  # these take the plan as an argument
 LONG = frozenset({"logs"})  # here -f is something else
 NOWHERE = frozenset(  # these need no place
-    {"agents", "completion", "demo", "explain", "init", "schema"}
+    {"agents", "auth", "completion", "demo", "explain", "init", "schema"}
 )
 READS = frozenset(  # these read the plan, so they need its params
     {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from holdfast import wire
 from holdfast.cli.additions import waiting_in
 from holdfast.cli.place import Place, find_run
-from holdfast.core.history import NO_HISTORY, Timing, makespan
-from holdfast.core.preview import Outlook, options_json, outlook_refs
+from holdfast.cli.unrecorded import recorded
+from holdfast.core.estimate import NOTHING, UNKNOWN, Expected, Looked, Total, asked_models, total
+from holdfast.core.estimate import Estimate as Cost
+from holdfast.core.history import NO_HISTORY, Room, Timing, makespan
+from holdfast.core.mix import Mix, models_of, tier_of
+from holdfast.core.outlay import Saved
+from holdfast.core.preview import Means, Outlook, options_json, outlook_refs
 from holdfast.core.refs import w_ref
 from holdfast.core.versions import ChangeReport
-from holdfast.core.views import Addition, reason_json
+from holdfast.core.views import Addition, reason_json, usd
 from holdfast.engine.foresee import (
     Earlier,
     Foreseen,
@@ -29,7 +35,7 @@ from holdfast.errors import UsageError
 from holdfast.formats.planfile import Asked, Loaded, load_text
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
-from holdfast.model.plan import Plan, RunId, StepId, plan_digest
+from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
 
 PREVIEW_SCHEMA = "holdfast.preview/1"
@@ -60,6 +66,15 @@ class Ahead:
     changes: ChangeReport
     timings: Mapping[StepId, Timing]
     estimate: Estimate
+    costs: Mapping[StepId, Cost]  # of the steps that may run and ask models
+    money: Total
+    tokens: Mapping[StepId, Cost]  # of the same steps
+    used: Total
+    models: Mapping[str, Mix]  # that would be asked
+    recorded: Mapping[StepId, bool | None]  # whose answer is recorded; None if nobody knows
+    saved: Saved
+    looked: tuple[RunId, Looked] | None  # how good the estimate of the last run was
+    budget: int | None  # what a run may spend, in micro-dollars
     counted: Mapping[StepId, str]
     last: RunId  # the line's last run
     waiting: Sequence[Addition]  # what the last run was asked to add, and a new one leaves out
@@ -95,8 +110,15 @@ def gather(
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
+        expected, saved, looked = _costs(where, store, foreseen, plan.name)
+        known_answers = recorded(where, store, foreseen)
         last, waiting = waiting_in(store, plan)
-    jobs = parallel or plan.limits.parallel or os.cpu_count() or 1
+    room = Room(
+        here=parallel or plan.limits.parallel or os.cpu_count() or 1,
+        whole=1 if parallel == 1 else plan.limits.parallel,
+        providers=wire.market.rooms(where.root, foreseen.plan),
+    )
+    running = {s: one for s, one in expected.items() if _runs(foreseen.outlooks[s])}
     return Ahead(
         where=where,
         plan=plan,
@@ -106,7 +128,16 @@ def gather(
         label=label,
         changes=changes_since(earlier.plan if earlier else None, plan, foreseen),
         timings=known,
-        estimate=_estimate(foreseen, known, jobs),
+        estimate=_estimate(foreseen, known, room),
+        costs={s: one.cost for s, one in expected.items()},
+        money=total({s: one.cost for s, one in running.items()}),
+        tokens={s: one.tokens for s, one in expected.items()},
+        used=total({s: one.tokens for s, one in running.items()}),
+        models=_models(foreseen, running),
+        recorded=known_answers,
+        saved=saved,
+        looked=looked,
+        budget=_budget(where, foreseen.plan),
         counted=counted,
         last=last,
         waiting=waiting,
@@ -194,6 +225,8 @@ def _plan_at(where: Place, revision: str) -> Plan:
     """The plan file as a git revision has it; the files it names are taken as they are now."""
     import subprocess
 
+    from holdfast.gitrepo.git import environment
+
     assert where.file is not None  # a plan was loaded from it
     name = os.path.basename(where.file)
     if revision.startswith("-"):
@@ -201,7 +234,12 @@ def _plan_at(where: Place, revision: str) -> Plan:
     argv = ["git", "cat-file", "blob", f"{revision}:./{name}"]
     try:
         done = subprocess.run(  # noqa: S603 - git, with one checked word
-            argv, cwd=where.root, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            argv,
+            cwd=where.root,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
         )
     except OSError as error:
         raise UsageError(f"git cannot be asked for '{revision}': {error.strerror}") from error
@@ -212,27 +250,94 @@ def _plan_at(where: Place, revision: str) -> Plan:
             + (f": {said[-1].removeprefix('fatal: ')}" if said else ""),
             hint="holdfast status, or git log",
         )
-    asked = Asked(where.plan_id, where.params, wire.project_files, own=wire.own_agents)
+    asked = Asked(
+        where.plan_id,
+        where.params,
+        wire.project_files,
+        own=wire.own_agents,
+        models=wire.market.known_models,
+    )
     return load_text(done.stdout, f"{revision}:{name}", where.root, asked).plan
 
 
 # --- how long -------------------------------------------------------------------------------------------
 
 
-def _estimate(foreseen: Foreseen, known: Mapping[StepId, Timing], jobs: int) -> Estimate:
+def _estimate(foreseen: Foreseen, known: Mapping[StepId, Timing], room: Room) -> Estimate:
     outlooks = foreseen.outlooks
     running = {s for s, o in outlooks.items() if o.decision in {"run", "maybe"}}
     making = {s for s in running if outlooks[s].means == "make"}
     taking = {s: known.get(s, NO_HISTORY) for s in making}
     return Estimate(
-        typical=makespan(foreseen.graph, running, {s: t.p50 for s, t in taking.items()}, jobs),
-        high=makespan(foreseen.graph, running, {s: t.p90 for s, t in taking.items()}, jobs),
+        typical=makespan(foreseen.graph, running, {s: t.p50 for s, t in taking.items()}, room),
+        high=makespan(foreseen.graph, running, {s: t.p90 for s, t in taking.items()}, room),
         attempts=sum(t.attempts for t in taking.values()),
         without_history=sum(not t.attempts for t in taking.values()),
         saved=sum(
             known.get(s, NO_HISTORY).p50 for s, o in outlooks.items() if o.decision == "reuse"
         ),
     )
+
+
+# --- how much -------------------------------------------------------------------------------------------
+
+
+def _runs(outlook: Outlook) -> bool:
+    return outlook.decision in {"run", "maybe"}
+
+
+def _costs(
+    where: Place, store: Store, foreseen: Foreseen, line: str
+) -> tuple[dict[StepId, Expected], Saved, tuple[RunId, Looked] | None]:
+    """What steps that ask models may take, what those that stand had cost, and how good that was last."""
+    plan, outlooks = foreseen.plan, foreseen.outlooks
+    asking = {s for s, step in plan.steps.items() if asked_models(step)}
+    if not asking:
+        return {}, Saved(), None
+    from holdfast.engine.outlays import Forecast, saved_by
+
+    made = {
+        s: outlooks[s].artifact.digest  # type: ignore[union-attr]  # there if it is reused
+        for s in asking
+        if outlooks[s].decision == "reuse" and outlooks[s].artifact is not None
+    }
+    newest = {s: o.artifact for s, o in outlooks.items() if o.artifact is not None}
+    given = {**store.newest_of_all(plan.project, line), **newest}
+    means = {s: _means(outlook) for s, outlook in outlooks.items() if s in asking}
+    price, weigh = wire.market.price_of(where.root), partial(wire.files_size, where.root)
+    forecast = Forecast(store, plan, line, price, given, weigh)
+    expected = {s: _by_price(where, plan.steps[s], one) for s, one in forecast.of(means).items()}
+    return expected, saved_by(store, plan.project, line, made), forecast.last()
+
+
+def _by_price(where: Place, step: Step, expected: Expected) -> Expected:
+    """A budget is no estimate of what has no price: nothing will be asked under it."""
+    if expected.cost.basis != "price" or "usd" not in step.budget:
+        return expected
+    models = asked_models(step)
+    known = all(wire.market.has_price(where.root, model) for model in models)
+    return expected if known else expected._replace(cost=UNKNOWN)
+
+
+def _models(foreseen: Foreseen, running: Collection[StepId]) -> dict[str, Mix]:
+    steps, outlooks = foreseen.plan.steps, foreseen.outlooks
+    adopted = [s for s in running if outlooks[s].means == "adopt"]
+    made = [s for s in running if outlooks[s].means != "adopt"]
+    return models_of([steps[s] for s in made], [steps[s] for s in adopted])
+
+
+def _means(outlook: Outlook) -> Means:
+    """What a run may do for it, perhaps after a person said yes."""
+    if outlook.decision == "wait":
+        return "make" if outlook.reason.code in {"awaiting_approval", "awaiting_person"} else ""
+    return outlook.means if _runs(outlook) else ""
+
+
+def _budget(where: Place, plan: Plan) -> int | None:
+    if not any(asked_models(step) for step in plan.steps.values()):
+        return None
+    bound = wire.market.cost_bound(where.root, plan, None)
+    return wire.market.micro(plan.limits.usd) if bound is None else bound
 
 
 # --- for programs ------------------------------------------------------------------------------------------
@@ -256,12 +361,23 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
         "against": ahead.label or None,
         "left_out": [{**asked.json(), "run": ahead.last} for asked in ahead.waiting],
         "waves": [list(wave) for wave in ahead.foreseen.graph.waves()],
+        "models": {
+            model: {"tiers": list(mix.tiers), "steps": mix.steps}
+            for model, mix in ahead.models.items()
+        },
         "steps": {s: _step_json(ahead, s, o) for s, o in ahead.outlooks.items()},
         "details": {s: _details(o) for s, o in ahead.outlooks.items()},
         "totals": {
             "steps": len(ahead.outlooks),
             **counts,
-            "cost_usd": 0.0,
+            "cost_usd": {
+                "p50": usd(ahead.money.p50),
+                "p90": usd(ahead.money.p90),
+                "unknown": ahead.money.unknown,
+            },
+            "tokens": {"p50": ahead.used.p50, "p90": ahead.used.p90},
+            "saved_usd": None if ahead.saved.unpriced else usd(ahead.saved.cost),
+            "budget_usd": usd(ahead.budget),
             "duration_ms": spans,
             "saved_ms": estimate.saved,
             "without_history": estimate.without_history,
@@ -278,11 +394,23 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
 
 def _step_json(ahead: Ahead, step_id: StepId, outlook: Outlook) -> dict[str, Json]:
     took = ahead.timings.get(step_id, NO_HISTORY)
+    cost = ahead.costs.get(step_id, NOTHING)
+    tokens = ahead.tokens.get(step_id, NOTHING)
+    step = ahead.foreseen.plan.steps[step_id]
     return {
         "decision": outlook.decision,
         "reason": reason_json(outlook.reason),
-        "cost_usd": {"p50": 0.0, "p90": 0.0, "basis": "none"},
+        "cost_usd": {
+            "p50": usd(cost.p50),
+            "p90": usd(cost.p90),
+            "basis": cost.basis,
+            "price": "known" if cost.is_known else "unknown",
+        },
+        "tokens": {"p50": tokens.p50, "p90": tokens.p90, "basis": tokens.basis},
         "duration_ms": {"p50": took.p50, "p90": took.p90},
+        "model": (step.model or None) if step.asks_model else None,
+        "tier": tier_of(step) or None,
+        "recorded": ahead.recorded.get(step_id),
         "added_by": ahead.foreseen.added.get(step_id),
     }
 

@@ -11,7 +11,7 @@ from holdfast.cli.accept import check_unedited
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.grown import grown
-from holdfast.cli.judge import judge, stored_candidate
+from holdfast.cli.judge import Consent, ask_about_cost, judge, judging_options, stored_candidate
 from holdfast.cli.people import held_row, latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
 from holdfast.cli.preview import look_ahead
@@ -19,9 +19,11 @@ from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.views import person_row
+from holdfast.engine.answers import keep_given
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.questions import approvers
+from holdfast.engine.unkept import Hidden, check_free, check_words
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form
@@ -47,6 +49,7 @@ class RefusedError(HoldfastError):
 @click.option("--because", default="", metavar="TEXT", help="Why; kept with the decision.")
 @file_option
 @place_options
+@judging_options
 @json_option
 def amend(
     step: str,
@@ -56,6 +59,8 @@ def amend(
     store: str | None,
     plan_id: str | None,
     *,
+    yes: bool,
+    max_cost: int | None,
     as_json: bool,
 ) -> int:
     """Put your own version in the place of a step's artifact. Its guards must pass.
@@ -68,7 +73,7 @@ def amend(
     with_store = where.open()
     try:
         was_held = held_row(with_store, loaded.plan, found) is not None
-        event = _amend(where, loaded, found, with_store, file, because)
+        event = _amend(where, loaded, found, with_store, file, because, Consent(yes, max_cost))
     finally:
         with_store.close()
     if as_json:
@@ -92,14 +97,25 @@ def amend(
 
 
 def _amend(
-    where: Place, loaded: Loaded, step: Step, store: Store, file: str | None, because: str
+    where: Place,
+    loaded: Loaded,
+    step: Step,
+    store: Store,
+    file: str | None,
+    because: str,
+    consent: Consent,
 ) -> StepAmended:
     plan = loaded.plan
+    hidden = wire.market.Vault(where.root, lambda: step.secrets).values
+    check_words(because, hidden)
     newest = _amendable(where, loaded, step, store)
-    digest, form, candidate = _content(where, step, store, file, newest)
+    digest, form, candidate = _content(where, step, store, file, newest, hidden)
     if file is not None:
         check_unedited(where, store, loaded, step, digest, form)
-    (outcome,) = judge(where, plan, [step], candidate, on_disk=file is None)
+    ask_about_cost(where, plan, step, consent)
+    (outcome,) = judge(
+        where, plan, [step], candidate, on_disk=file is None, max_cost=consent.max_cost
+    )
     if outcome.ended == "asked":  # whoever puts a version of his own there answers for it
         person = wire.person(store, where.location, terminal=view().asks)
         for name in outcome.asks:
@@ -155,7 +171,7 @@ def _amendable(where: Place, loaded: Loaded, step: Step, store: Store) -> Artifa
 
 
 def _content(
-    where: Place, step: Step, store: Store, file: str | None, newest: Artifact
+    where: Place, step: Step, store: Store, file: str | None, newest: Artifact, hidden: Hidden
 ) -> tuple[Digest, Form, Candidate]:
     """Store the new content and return it as the guards see it."""
     if step.changes_copy:
@@ -170,10 +186,11 @@ def _content(
                 hint=f"put them in place, then holdfast amend {step.id}",
             )
         content = stdin_bytes() if file == "-" else _read(file)
+        check_free(f"the content for '{step.id}'", content, hidden)
         return store.put(content), newest.form, Candidate(newest.form, content)
     if not step.produces:
         raise UsageError(f"'{step.id}' writes no files; name a FILE with the new content")
-    kept = _whole(Outputs(where.root, "", store), step, newest)
+    kept = _whole(Outputs(where.root, "", store, hidden=hidden), step, newest)
     for digest, content in kept.blobs:
         store.put(content)
         assert digest == digest_bytes(content)
@@ -186,7 +203,7 @@ def _content(
 
 def _whole(outputs: Outputs, step: Step, newest: Artifact) -> Kept:
     """What lies at the output paths; all of a step's files are amended together, so none may be missing."""
-    kept = outputs.keep(step)
+    kept = keep_given(outputs, step)
     if not kept.entries:
         raise UsageError(f"nothing lies at the output paths of '{step.id}'")
     wanted = outputs.wanted(step, newest.digest, newest.form) if newest.digest else ()

@@ -17,6 +17,7 @@ from holdfast.core.views import RUN_SCHEMA, AdditionState
 from holdfast.model.conflict import ConflictKind
 from holdfast.model.digest import Json
 from holdfast.model.event import EndStatus, RestStatus
+from holdfast.model.provider import TIERS
 from holdfast.store.codec import CLASSES, KINDS
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -53,6 +54,15 @@ def _totals(counts: Iterable[str], **more: Json) -> Json:
     return _object({**keys, **more})
 
 
+_SPENT: Mapping[str, Json] = {
+    "cost_usd": {
+        "anyOf": [_MONEY, {"type": "null"}],
+        "description": "What calls of models cost; null if the price of one is not known.",
+    },
+    "price": {"enum": ["known", "unknown"]},
+    "calls": _COUNT,
+    "tokens": _COUNT,
+}
 _REASON = _object(
     {
         "code": {"enum": sorted(SENTENCES)},
@@ -76,7 +86,7 @@ def run_schema() -> dict[str, Json]:
                 "anyOf": [_DIGEST, {"type": "null"}],
                 "description": "The artifact, if the step is complete.",
             },
-            "cost_usd": _MONEY,
+            **_SPENT,
             "duration_ms": _COUNT,
             "added": _or_null(
                 _object(
@@ -128,7 +138,15 @@ def run_schema() -> dict[str, Json]:
     )
     plan = _object({"line": _TEXT, "ref": _DIGEST, "file": _or_null(_TEXT)})
     counts = ("steps", "done", "reused", "failed", "skipped")
-    money: dict[str, Json] = {"cost_usd": _MONEY, "saved_usd": _MONEY, "duration_ms": _COUNT}
+    money: dict[str, Json] = {
+        **_SPENT,
+        "known_usd": _MONEY,
+        "saved_usd": _or_null(_MONEY),
+        "rejected_usd": _MONEY,
+        "interrupted_usd": _MONEY,
+        "max_cost_usd": _or_null(_MONEY),
+        "duration_ms": _COUNT,
+    }
     keys: dict[str, Json] = {
         "schema": {"const": RUN_SCHEMA},
         "run": {"type": "string", "pattern": "^r-"},
@@ -154,14 +172,30 @@ def preview_schema() -> dict[str, Json]:
     millis: dict[str, Json] = {"p50": _or_null(_COUNT), "p90": _or_null(_COUNT)}
     money: dict[str, Json] = {"p50": _or_null(_MONEY), "p90": _or_null(_MONEY)}
     basis: Json = {"enum": ["history", "price", "none"]}
+    totals: dict[str, Json] = {
+        "cost_usd": _object({**money, "unknown": _COUNT}),
+        "tokens": _object({"p50": _COUNT, "p90": _COUNT}),
+        "saved_usd": _or_null(_MONEY),
+        "budget_usd": _or_null(_MONEY),
+    }
     decisions = ("run", "reuse", "maybe", "wait")
     step = _object(
         {
             "decision": {"enum": list(decisions)},
             "reason": {"$ref": "#/$defs/reason"},
-            "cost_usd": _object({**money, "basis": basis}),
+            "cost_usd": _object({**money, "basis": basis, "price": {"enum": ["known", "unknown"]}}),
+            "tokens": _object(
+                {"p50": _COUNT, "p90": _COUNT, "basis": {"enum": ["history", "size", "none"]}}
+            ),
             "duration_ms": _object(millis),
+            "model": _or_null(_TEXT),
+            "tier": _or_null({"enum": list(TIERS)}),
+            "recorded": {"type": ["boolean", "null"]},
         }
+    )
+    model = _object(
+        {"tiers": {"type": "array", "items": {"enum": list(TIERS)}}, "steps": _COUNT},
+        words="How many steps of those that may run ask it, and the tiers by which they name it.",
     )
     plan = _object({"line": _TEXT, "ref": _DIGEST, "digest": _DIGEST, "file": _or_null(_TEXT)})
     parts = ("added", "removed", "contract_changed", "deps_changed", "output_modified")
@@ -169,8 +203,9 @@ def preview_schema() -> dict[str, Json]:
         "schema": {"const": PREVIEW_SCHEMA},
         "plan": plan,
         "waves": {"type": "array", "items": _TEXTS},
+        "models": {"type": "object", "additionalProperties": model},
         "steps": _by_step({"$ref": "#/$defs/step"}),
-        "totals": _totals(("steps", *decisions), cost_usd=_MONEY),
+        "totals": _totals(("steps", *decisions), **totals),
         "changes": _object(dict.fromkeys(parts, _TEXTS)),
     }
     return _document(PREVIEW_SCHEMA, _object(keys), {"reason": _REASON, "step": step})

@@ -222,17 +222,18 @@ def answer(
 
 def _content(at: Desk, step: Step, file: str | None) -> tuple[Digest, Form]:
     """Store what a person gives for a step: a file, stdin, or what lies at its output paths."""
+    hidden = wire.market.Vault(at.where.root, lambda: step.secrets).values
     if file is None:
-        return lying_there(at.store, at.where.root, step)
+        return lying_there(at.store, at.where.root, step, hidden)
     if file == "-":
-        return given_for(at.store, step, stdin_bytes())
+        return given_for(at.store, step, stdin_bytes(), hidden)
     try:
         with open(file, "rb") as opened:
             content = opened.read()
             program = bool(os.fstat(opened.fileno()).st_mode & 0o100)
     except OSError as error:
         raise UsageError(f"cannot read '{file}': {error.strerror}") from error
-    return given_for(at.store, step, content, executable=program)
+    return given_for(at.store, step, content, hidden, executable=program)
 
 
 # --- which ----------------------------------------------------------------------------------------

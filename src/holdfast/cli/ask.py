@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -12,6 +13,7 @@ from holdfast.cli.view import view
 from holdfast.errors import UsageError
 
 _DECLINED = 130
+_NAMED = 5
 
 
 def ask(question: str, *, default: bool) -> bool:
@@ -39,17 +41,34 @@ def confirm(question: str, *, yes: bool) -> None:
     go_on(question, default=False)
 
 
-def consent_to(steps: list[str], *, yes: bool, look: str = "look at 'holdfast plan'") -> None:
-    """Ask before these steps touch the outside world; `look` says where they can be seen."""
-    if not steps or yes:
+def consent_to(
+    steps: Sequence[str],
+    *,
+    yes: bool,
+    look: str = "look at 'holdfast plan'",
+    paid: Sequence[str] = (),
+    price: str = "",
+    bounds: bool = True,
+) -> None:
+    """Ask before these steps touch the outside world or cost money; `look` says where they can be seen.
+
+    `price` says what the `paid` ones may cost, `bounds` that a limit is an answer too.
+    """
+    if not (steps or paid) or yes:
         return
-    names = ", ".join(steps[:5]) + (f" and {len(steps) - 5} more" if len(steps) > 5 else "")  # noqa: PLR2004 - a few names
+    parts = [f"these steps touch the outside world: {_few(steps)}"] if steps else []
+    if paid:
+        parts.append(f"these steps cost money: {_few(paid)}{f' ({price})' if price else ''}")
+    what = "; ".join(parts)
     if not view().asks:
-        raise UsageError(
-            f"these steps touch the outside world: {names}",
-            hint=f"{look}, then say --yes" if look else "say --yes",
-        )
-    go_on(f"these steps touch the outside world: {names}. Proceed?", default=False)
+        say = "say --yes, or --max-cost USD" if bounds and not steps else "say --yes"
+        raise UsageError(what, hint=f"{look}, then {say}" if look else say)
+    go_on(f"{what}. Proceed?", default=False)
+
+
+def _few(steps: Sequence[str]) -> str:
+    rest = len(steps) - _NAMED
+    return ", ".join(steps[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def stdin_bytes() -> bytes:

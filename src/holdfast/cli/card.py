@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.again import again
+from holdfast.cli.gates import is_paid
 from holdfast.cli.measure import moment
 from holdfast.cli.pieces import Contents, Piece, pieces
 from holdfast.cli.say import named, short
 from holdfast.cli.since import since_words
 from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
+from holdfast.core.estimate import asked_models
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.values import filled, has_expressions
@@ -103,13 +105,18 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     rows += _does(step, document, root)
     found = _differing(state, store, step, document, root)
     rows += [("differs", _counted(piece)) for piece in found]
-    rows += [("cost", "$0")]
+    rows += [("cost", _price(step, root))]
     if wanted.blocks:
         more = len(wanted.blocks) - MOST_BLOCKED
         rest = f" and {more} more" if more > 0 else ""
         rows.append(("blocks", ", ".join(wanted.blocks[:MOST_BLOCKED]) + rest))
     rows.append(("digest", request.subject))
     return Card(head, rows, _diff(found))
+
+
+def _price(step: Step, root: str) -> str:
+    models = ", ".join(asked_models(step))
+    return f"asks {models}, which costs money" if is_paid(root, step) else "$0"
 
 
 def _since(

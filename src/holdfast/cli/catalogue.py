@@ -26,6 +26,8 @@ GUARDS: Mapping[str, str] = {
     "any": "one guard inside accepts",
     "majority": "more than half of the guards inside accept",
     "human": "a person accepts",
+    "judge": "a model gives the artifact a score by a rubric",
+    "cites": "every quote is found in its source",
 }
 GROUPS = ("reasons", "plan-file", "errors", "guards", "exit-codes")
 EXITS: Mapping[int, str] = {

@@ -21,6 +21,7 @@ from holdfast.cli import templates
 from holdfast.cli.init import write_project
 from holdfast.cli.say import out, talk
 from holdfast.cli.view import view
+from holdfast.core.state import State
 from holdfast.engine.journals import read_state
 from holdfast.errors import HoldfastError, ProcessError, UsageError
 
@@ -32,8 +33,18 @@ _HALF_WAY = 2  # steps done before the plug is pulled
 _GLANCE = 0.3  # until what is done is also on the screen; steps take longer than that
 _PAUSE = 2.0
 _SLOW = (b"sleep 0.5", b"sleep 2")
-_NOTE = "Cut it above the holdfast and it grows again.\n"
-_BY_HAND = "Written by hand: kelp is not a plant.\n"
+_OTTERS = ("notes/otters.txt", "Cut it above the holdfast and it grows again.\n")
+_PROMPT = ("prompts/report.md", "Write it for a child of six.\n")
+_BY_HAND = ("report.md", "Written by hand: kelp is not a plant.\n")
+EDITS = (_OTTERS, _PROMPT, _BY_HAND)  # in this order: answers to what they ask are recorded
+_OURS = ("HOLDFAST_STORE", "HOLDFAST_PROVIDER", "HOLDFAST_RECORDED")
+_LOCAL = "local:smollm2"
+_RECORDED = b'{ id: "recorded:writer", max_tokens: 400 }'
+_REAL = f"""{{ id: "{_LOCAL}", max_tokens: 400 }}
+    schema: {{ type: string, maxLength: 200 }} # it would never stop""".encode()
+_LENIENT = b"""# A model this small keeps no rules. That it said something is enough.
+[ -s "$HOLDFAST_ARTIFACT" ]
+"""
 
 
 @click.command(
@@ -41,23 +52,28 @@ _BY_HAND = "Written by hand: kelp is not a plant.\n"
 )
 @click.argument("directory", metavar="[DIR]", required=False)
 @click.option("--crash", is_flag=True, help="Only run and kill; the rest is yours.")
+@click.option("--local", is_flag=True, help="Ask a small real model on this machine instead.")
 @click.option("--slow", is_flag=True, help="Longer steps, and a pause before each act.")
 @click.option("--keep", is_flag=True, help="Keep an earlier demo: take a directory beside it.")
-def demo(directory: str | None, *, crash: bool, slow: bool, keep: bool) -> int:
+def demo(directory: str | None, *, crash: bool, local: bool, slow: bool, keep: bool) -> int:
     """See a crash lose nothing, and a change run only what it touches, with the reason.
 
-    Writes a small project into DIR (default: ./holdfast-demo) and runs it offline. A project of an
-    earlier demo is replaced if nobody has touched it since; otherwise the next free name is taken.
+    Writes a small project into DIR (default: ./holdfast-demo) and runs it offline; what a language
+    model answers there was recorded. A project of an earlier demo is replaced if nobody has touched it
+    since; otherwise the next free name is taken.
     """
+    if local and crash:
+        raise UsageError("--local and --crash contradict each other")
+    if local:
+        wire.market.check_local(_LOCAL)
     folder = _place(directory, keep=keep)
-    files = templates.files_of(templates.DEMO)
-    if slow:
-        files["read.sh"] = files["read.sh"].replace(*_SLOW)
-    write_project(folder, files)
+    write_project(folder, _files(local=local, slow=slow))
     stage = Stage(folder, slow=slow)
-    out(f"A plan of eight steps is in {folder}/plan.yaml: five notes are read side by")
-    out("side, counted, reported on, made into a page. Everything here really runs.")
-    if crash:
+    out(f"A plan of nine steps is in {folder}/plan.yaml: five notes are read side by")
+    out("side and counted, a language model reports on them, and a page is made of it.")
+    if local:
+        _with_tokens(stage)
+    elif crash:
         _crash(stage)
         stage.act("Now you. What was done is kept, the rest runs:")
         _next([f"cd {shlex.quote(folder)}", "holdfast status", "holdfast resume"])
@@ -66,24 +82,39 @@ def demo(directory: str | None, *, crash: bool, slow: bool, keep: bool) -> int:
     return 0
 
 
+def _files(*, local: bool, slow: bool) -> dict[str, bytes]:
+    files = templates.files_of(templates.DEMO)
+    if slow:
+        files["read.sh"] = files["read.sh"].replace(*_SLOW)
+    if local:
+        files["plan.yaml"] = files["plan.yaml"].replace(_RECORDED, _REAL)
+        files |= {"quoted.sh": _LENIENT, "short.sh": _LENIENT}
+    return files
+
+
 def _whole(stage: Stage) -> None:
     stage.act("1. Before anything runs: what would happen, and why")
     stage.show("plan")
     _crash(stage)
     stage.act("3. Resume: what was done is kept, only the rest runs")
     stage.show("resume", "-j", "2")
-    stage.note("The first report was too long. Its guard said so; the second try had read that.")
+    stage.note("The model's first report quoted what no note says. The guard said so, and the")
+    stage.note("second try had read that. Its answers come from recorded/: no key, no cost.")
     stage.act("4. One note changes: only what it touches runs again, and we know why")
-    stage.append("notes/otters.txt", _NOTE)
+    stage.append(*_OTTERS)
     stage.show("plan")
     stage.show("why", "page")
     stage.show("run")
-    stage.act("5. Edit a result by hand: your version is guarded and stands")
-    stage.append("report.md", _BY_HAND)
+    stage.act("5. The prompt changes: first what it would cost, then the new answer")
+    stage.append(*_PROMPT)
+    stage.show("plan")
     stage.show("run")
-    stage.act("6. Nothing changed: nothing to do")
+    stage.act("6. Edit a result by hand: your version is guarded and stands")
+    stage.append(*_BY_HAND)
     stage.show("run")
-    stage.act("7. Every byte and every event is where it should be")
+    stage.act("7. Nothing changed: nothing to do, and nobody is asked")
+    stage.show("run")
+    stage.act("8. Every byte and every event is where it should be")
     stage.show("verify")
     stage.leave_traces()
     stage.act("That was it: killed once, nothing lost, nothing done twice.")
@@ -92,11 +123,27 @@ def _whole(stage: Stage) -> None:
         [
             f"cd {shlex.quote(stage.folder)}",
             "edit notes/tides.txt, words.py or plan.yaml; then  holdfast plan",
+            "what the model was never asked has no answer: name one of yours in plan.yaml",
             "holdfast why report · holdfast show count · holdfast graph",
+            "holdfast demo --local    the same with a small real model on this machine",
             "holdfast init ../mine    a project of your own",
             "holdfast --help",
         ]
     )
+
+
+def _with_tokens(stage: Stage) -> None:
+    """The plan with a model that runs here: what it says is nonsense, the tokens are real."""
+    stage.act("1. It runs: two steps ask a small model in a process on this machine")
+    stage.show("run", "-j", "2", "--yes")
+    stage.show("show", "report")
+    stage.note("")
+    stage.note(f"{stage.tokens()} tokens, for nothing. The model is far too small to make sense.")
+    stage.act("2. Nothing changed: nobody is asked again")
+    stage.show("run", "--yes")
+    stage.leave_traces()
+    stage.act("That was it: real answers, kept. Larger ones: see docs/howto/local-model.md.")
+    _next([f"cd {shlex.quote(stage.folder)}", "edit plan.yaml: name a model of yours"])
 
 
 def _crash(stage: Stage) -> None:
@@ -163,7 +210,7 @@ class Stage:
     def __init__(self, folder: str, *, slow: bool) -> None:
         self.folder = folder
         self._slow = slow
-        self._env = {k: v for k, v in os.environ.items() if k != "HOLDFAST_STORE"}
+        self._env = {k: v for k, v in os.environ.items() if k not in _OURS}
 
     def act(self, title: str) -> None:
         """Announce what comes; with --slow not before somebody is ready for it."""
@@ -231,18 +278,26 @@ class Stage:
             [*_COMMAND, *words], cwd=self.folder, env=self._env, stdin=subprocess.DEVNULL
         )
 
+    def tokens(self) -> int:
+        """How many tokens the last run read and wrote."""
+        state = self._state()
+        return 0 if state is None else state.spent.tokens
+
     def _done(self) -> int:
         """How many steps are done so far, as any other process may see it."""
+        state = self._state()
+        return 0 if state is None else state.counts["done"]
+
+    def _state(self) -> State | None:
         location = os.path.join(self.folder, wire.STORE_NAME)
         if not os.path.isfile(os.path.join(location, "state.db")):
-            return 0
+            return None
         try:
             with closing(wire.open_store(location, readonly=True)) as store:
                 rows = list(store.runs())
-                state = read_state(store, rows[-1].run) if rows else None
+                return read_state(store, rows[-1].run) if rows else None
         except HoldfastError:  # it is just being made
-            return 0
-        return 0 if state is None else state.counts["done"]
+            return None
 
     def _mend_terminal(self) -> None:
         """A killed program cannot give back the cursor that it had hidden."""

@@ -58,7 +58,8 @@ def _again(arguments: Sequence[str], key: str) -> list[str]:
         elif word != "--detach" and not (word.startswith("-C") and word != "-C"):
             words.append(word)
     end = words.index("--") if "--" in words else len(words)
-    return [*words[:end], "--key", key, "--yes", *words[end:]]
+    only = [] if "--yes" in words[:end] else ["--only-shown"]  # more than that nobody agreed to
+    return [*words[:end], "--key", key, "--yes", *only, *words[end:]]
 
 
 def _await_run(

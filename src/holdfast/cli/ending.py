@@ -9,10 +9,15 @@ from holdfast import wire
 from holdfast.cli.again import again, folded
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import commands, conflict_lines, waiting_words
+from holdfast.cli.limits import NO_MONEY, Money, money_lines, raise_words
+from holdfast.cli.money import spent_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.since import waiting_since
 from holdfast.cli.view import width_now
+from holdfast.core.estimate import asked_models, looked_back
+from holdfast.core.moves import LIMIT
+from holdfast.core.outlay import Saved
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json, shown_phase
@@ -33,6 +38,8 @@ EXIT = {
     "escalated": 8,
     "paused": 130,
 }
+NO_KEY = "credentials_missing"
+_CREDENTIALS = 4
 _WITH_REASON = frozenset({"limit", "escalated", "blocked"})
 MOST_STEPS = 20
 MOST_TIMED = 2000
@@ -49,18 +56,63 @@ def conclude(
         usual = usual_times(store, state) if state.counts["reused"] else {}
         saved = sum(usual.get(s, 0) for s in state.steps if shown_phase(state, s) == "reused")
         words = last_words(store, state) | waiting_since(store, state)
-        print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved))
-    return EXIT.get(str(state.status), 1) if state.status != "running" else EXIT["paused"]
+        money = money_of(store, state)
+        print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved, money=money))
+    return exit_code(state)
+
+
+def exit_code(state: State) -> int:
+    """What a run that came so far means to whoever called."""
+    if state.status == "running":
+        return EXIT["paused"]
+    if state.status == "failed" and any(
+        step.phase == "failed" and step.reason is not None and step.reason.code == NO_KEY
+        for step in state.steps.values()
+    ):
+        return _CREDENTIALS
+    return EXIT.get(str(state.status), 1)
+
+
+def money_of(store: Store, state: State) -> Money:
+    """What is known of a run's money beside the run itself."""
+    looked = None
+    if state.spent.calls and state.status == "completed":
+        from holdfast.engine.outlays import account, newest_runs
+
+        runs = newest_runs(store, state.project, state.line)
+        looked = looked_back(account(store, runs)).get(state.run)
+    return Money(saved_of(store, state), looked, limit_words(store, state))
+
+
+def limit_words(store: Store, state: State) -> str:
+    """What was said when a call would have gone beyond a limit; nothing if none did."""
+    short = next((s for s in state.steps.values() if s.last and s.last.code == LIMIT), None)
+    if state.status == "limit" and short is not None and short.said is not None:
+        with suppress(IntegrityError):
+            return clean(store.get(short.said).decode("utf-8", "replace"))
+    return ""
+
+
+def saved_of(store: Store, state: State) -> Saved:
+    """What reuse saved a run; nothing is read if it asks no model."""
+    asks = any(asked_models(step) for step in state.plan.steps.values())
+    if not state.counts["reused"] or not asks:
+        return Saved()
+    from holdfast.engine.outlays import saved_in
+
+    return saved_in(store, state)
 
 
 def run_told(store: Store, state: State, file: str | None) -> dict[str, Json]:
     """A run as programs read it, with what people were asked and what they asked for."""
+    saved = saved_of(store, state)
     return run_json(
         state,
         file=file,
         now=wire.now_ms(),
         asked=asked_in(store, state),
         additions=additions(store, state),
+        saved=None if saved.unpriced else saved.cost,
     )
 
 
@@ -91,12 +143,14 @@ def end_block(
     driven: bool = True,
     words: Mapping[StepId, str] | None = None,
     saved_ms: int = 0,
+    money: Money = NO_MONEY,
 ) -> list[str]:
     """What a run came to, and what to do next.
 
     `driven` is false if no engine drives it any more; `words` is what is known of failed and waiting ones.
     """
-    lines = [headline(state, now, driven=driven, saved_ms=saved_ms)]
+    lines = [headline(state, now, driven=driven, saved_ms=saved_ms, saved=money.saved)]
+    lines += money_lines(state, money)
     lines += failure_lines(state, words or {})
     for step in state.steps.values():
         lines += choices(step.reason) if step.phase == "failed" and step.reason else []
@@ -150,7 +204,9 @@ def _steps(count: int) -> str:
     return "1 step was" if count == 1 else f"{count} steps were"
 
 
-def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
+def headline(
+    state: State, now: int, *, driven: bool, saved_ms: int = 0, saved: Saved = NO_MONEY.saved
+) -> str:
     """The run in one line."""
     counts = state.counts
     complete = counts["done"] + counts["reused"]
@@ -158,7 +214,9 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     end = now if state.status == "running" and driven else last_sign(state)
     took = seconds(max(0, end - state.since))
     word = "running, engine gone" if abandoned else str(state.status)
-    saved = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
+    time = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
+    spent = spent_words(state, saved.cost, saved.unpriced)
+    paid = f" · {spent}" if spent else ""
     why = ""
     if state.status in _WITH_REASON and state.rest is not None:
         why = f" · {sentence(state.rest)}"
@@ -168,7 +226,7 @@ def headline(state: State, now: int, *, driven: bool, saved_ms: int = 0) -> str:
     return (
         f"{short(state.run)} {word} · {complete} of {len(state.steps)} done"
         f" · {counts['reused'] - gaps} reused, {counts['done']} ran{failed}{without}"
-        f" · {took}{saved}{why}"
+        f"{paid} · {took}{time}{why}"
     )
 
 
@@ -212,6 +270,8 @@ def next_commands(state: State, *, driven: bool = True) -> str:
         return "    ".join(offers)
     if state.status == "blocked" and (cut := _cut_off(state)):
         return f"holdfast run -s +{named(cut[0])}    holdfast run"
+    if state.status == "limit" and (raised := raise_words(state)):
+        return f"holdfast resume --max-cost {raised}    holdfast cost    holdfast status"
     if state.status in {"paused", "limit", "blocked", "failed", "escalated"}:
         return "holdfast resume    holdfast status"
     made = (s for s in reversed(state.graph.order) if state.steps[s].phase in COMPLETE)

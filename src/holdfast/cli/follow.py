@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
+from holdfast.cli.calls import Calls, writing
 from holdfast.cli.ending import usual_times
 from holdfast.cli.progress import Teller
 from holdfast.cli.say import out_line, talk
@@ -14,9 +15,11 @@ from holdfast.cli.view import view, width_now
 from holdfast.core.state import State
 from holdfast.model.event import Recorded
 from holdfast.model.plan import StepId
-from holdfast.model.text import wrap
+from holdfast.model.text import cut, last_line, one_line, wrap
 from holdfast.ports import Store
 from holdfast.store.codec import event_json
+
+LONGEST = 120  # columns of a line that repeats the words of a model
 
 
 class Follower(Protocol):
@@ -40,18 +43,24 @@ class Lines:
 
     def __init__(self, teller: Teller) -> None:
         self._teller = teller
+        self._calls = Calls()
 
     def began(self, state: State) -> None:
         self._teller.began(state)
 
     def events(self, events: list[Recorded]) -> None:
         for recorded in events:
+            self._calls.take(recorded)
             for line in self._teller.lines(recorded):
                 for piece in wrap(line, width_now()):
                     talk(piece)
 
     def output(self, step: StepId, stream: str, data: bytes) -> None:
-        """Logs keep it; lines are for changes."""
+        """Logs keep it; lines are for changes, and say now and then how far a long answer is."""
+        written = self._calls.add(step, stream, data)
+        if written is not None:
+            words = last_line(written.tail.decode("utf-8", "replace"))
+            talk(cut(one_line(f"  {step}: {writing(written)} so far: {words}"), LONGEST))
 
     def say(self, text: str) -> None:
         talk(text)
@@ -61,6 +70,9 @@ class Silent(Lines):
     """Nothing but what the engine itself has to say."""
 
     def events(self, events: list[Recorded]) -> None:
+        """Not asked for."""
+
+    def output(self, step: StepId, stream: str, data: bytes) -> None:
         """Not asked for."""
 
 

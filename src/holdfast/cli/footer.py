@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from holdfast.cli.money import cost_words
 from holdfast.cli.say import SIGNS, clock, short
 from holdfast.cli.tally import Tally, counted
 from holdfast.core.reasons import sentence
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import cells, cut, last_line, one_line
 
@@ -69,6 +71,9 @@ def _head(tally: Tally, now: int) -> str:
     parts = [short(tally.run), f"{tally.complete}/{tally.total}"]
     counts = counted(tally.counts)
     parts += [counts] if counts else []
+    if tally.asked:
+        most = f" of {dollars(tally.most)}" if tally.most is not None else ""
+        parts.append(cost_words(tally.cost, tally.unpriced) + most)
     return "──── " + " ── ".join((*parts, clock(now - tally.since)))
 
 
@@ -80,6 +85,10 @@ def _running(tally: Tally, step: StepId, column: int, said: bytes, usual: int, n
         words.insert(0, f"attempt {running.attempt}")
     if running.guards_only:
         words.append("guarding what is there")
+    if paid := tally.paid.get(step):
+        words.append(dollars(paid))
+    if asking := tally.calls.words(step, now):
+        words.append(asking)
     text = _COLOURS.sub("", said.decode("utf-8", "replace")).replace("\r", "\n")
     words += [one_line(last_line(text))] if text else []
     return f"{SIGNS['running']} {_padded(step, column)}  {'  '.join(words)}"

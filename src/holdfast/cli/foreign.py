@@ -105,7 +105,9 @@ def bring_in(
 ) -> dict[str, Json]:
     """Check a plan of any format and, with a target, write it as a plan file of one's own."""
     find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
-    loaded = load_plan(path, name=plan_id, find=find, check=check, own=own)
+    loaded = load_plan(
+        path, name=plan_id, find=find, check=check, own=own, models=wire.market.known_models
+    )
     kind = loaded.foreign or "plan"
     if wanted not in {"auto", kind}:
         raise UsageError(f"'{path}' is a {kind}, not a {wanted}", hint=f"--format {kind}")

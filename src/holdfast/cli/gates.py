@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast import wire
 from holdfast.cli.say import named
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
@@ -21,11 +22,18 @@ def needs_consent(step: Step) -> bool:
     return not asks and not any(need.asks for need in step.needs)
 
 
+def is_paid(root: str, step: Step, *, about_it: bool = False) -> bool:
+    """Whether it asks a model whose answers somebody wants money for; with `about_it` by its guards."""
+    return wire.market.pays(root, step, about_it=about_it)
+
+
 def gate_words(step: Step) -> str:
     """What the plan asks for before an attempt at this step begins."""
     if step.uses == "human":
         return f"a person gives it{f': {step.agent}' if step.agent else ''}"
     edges = [need for need in step.needs if need.asks]
+    if not step.asks_first:
+        return "costs money, and nobody was asked when it was added: needs an approval"
     if not edges:
         return "needs an approval"
     asked = [

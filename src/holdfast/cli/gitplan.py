@@ -13,7 +13,7 @@ from holdfast.errors import ProcessError, UsageError
 from holdfast.formats.planfile import load_plan
 from holdfast.model.plan import Plan
 from holdfast.process.run import Command, Completed, run
-from holdfast.wire import own_agents
+from holdfast.wire import market, own_agents
 
 SECONDS = 60.0
 
@@ -38,7 +38,7 @@ def plan_at(where: Place, given: str) -> Plan:
         path = os.path.join(folder, file)
         if not os.path.isfile(path):
             raise UsageError(f"there is no '{file}' at '{given}'")
-        return load_plan(path, name=where.plan_id, own=own_agents).plan
+        return load_plan(path, name=where.plan_id, own=own_agents, models=market.known_models).plan
 
 
 def _git(root: str, *words: str) -> Completed:

@@ -11,6 +11,7 @@ from holdfast.core.growth import with_steps
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
+from holdfast.errors import UsageError
 from holdfast.model.line import PlanVersioned, StepsAdded
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Store
@@ -37,6 +38,20 @@ def forced_steps(where: Place, loaded: Loaded, names: Sequence[str]) -> tuple[St
     known = all(name in loaded.plan.steps for name in names)
     plan = loaded.plan if known else grown(where, loaded).plan
     return tuple(known_step(plan, name) for name in names)
+
+
+def resampled_steps(where: Place, loaded: Loaded, names: Sequence[str]) -> tuple[StepId, ...]:
+    """The steps of which one more artifact is wanted; they run alone, so none may need another."""
+    found = forced_steps(where, loaded, names)
+    for step_id in found:
+        step = loaded.plan.steps.get(step_id)
+        above = set(found) & set(step.data_needs) if step else set()
+        if above:
+            raise UsageError(
+                f"'{step_id}' reads '{min(above)}': samples of both cannot be made at once",
+                hint=f"holdfast run --resample {min(above)}",
+            )
+    return found
 
 
 def with_added(store: Store, plan: Plan) -> Plan:

@@ -11,7 +11,15 @@ import click
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.grown import grown
-from holdfast.cli.judge import guards_of, judge, only, stored_candidate
+from holdfast.cli.judge import (
+    Consent,
+    ask_about_cost,
+    guards_of,
+    judge,
+    judging_options,
+    only,
+    stored_candidate,
+)
 from holdfast.cli.place import (
     Place,
     file_option,
@@ -23,6 +31,7 @@ from holdfast.cli.place import (
 )
 from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
+from holdfast.core.moves import LIMIT
 from holdfast.engine.outputs import Outputs
 from holdfast.errors import EditError, UsageError
 from holdfast.formats.planfile import Loaded
@@ -31,6 +40,7 @@ from holdfast.model.plan import COPIES, Guard, Step
 from holdfast.ports import Candidate, Outcome, Store
 
 MOST_LINES = 12
+_LIMIT = 5
 
 
 class Judged(NamedTuple):
@@ -52,6 +62,7 @@ class Judged(NamedTuple):
 )
 @file_option
 @place_options
+@judging_options
 @json_option
 def guard(
     step: str,
@@ -60,12 +71,14 @@ def guard(
     store: str | None,
     plan_id: str | None,
     *,
+    yes: bool,
+    max_cost: int | None,
     as_json: bool,
 ) -> int:
-    """Run only the guards of STEP, all of them, and record nothing.
+    """Run only the guards of STEP, all of them, and record nothing but what models are asked.
 
     They are those of the present plan. Without --on they look at the newest accepted artifact. Exit 0 if all
-    accept, 1 if one does not or broke.
+    accept, 1 if one does not or broke, 5 if a budget leaves no room for a question to a model.
     """
     where = place(plan, store, plan_id)
     loaded = grown(where, where.load())
@@ -73,12 +86,22 @@ def guard(
     judged = _judged(where, loaded, found, what)
     guards = guards_of(found)
     steps = [only(found, item) for item in guards]
-    outcomes = judge(where, loaded.plan, steps, judged.candidate, on_disk=judged.on_disk)
+    ask_about_cost(where, loaded.plan, found, Consent(yes, max_cost))
+    outcomes = judge(
+        where,
+        loaded.plan,
+        steps,
+        judged.candidate,
+        on_disk=judged.on_disk,
+        max_cost=max_cost,
+    )
     passed = all(outcome.ended in {"accepted", "asked"} for outcome in outcomes)
     if as_json:
         out_json(_as_json(found, judged, guards, outcomes, passed=passed))
     else:
         _print(found, judged, guards, outcomes, passed=passed)
+    if any(outcome.code == LIMIT for outcome in outcomes):
+        return _LIMIT
     return 0 if passed else 1
 
 

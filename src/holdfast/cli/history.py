@@ -11,12 +11,13 @@ from holdfast import wire
 from holdfast.cli.additions import added_words, addition_notes
 from holdfast.cli.again import out_next
 from holdfast.cli.measure import Duration, age_words, count, cut, moment
+from holdfast.cli.money import step_words
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short
 from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
-from holdfast.core.views import Addition, origin_json
+from holdfast.core.views import Addition, origin_json, spent_json
 from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions
 from holdfast.model.digest import Json
@@ -150,6 +151,7 @@ def asked(options: Options) -> str:
     words = ["run"]
     words += ["--force"] if options.force else []
     words += [f"--force-node {step}" for step in options.force_steps]
+    words += [f"--resample {step}" for step in options.resample]
     words += ["--cutoff"] if options.cutoff else []
     words += [f"--on-drift {options.on_drift}"] if options.on_drift != "adopt" else []
     words += ["--join"] if options.joined else []
@@ -167,9 +169,11 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         when = age_words(now - state.started_at) if drawn else moment(state.started_at)
         line = f"{item.row.line}  " if every_line else ""
         gaps = f"{count(len(state.gaps), 'gap')}  " if state.gaps else ""
+        words = step_words(state.spent)
+        cost = f", {words}" if words else ""
         head = (
             f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {_reused(state):>4}"
-            f" reused  {gaps}{line}{when}, {took}"
+            f" reused  {gaps}{line}{when}, {took}{cost}"
         )
         for piece in wrap(head, view().width):
             out(piece)
@@ -224,6 +228,7 @@ def _seen_json(item: Seen) -> dict[str, Json]:
         "done": state.counts["done"],
         "reused": _reused(state),
         "failed": state.counts["failed"],
+        **spent_json(state.spent),
         "failure": item.failure or None,
         "asked": item.asked,
         "imported": item.row.imported,

@@ -5,18 +5,55 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
 
 from holdfast import wire
+from holdfast.cli.ahead import reading
+from holdfast.cli.ask import consent_to
+from holdfast.cli.gates import is_paid
+from holdfast.cli.money import Dollars, estimate_words
 from holdfast.cli.place import Place
+from holdfast.cli.recording import provider_options
+from holdfast.cli.say import talk
+from holdfast.core.values import filled, has_expressions
 from holdfast.engine.furnish import copy_into, furnish, lay_out
 from holdfast.engine.survey import Survey
+from holdfast.errors import AttemptError
 from holdfast.executors.identity import implied
-from holdfast.model.artifact import Form, tree_entries
+from holdfast.model.artifact import Artifact, Form, tree_entries
 from holdfast.model.digest import Digest
-from holdfast.model.plan import Guard, Plan, Step
-from holdfast.ports import Candidate, Executor, File, Job, Outcome, Store
+from holdfast.model.plan import Guard, Plan, Step, StepId
+from holdfast.ports import Calls, Candidate, Executor, File, Given, Job, Outcome, Store
+
+if TYPE_CHECKING:
+    from holdfast.engine.aside import Desk
+
+
+def judging_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Options of commands that let guards look outside of a run: some guards ask models."""
+    for option in (
+        *provider_options,
+        click.option(
+            "--max-cost", type=Dollars(), help="What the guards may spend on models, at most."
+        ),
+        click.option("--yes", is_flag=True, help="Do not ask before guards that cost money."),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What was said about money."""
+
+    yes: bool
+    max_cost: int | None
 
 
 def guards_of(step: Step) -> tuple[Guard, ...]:
@@ -38,40 +75,147 @@ def stored_candidate(store: Store, digest: Digest, form: Form) -> Candidate:
     return Candidate("tree", files=tuple(files))
 
 
+def ask_about_cost(where: Place, plan: Plan, step: Step, consent: Consent) -> None:
+    """Ask before the guards of a step cost money; a limit is an answer too."""
+    if consent.yes or consent.max_cost is not None or not is_paid(where.root, step, about_it=True):
+        return
+    from holdfast.engine.outlays import Forecast
+
+    with reading(where) as store:
+        given = store.newest_of_all(plan.project, plan.name)
+        price = wire.market.price_of(where.root)
+        weigh = partial(wire.files_size, where.root)
+        found = Forecast(store, plan, plan.name, price, given, weigh).of({step.id: "adopt"})
+    words = estimate_words(found[step.id].cost)
+    consent_to([], yes=False, look="", paid=[step.id], price=words)
+
+
 def judge(
-    where: Place, plan: Plan, steps: Iterable[Step], candidate: Candidate, *, on_disk: bool
+    where: Place,
+    plan: Plan,
+    steps: Iterable[Step],
+    candidate: Candidate,
+    *,
+    on_disk: bool,
+    max_cost: int | None = None,
 ) -> list[Outcome]:
-    """Let the guards of each of these steps look: in the project if it lies there, else in a copy."""
+    """Let the guards of each of these steps look: in the project if it lies there, else in a copy.
 
-    async def main() -> list[Outcome]:
-        executor = wire.executor_for(plan)
+    What they ask models is written down in the journal of the line.
+    """
+    found = list(steps)
+
+    async def main(room: _Room) -> list[Outcome]:
         try:
-            return [
-                await _one(where, plan, step, candidate, executor, on_disk=on_disk)
-                for step in steps
-            ]
+            return [await room.judge(step, candidate, on_disk=on_disk) for step in found]
         finally:
-            await executor.close()
+            await room.close()
 
-    return asyncio.run(main())
+    with _store(where, found) as store:
+        desk = None
+        if any(step.has_judge for step in found):
+            desk = wire.market.desk_for(where.root, where.location, store, plan, max_cost, talk)
+        return asyncio.run(main(_Room(where, plan, store, desk)))
 
 
-async def _one(
-    where: Place, plan: Plan, step: Step, candidate: Candidate, executor: Executor, *, on_disk: bool
-) -> Outcome:
-    env = {name: os.environ[name] for name in step.env if name in os.environ}
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as room:
-        for name in ("home", "tmp", "work"):
-            os.makedirs(os.path.join(room, name))
-        folder = where.root
-        if step.produces and not on_disk:
-            folder = os.path.join(room, "work")
-            survey = Survey(where.root, wire.empty_store(), executor, plan, wire.ignore_rules)
-            furnish(folder, where.root, survey.observe(step).parts)
-            _copy_needs(folder, where.root, plan, step)
-            lay_out(folder, step, candidate)
-        job = Job(step, 0, folder, where.root, room, f"judge/{step.id}/0", env=env)
-        return await executor.judge(job, candidate)
+@contextmanager
+def _store(where: Place, steps: Iterable[Step]) -> Iterator[Store]:
+    """The store to read from; to write to, if a model is asked."""
+    if not any(step.has_judge for step in steps):
+        with reading(where) as store:
+            yield store
+        return
+    store = where.open(create=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+class _Room:
+    """Where guards look."""
+
+    def __init__(self, where: Place, plan: Plan, store: Store, desk: Desk | None) -> None:
+        self._where = where
+        self._plan = plan
+        self._store = store
+        self._desk = desk
+        self._executor: Executor = wire.executor_for(plan)
+        self._calls: Calls | None = None
+
+    async def judge(self, step: Step, candidate: Candidate, *, on_disk: bool) -> Outcome:
+        """What the guards of a step say."""
+        if step.has_judge and self._desk is not None and self._calls is None:
+            from holdfast.engine.aside import Aside
+
+            self._calls = Aside(
+                self._desk, step
+            )  # one for all: what they spend is counted together
+        where, plan = self._where, self._plan
+        env = {name: os.environ[name] for name in step.env if name in os.environ}
+        given = _given(self._store, plan, step)
+        with tempfile.TemporaryDirectory(prefix="holdfast-") as room:
+            for name in ("home", "tmp", "work"):
+                os.makedirs(os.path.join(room, name))
+            folder = where.root
+            if step.produces and not on_disk:
+                folder = os.path.join(room, "work")
+                survey = Survey(
+                    where.root, wire.empty_store(), self._executor, plan, wire.ignore_rules
+                )
+                furnish(folder, where.root, survey.observe(step).parts)
+                _copy_needs(folder, where.root, plan, step)
+                lay_out(folder, step, candidate)
+            job = Job(
+                _known(step, given),
+                0,
+                folder,
+                where.root,
+                room,
+                f"judge/{step.id}/0",
+                given=given,
+                env=env,
+                calls=self._calls,
+            )
+            return await self._executor.judge(job, candidate)
+
+    async def close(self) -> None:
+        """End what is kept between looks."""
+        await self._executor.close()
+        if self._desk is not None:
+            await self._desk.models.close()
+
+
+def _given(store: Store, plan: Plan, step: Step) -> dict[StepId, Given]:
+    """The newest artifacts of what the step needs."""
+    rows = {need: store.newest(plan.project, plan.name, need) for need in step.data_needs}
+    return {need: _artifact(store, row) for need, row in rows.items() if row is not None}
+
+
+def _artifact(store: Store, row: Artifact) -> Given:
+    content = partial(store.get, row.digest)
+    if row.form != "tree":
+        return Given(row.form, content)
+    files = tuple(
+        (entry.path, entry.executable, partial(store.get, entry.digest))
+        for entry in tree_entries(content())
+    )
+    return Given(row.form, content, files)
+
+
+def _known(step: Step, given: Mapping[StepId, Given]) -> Step:
+    """The step with its values; what cannot be filled in is the guards' affair, if they read it."""
+    if not has_expressions(step):
+        return step
+
+    def read(need: StepId) -> bytes | None:
+        found = given.get(need)
+        return None if found is None or found.form == "tree" else found.content()
+
+    try:
+        return filled(step, read)
+    except AttemptError:
+        return step
 
 
 def _copy_needs(folder: str, root: str, plan: Plan, step: Step) -> None:

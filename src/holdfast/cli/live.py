@@ -27,7 +27,15 @@ from holdfast.cli.say import SIGNS, into_the_void, shown
 from holdfast.cli.tally import Tally, tally_of
 from holdfast.cli.view import View
 from holdfast.core.state import State
-from holdfast.model.event import AttemptStarted, Recorded, RunEnded, RunRested, StepsReused
+from holdfast.model.event import (
+    AttemptStarted,
+    CallFailed,
+    CallStarted,
+    Recorded,
+    RunEnded,
+    RunRested,
+    StepsReused,
+)
 from holdfast.model.plan import StepId
 from holdfast.model.text import cells, wrap
 
@@ -111,6 +119,8 @@ class LiveView:
         event = recorded.event
         self._tally.take(recorded)
         lines = self._teller.lines(recorded)
+        if isinstance(event, CallStarted | CallFailed):  # what broke off is no answer
+            self._said.pop(event.step, None)
         if isinstance(event, AttemptStarted):  # the footer shows what runs
             self._said.pop(event.step, None)
         elif isinstance(event, StepsReused) and not self._verbose:
@@ -131,6 +141,7 @@ class LiveView:
 
     def output(self, step: StepId, stream: str, data: bytes) -> None:
         with self._lock:
+            self._tally.calls.add(step, stream, data)
             self._said[step] = (self._said.get(step, b"") + data[-TAIL:])[-TAIL:]
 
     def say(self, text: str) -> None:

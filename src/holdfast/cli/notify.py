@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 
+from holdfast import wire
 from holdfast.cli.say import talk
 from holdfast.model.digest import Json
 from holdfast.process.tree import MARK
@@ -29,7 +30,7 @@ def notify(command: Sequence[str], run: Mapping[str, Json]) -> None:
             stderr=subprocess.PIPE,
             timeout=SECONDS,
             check=False,
-            env={**os.environ, MARK: "notify"},  # what an engine starts decides no approvals
+            env=_environment(),
         )
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
         talk(f"the notify command '{command[0]}' did not work: {error}")
@@ -37,3 +38,12 @@ def notify(command: Sequence[str], run: Mapping[str, Json]) -> None:
     if done.returncode:
         last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         talk(f"the notify command '{command[0]}' ended with {done.returncode}: {' '.join(last)}")
+
+
+def _environment() -> dict[str, str]:
+    """The person's variables without keys of providers; what an engine starts decides no approvals."""
+    keys = wire.market.Vault(os.getcwd()).values()
+    return {
+        **{name: value for name, value in os.environ.items() if value not in keys},
+        MARK: "notify",
+    }

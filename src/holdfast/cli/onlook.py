@@ -12,6 +12,7 @@ from types import FrameType
 import click
 
 from holdfast import wire
+from holdfast.cli.calls import ANSWER
 from holdfast.cli.follow import Follower
 from holdfast.core.fold import apply
 from holdfast.core.state import State
@@ -82,7 +83,8 @@ def look_on(store: Store, home: str, state: State, tell: Follower) -> bool:
             tell.events(events)
         for step_id, started in list(state.running.items()):
             if data := glass.read(step_id, started.attempt):
-                tell.output(step_id, "stdout", data)
+                is_answer = state.plan.steps[step_id].asks_model
+                tell.output(step_id, ANSWER if is_answer else "stdout", data)
         for event in (recorded.event for recorded in events):
             if not isinstance(event, AttemptStarted) and hasattr(event, "attempt"):
                 glass.rest(event.step, event.attempt)  # type: ignore[union-attr]  # how attempts end

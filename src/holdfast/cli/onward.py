@@ -10,6 +10,7 @@ from holdfast import wire
 from holdfast.cli.add import await_answer
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import consent_to, who
+from holdfast.cli.gates import is_paid
 from holdfast.cli.place import (
     file_option,
     find_run,
@@ -18,7 +19,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
-from holdfast.cli.run import drive, run_options, still_outside
+from holdfast.cli.run import drive, max_cost, raised_cost, run_options, still_outside, unpaid
 from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import COMPLETE, State
@@ -26,6 +27,7 @@ from holdfast.engine.fork import fork_run, free_name
 from holdfast.engine.opened import is_left_rejected, left_alone, left_open
 from holdfast.engine.requests import ask, check_secrets
 from holdfast.engine.runs import resume_run
+from holdfast.engine.unkept import check_words
 from holdfast.errors import UsageError
 from holdfast.model.event import RequestRefused
 from holdfast.model.line import SkipRequested
@@ -59,8 +61,15 @@ def replay(
         hint = f"holdfast retry {named(found[0])}" if found else "holdfast status"
         raise UsageError(f"nothing failed in {short(state.run)}{left}", hint=hint)
     below = state.graph.below(failed)
-    consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
-    return drive(where, state.plan, manner, lambda world: resume_run(world, state.run, only=failed))
+    touched = [s for s in still_outside(state) if s in below]
+    consent_to(touched, yes=bool(manner["yes"]), paid=unpaid(where, state, below, manner))
+    raised = raised_cost(where, state, manner)
+    return drive(
+        where,
+        state.plan,
+        manner,
+        lambda world: resume_run(world, state.run, only=failed, max_cost=raised),
+    )
 
 
 def _check_open(state: State) -> None:
@@ -96,6 +105,7 @@ def skip(
     if not because.strip():
         raise UsageError("--because is empty: say why the run may go on without it")
     where = place(plan, store, plan_id)
+    check_words(because, wire.market.Vault(where.root).values)
     with_store = where.open()
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
@@ -107,7 +117,8 @@ def skip(
             drives = partial(wire.is_driven, with_store)
             left = left_alone(with_store, state, wire.now_ms(), drives, without=step_id)
             below = state.graph.below([step_id]) - {step_id} - left
-            consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
+            touched = [s for s in still_outside(state) if s in below]
+            consent_to(touched, yes=bool(manner["yes"]), paid=unpaid(where, state, below, manner))
         asked = SkipRequested(state.run, step_id, who(), with_store.put(because.encode()))
         request = ask(with_store, state, asked, wire.now_ms)
         if driven:
@@ -115,7 +126,13 @@ def skip(
             return 0
     finally:
         with_store.close()
-    return drive(where, state.plan, manner, lambda world: resume_run(world, state.run, only=()))
+    raised = raised_cost(where, state, manner)
+    return drive(
+        where,
+        state.plan,
+        manner,
+        lambda world: resume_run(world, state.run, only=(), max_cost=raised),
+    )
 
 
 def _waivable(state: State, step: str) -> StepId:
@@ -194,7 +211,13 @@ def fork(
     for one in sorted(once & below, key=state.graph.rank.__getitem__):
         talk(f"{one}: its effect may have happened in {short(state.run)}; the fork does it anew")
     outside = [s for s in state.graph.order if state.plan.steps[s].effects == "external"]
-    consent_to([s for s in outside if s in below], yes=bool(manner["yes"]))
+    agreed = manner["max_cost"] is not None
+    again = [state.plan.steps[s] for s in state.graph.order if s in below and not agreed]
+    paid = [step.id for step in again if is_paid(where.root, step)]
+    consent_to([s for s in outside if s in below], yes=bool(manner["yes"]), paid=paid)
+    bound = max_cost(where, state.plan, manner)
     talk(f"forking {short(state.run)} at '{step_id}' into line '{line}'")
     keep_line(where, line)
-    return drive(where, state.plan, manner, lambda world: fork_run(world, state, step_id, line))
+    return drive(
+        where, state.plan, manner, lambda world: fork_run(world, state, step_id, line, bound)
+    )

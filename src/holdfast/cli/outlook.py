@@ -15,17 +15,23 @@ from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
 from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.measure import age_words, count
+from holdfast.cli.mix import models_words
+from holdfast.cli.money import UNKNOWN, estimate_words
+from holdfast.cli.provisions import unpriced, unpriced_words
 from holdfast.cli.say import short, shown
 from holdfast.cli.view import View, view
+from holdfast.core.estimate import Total, total
 from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.model.event import Reason
+from holdfast.model.money import dollars
 from holdfast.model.plan import Step, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms
 
 MOST_ROWS = 30
+MOST_COLUMNS = 80  # of a line that is cut even where lines have no bound
 NAMED = 3  # steps that a group names
 FEWEST = 3  # steps that are worth a group
 _PASSING = {"upstream_changed", "dependency_failed", "dependency_skipped", "awaiting_person"}
@@ -33,7 +39,7 @@ _HINT = "(list: -v)"
 _PLAIN = 72  # where the last column begins at most, if lines are never cut
 _COLOURS = {"+": "32", "~": "33", "?": "36", "-": "31", "!": "31"}  # the others are signs of states
 _SIGN = re.compile(r"^ ([+~?!-])(?= )")
-_SPOKEN = {
+SPOKEN = {
     "+": "runs for the first time",
     "~": "runs again",
     "?": "may run",
@@ -51,6 +57,7 @@ class Row(NamedTuple):
     sign: str
     name: str
     why: str
+    cost: str = ""
     time: str = ""
     below: tuple[str, ...] = ()
 
@@ -58,15 +65,14 @@ class Row(NamedTuple):
 def table(ahead: Ahead, how: View, *, verbose: int = 0, commands: Sequence[str] = ()) -> list[str]:
     """The whole screen."""
     rows = [*_rows(ahead, verbose), *_removed(ahead)]
-    lines = [_head(ahead), ""]
+    lines = [head(ahead), ""]
     if verbose:
         lines += [*_lists(ahead), ""]
     lines += _totals(ahead)
     folded = [piece for line in lines for piece in wrap(one_line(line), how.width)]
     drawn = [*_drawn(rows, how), ""] if rows else []
-    head = folded.index("") + 1
-    last = ["", *_next(commands, how)] if commands else []
-    return [*folded[:head], *drawn, *folded[head:], *last]
+    top = folded.index("") + 1
+    return [*folded[:top], *drawn, *folded[top:], *next_lines(commands, how)]
 
 
 def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
@@ -108,12 +114,13 @@ def compared(ahead: Ahead, now: int) -> str:
     return f"compared with {short(earlier.run)} ({age_words(now - earlier.at)})"
 
 
-def _head(ahead: Ahead) -> str:
+def head(ahead: Ahead) -> str:
+    """The first line of a preview."""
     steps = count(len(ahead.outlooks), "step")
     if added := len(ahead.foreseen.added):
         steps += f" ({added} added)"
-    head = f"{ahead.plan.name} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
-    return f"{head} · {compared(ahead, now_ms())}"
+    what = f"{ahead.plan.name} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
+    return f"{what} · {compared(ahead, now_ms())}"
 
 
 # --- rows --------------------------------------------------------------------------------------------------
@@ -133,17 +140,28 @@ def _rows(ahead: Ahead, verbose: int) -> list[Row]:
 
 
 def _saves(ahead: Ahead) -> str:
-    return f"saves ~{rough(ahead.estimate.saved)}" if ahead.estimate.saved else ""
+    """What reuse saves: money, where models made it, and time."""
+    parts = []
+    if ahead.saved.cost:
+        parts.append(f"~{dollars(ahead.saved.cost)}")
+    elif ahead.saved.unpriced:
+        parts.append(f"money ({UNKNOWN})")
+    if ahead.estimate.saved:
+        parts.append(f"~{rough(ahead.estimate.saved)}")
+    return f"saves {', '.join(parts)}" if parts else ""
 
 
 def _row(ahead: Ahead, step_id: StepId, outlook: Outlook, verbose: int) -> Row:
     took = ahead.timings.get(step_id, NO_HISTORY)
     makes = outlook.means == "make" and outlook.decision in {"run", "maybe"}
     time = rough(took.p50) if makes and took.attempts else ""
+    cost = ahead.costs.get(step_id)
+    price = estimate_words(cost) if cost else "$0" if ahead.costs and outlook.is_work else ""
     return Row(
         sign(outlook),
         step_id,
         why(ahead, step_id, outlook),
+        price,
         time,
         _digests(outlook) if verbose > 1 else (),
     )
@@ -192,14 +210,14 @@ def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
         words = words.replace(sentence(outlook.reason), counted)
     if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
         whose = "your edit of" if outlook.is_edited else "what lies at"
-        words += f"; {whose} {_paths(outlook.edited)} is stored, then replaced"
+        words += f"; {whose} {few(outlook.edited)} is stored, then replaced"
     if outlook.replaced and outlook.decision in {"run", "maybe"}:
         how = "replaces" if outlook.decision == "run" else "would replace"
-        words += f"; {how} your version of {_paths(outlook.replaced)}"
+        words += f"; {how} your version of {few(outlook.replaced)}"
     if outlook.put_back:
-        words += f"; what lies at {_paths(outlook.put_back)} is stored, then first put back"
+        words += f"; what lies at {few(outlook.put_back)} is stored, then first put back"
     if outlook.written:
-        words += f"; writes {_paths(outlook.written)} from the store"
+        words += f"; writes {few(outlook.written)} from the store"
     if outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
         words += " · then a person decides"
     waits = outlook.decision == "wait" and outlook.reason.code == "awaiting_approval"
@@ -226,7 +244,7 @@ def _cause(outlook: Outlook, step: Step) -> str:
 
 def _running(outlook: Outlook) -> str:
     if outlook.means == "adopt":
-        return f"your edit of {_paths(outlook.edited)} is guarded and kept"
+        return f"your edit of {few(outlook.edited)} is guarded and kept"
     if not outlook.failed_before:
         return sentence(outlook.reason)
     failed = sentence(Reason("previous_failed"))
@@ -259,9 +277,10 @@ def _standing(outlook: Outlook) -> str:
     return sentence(outlook.reason)
 
 
-def _paths(paths: Sequence[str]) -> str:
-    more = len(paths) - NAMED
-    shown = ", ".join(paths[:NAMED])
+def few(names: Sequence[str]) -> str:
+    """The first of some names, and how many there are beside them."""
+    more = len(names) - NAMED
+    shown = ", ".join(names[:NAMED])
     return f"{shown} and {more} more" if more > 0 else shown
 
 
@@ -280,18 +299,40 @@ def _grouped(ahead: Ahead, shown: dict[StepId, Outlook]) -> list[Row]:
         if len(members) < FEWEST:
             rows += [_row(ahead, step_id, shown[step_id], 0) for step_id in members]
         else:
-            rows.append(_group(mark, code, cause, members))
+            rows.append(_group(ahead, mark, code, cause, members))
     return rows
 
 
-def _group(mark: str, code: str, cause: str, members: Sequence[StepId]) -> Row:
+def _group(ahead: Ahead, mark: str, code: str, cause: str, members: Sequence[StepId]) -> Row:
     if mark == "?" and cause:
         words = f"only if {cause} changes"
     elif cause:
         words = f"below {cause}"
     else:
         words = sentence(Reason(code))
-    return Row(mark, count(len(members), "step"), f"{words}: {_paths(members)}")
+    found = {s: ahead.costs[s] for s in members if s in ahead.costs}
+    cost = total_words(total(found)) if found else "$0" if ahead.costs else ""
+    return Row(mark, count(len(members), "step"), f"{words}: {few(members)}", cost)
+
+
+def total_words(found: Total) -> str:
+    """What steps may cost together, in few words."""
+    low, high = dollars(found.p50), dollars(found.p90)
+    span = low if low == high else f"{low}–{high.removeprefix('$')}"
+    if not found.unknown:
+        return span
+    return f"? ({UNKNOWN})" if not found.p90 else f"{span} and ?"
+
+
+def price_words(ahead: Ahead) -> str:
+    """What a run may cost: typical, high, and how many steps nobody knows the price of."""
+    found, parts = ahead.money, []
+    if found.p90 or not found.unknown:
+        low, high = dollars(found.p50), dollars(found.p90)
+        parts.append(f"{low} typical" + (f", {high} high" if high != low else ""))
+    if found.unknown:
+        parts.append(f"{UNKNOWN} for {count(found.unknown, 'step')}")
+    return ", ".join(parts)
 
 
 def _root(ahead: Ahead, step_id: StepId) -> StepId:
@@ -319,14 +360,19 @@ def _drawn(rows: Sequence[Row], how: View) -> list[str]:
     times = max(cells(row.time) for row in rows)
     whys = max(len("WHY"), *(cells(row.why) for row in rows))
     times = max(times, len("TIME")) if times else 0
+    costs = max(cells(row.cost) for row in rows)
+    costs = max(costs, len("COST")) if costs else 0
     if how.width:
         names = min(names, max(12, how.width * 2 // 5))
-        whys = max(12, min(whys, how.width - names - times - 7))
+        taken = names + times + 7 + (costs + 2 if costs else 0)
+        whys = max(12, min(whys, how.width - taken))
     else:
         whys = min(whys, _PLAIN)
-    lines = _line(Row(" ", "STEP", "WHY", "TIME" if times else ""), (names, whys, times), how)
+    title = Row(" ", "STEP", "WHY", "COST" if costs else "", "TIME" if times else "")
+    widths = (names, whys, costs, times)
+    lines = _line(title, widths, how)
     for row in rows:
-        lines += _line(row, (names, whys, times), how)
+        lines += _line(row, widths, how)
         lines += [piece for text in row.below for piece in wrap(f"     {text}", how.width)]
     return lines
 
@@ -334,16 +380,18 @@ def _drawn(rows: Sequence[Row], how: View) -> list[str]:
 def _spoken(row: Row) -> str:
     if row.sign == "=" and row.name.endswith(" reused"):
         return f"{row.name}, {row.why}"
-    return f"{row.name}: {_SPOKEN[row.sign]}: {row.why}"
+    cost = f", costs {row.cost}" if row.cost else ""
+    return f"{row.name}: {SPOKEN[row.sign]}: {row.why}{cost}"
 
 
-def _line(row: Row, widths: tuple[int, int, int], how: View) -> list[str]:
-    names, whys, times = widths
+def _line(row: Row, widths: tuple[int, int, int, int], how: View) -> list[str]:
+    names, whys, costs, times = widths
     name = cut(row.name, names) if how.width else row.name
     first, *rest = wrap(row.why, whys, indent=2) if how.width else [row.why]
+    cost = f"  {_padded(row.cost, costs)}" if costs else ""
     line = (
-        f" {row.sign} {_padded(name, names)}  {_padded(first, whys)}  {row.time:>{times}}".rstrip()
-    )
+        f" {row.sign} {_padded(name, names)}  {_padded(first, whys)}{cost}  {row.time:>{times}}"
+    ).rstrip()
     return [line, *(f"   {'':<{names}}  {piece}" for piece in rest)]
 
 
@@ -351,11 +399,13 @@ def _padded(text: str, width: int) -> str:
     return text + " " * max(0, width - cells(text))
 
 
-def _next(commands: Sequence[str], how: View) -> list[str]:
-    """As many of the commands as fit, the first in any case."""
+def next_lines(commands: Sequence[str], how: View) -> list[str]:
+    """The end of a preview: as many of the commands as fit, the first in any case."""
+    if not commands:
+        return []
     while len(commands) > 1 and how.width and cells(_commands(commands)) > how.width:
         commands = commands[:-1]
-    return folded(_commands(commands), how.width)
+    return ["", *folded(_commands(commands), how.width)]
 
 
 def _commands(commands: Sequence[str]) -> str:
@@ -376,26 +426,29 @@ def _lists(ahead: Ahead) -> list[str]:
 
 
 def _totals(ahead: Ahead) -> list[str]:
-    sure, maybe, total = ahead.count("run"), ahead.count("maybe"), len(ahead.outlooks)
+    sure, maybe, steps = ahead.count("run"), ahead.count("maybe"), len(ahead.outlooks)
     reused, estimate = ahead.count("reuse"), ahead.estimate
     lines = []
     if sure or maybe:
         span = f"{sure}–{sure + maybe}" if maybe else str(sure)
-        lines.append(" · ".join([f"Runs {span} of {total}", *_times(ahead), *_stops(ahead)]))
+        lines.append(
+            " · ".join([f"Runs {span} of {steps}", *_prices(ahead), *_times(ahead), *_stops(ahead)])
+        )
+        lines += [f"Models: {models_words(ahead.models, MOST_COLUMNS - 8)}"] if ahead.models else []
     elif ahead.is_work:
         lines.append(" · ".join(["Runs nothing", *_stops(ahead)]))
-    elif reused == total:
-        stand = "its one step stands" if total == 1 else f"all {total} steps stand"
+    elif reused == steps:
+        stand = "its one step stands" if steps == 1 else f"all {steps} steps stand"
         lines.append(f"Nothing to do: {stand}.")
     else:
         cut = [s for s, o in ahead.outlooks.items() if o.reason.code == "dependency_skipped"]
         what = f"Cannot run {', '.join(cut[:5])}: add what it needs, -s +{cut[0]}" if cut else ""
         lines.append(" · ".join([what or "Nothing to do", *_stops(ahead)]))
     if reused and (sure or maybe):
-        saved = f", saves ~{rough(estimate.saved)}" if estimate.saved else ""
-        lines.append(f"Reuses {reused} of {total} ({reused * 100 // total} %){saved}")
-    lines += [*_idle(ahead), *_written(ahead), *_since(ahead)]
-    lines += left_out(ahead.last, ahead.waiting)
+        saved = f", {saves}" if (saves := _saves(ahead)) else ""
+        lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
+    lines += [*_idle(ahead), *_unrecorded(ahead), *_written(ahead), *_since(ahead)]
+    lines += [*left_out(ahead.last, ahead.waiting), *unpriced_lines(ahead), *_far_off(ahead)]
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -406,12 +459,38 @@ def _totals(ahead: Ahead) -> list[str]:
     return lines
 
 
-def _times(ahead: Ahead) -> list[str]:
-    typical, high = ahead.estimate.typical, ahead.estimate.high
-    if not ahead.estimate.attempts:
+def unpriced_lines(ahead: Ahead) -> Iterable[str]:
+    """That a run would be refused, as nobody knows what its bound is to be compared with."""
+    if ahead.costs and (unknown := unpriced(ahead.where.root, ahead.foreseen)):
+        yield f"! {unpriced_words(unknown)}: give it in [prices] of your own config.toml"
+
+
+def _far_off(ahead: Ahead) -> Iterable[str]:
+    """A warning that these estimates may be as wrong as the last."""
+    if ahead.looked is not None and ahead.costs and ahead.looked[1].is_off:
+        run, looked = ahead.looked
+        yield (
+            f"The last estimate was far off: {dollars(looked.expected)} expected,"
+            f" {dollars(looked.actual)} spent in {short(run)}."
+        )
+
+
+def _prices(ahead: Ahead) -> list[str]:
+    if not ahead.costs:
         return []
+    budget = [f"budget {dollars(ahead.budget)}"] if ahead.budget is not None else []
+    return [price_words(ahead), *budget]
+
+
+def _times(ahead: Ahead) -> list[str]:
+    return [time_words(ahead)] if ahead.estimate.attempts else []
+
+
+def time_words(ahead: Ahead) -> str:
+    """How long a run would take: typical, and high if that is far from it."""
+    typical, high = ahead.estimate.typical, ahead.estimate.high
     far = high >= 10_000 and high * 4 >= typical * 5  # noqa: PLR2004 - worth a second number
-    return [f"~{rough(typical)}" + (f", high {rough(high)}" if far else "")]
+    return f"~{rough(typical)}" + (f", high {rough(high)}" if far else "")
 
 
 def _stops(ahead: Ahead) -> list[str]:
@@ -436,10 +515,20 @@ def _idle(ahead: Ahead) -> Iterable[str]:
         )
 
 
+def _unrecorded(ahead: Ahead) -> Iterable[str]:
+    """Steps that would fail because nobody recorded an answer, and those of which nobody knows."""
+    missing = [step for step, found in ahead.recorded.items() if found is False]
+    unknown = [step for step, found in ahead.recorded.items() if found is None]
+    if missing:
+        yield f"No answer is recorded for {few(missing)}: holdfast run --record DIR asks a model"
+    if unknown:
+        yield f"Whether an answer is recorded shows when it is asked: {few(unknown)}"
+
+
 def _written(ahead: Ahead) -> Iterable[str]:
     paths = [path for outlook in ahead.outlooks.values() for path in outlook.written]
     if paths:
-        yield f"Writes {count(len(paths), 'file')} from the store: {_paths(paths)}"
+        yield f"Writes {count(len(paths), 'file')} from the store: {few(paths)}"
 
 
 def _since(ahead: Ahead) -> Iterable[str]:
@@ -450,6 +539,6 @@ def _since(ahead: Ahead) -> Iterable[str]:
         (changes.contract_changed, "contract changed"),
         (changes.deps_changed, "dependencies changed"),
     )
-    told = [f"{word}: {_paths(names)}" for names, word in parts if names]
+    told = [f"{word}: {few(names)}" for names, word in parts if names]
     if told:
         yield "The plan itself: " + "; ".join(told)

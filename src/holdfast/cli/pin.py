@@ -17,6 +17,7 @@ from holdfast.engine.audit import holds
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import files_of
 from holdfast.engine.pins import Pin, pins
+from holdfast.engine.unkept import check_words
 from holdfast.errors import ConflictError, HeldError, IntegrityError, PurgedError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_bytes
@@ -53,6 +54,7 @@ def pin(
     if (what is None) != listed or (remove and listed):
         raise UsageError("name what to pin, or say --list", hint="holdfast pin --list")
     where = place(plan, store, plan_id)
+    check_words(because, wire.market.Vault(where.root).values)
     with_store = where.open(readonly=listed)
     try:
         said: Pinned | Unpinned | None = None
@@ -228,6 +230,7 @@ def purge(
     if not because.strip():
         raise UsageError("a purge needs a reason", hint="--because 'holds a password'")
     where = place(plan, store, plan_id)
+    check_words(because, wire.market.Vault(where.root).values)
     with_store = where.open()
     try:
         _check_alone(with_store)

@@ -62,6 +62,7 @@ class Place:
             check=wire.guard_flaw,
             held=held,
             own=wire.own_agents,
+            models=wire.market.known_models,
         )
 
     def line(self) -> str | None:

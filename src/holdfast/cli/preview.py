@@ -6,12 +6,15 @@ import click
 
 from holdfast.cli.again import again
 from holdfast.cli.ahead import Ahead, gather, look_ahead, preview_json, survey_of
-from holdfast.cli.grown import forced_steps
+from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.outlook import print_lines, table
 from holdfast.cli.place import json_option, place, place_options
+from holdfast.cli.recording import provider_options, with_options
 from holdfast.cli.say import named, out_json
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.view import view
+from holdfast.cli.waves import waves
+from holdfast.errors import UsageError
 from holdfast.model.event import Drift, Options
 
 __all__ = ["look_ahead", "plan", "survey_of"]
@@ -24,11 +27,15 @@ __all__ = ["look_ahead", "plan", "survey_of"]
 )
 @click.argument("plan_file", metavar="[PLAN]", required=False)
 @place_options
+@with_options(provider_options)
 @json_option
 @select_options
 @click.option("--force", is_flag=True, help="As if every step were forced.")
 @click.option(
     "--force-node", "forced", multiple=True, metavar="STEP", help="As if this step were forced."
+)
+@click.option(
+    "--resample", "resampled", multiple=True, metavar="STEP", help="As with run --resample."
 )
 @click.option("--cutoff", is_flag=True, help="As with run --cutoff.")
 @click.option(
@@ -47,7 +54,7 @@ __all__ = ["look_ahead", "plan", "survey_of"]
     "--jobs",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="Steps at once, for the estimate (default: processors).",
+    help="Steps at once on this machine, for the estimate (default: processors).",
 )
 @click.option(
     "-o",
@@ -58,6 +65,12 @@ __all__ = ["look_ahead", "plan", "survey_of"]
 )
 @click.option(
     "-v", "verbose", count=True, help="List every step; twice also config refs and digests."
+)
+@click.option(
+    "--waves",
+    "by_wave",
+    is_flag=True,
+    help="Wave by wave: who does each step, then what all takes.",
 )
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 10 if there is work to do.")
 def plan(
@@ -70,24 +83,30 @@ def plan(
     as_json: bool,
     force: bool,
     forced: tuple[str, ...],
+    resampled: tuple[str, ...],
     cutoff: bool,
     on_drift: Drift,
     against: str | None,
     jobs: int | None,
     file: str | None,
     verbose: int,
+    by_wave: bool,
     detailed_exitcode: bool,
 ) -> int:
     """Show what a run would do, and why; nothing is run, created or written."""
     where = place(plan_file, store, plan_id)
     loaded = where.load()
     steps = forced_steps(where, loaded, forced)
+    if resampled and (selected or excluded):
+        raise UsageError("--resample and a selection contradict each other")
+    more = resampled_steps(where, loaded, resampled)
     options = Options(
         force=force,
         force_steps=steps,
         cutoff=cutoff,
         on_drift=on_drift,
-        select=selected_steps(where, loaded, selected, excluded),
+        select=more or selected_steps(where, loaded, selected, excluded),
+        resample=more,
     )
     ahead = gather(where, loaded, options, against=against, parallel=jobs or 0)
     if file is not None:
@@ -100,7 +119,8 @@ def plan(
         asked = [*(w for name in selected for w in ("-s", name)), *_asked(options)]
         asked += [word for name in excluded for word in ("-x", name)]
         commands = [_command("run", file)] if file else _next(ahead, asked)
-        print_lines(table(ahead, view(), verbose=verbose, commands=commands))
+        screen = waves if by_wave else table
+        print_lines(screen(ahead, view(), verbose=verbose, commands=commands))
     return 10 if detailed_exitcode and ahead.is_work else 0
 
 
@@ -108,6 +128,7 @@ def _asked(options: Options) -> list[str]:
     """The options as a person would type them again."""
     words = ["--force"] if options.force else []
     words += [word for step in options.force_steps for word in ("--force-node", step)]
+    words += [word for step in options.resample for word in ("--resample", step)]
     words += ["--cutoff"] if options.cutoff else []
     return words + (["--on-drift", options.on_drift] if options.on_drift != "adopt" else [])
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from holdfast.cli.again import again
 from holdfast.cli.gates import ASKED, commands, conflict_words, held_words
+from holdfast.cli.money import step_words
 from holdfast.cli.say import SIGNS, named, seconds
 from holdfast.cli.since import Waits
 from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
-from holdfast.core.state import State
+from holdfast.core.state import Spent, State
+from holdfast.core.views import cost_limit
 from holdfast.errors import HoldfastError
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
@@ -20,6 +23,8 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    CallAnswered,
+    CallFailed,
     ConflictFound,
     ConflictResolved,
     GapClosed,
@@ -38,6 +43,7 @@ from holdfast.model.event import (
     StepsTaken,
     StepWaived,
 )
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import first_line, last_line, one_line
 from holdfast.ports import Store
@@ -59,14 +65,19 @@ class Teller:
         self._tries: dict[StepId, int] = {}  # refused so far, since the step was last reset
         self._started: dict[StepId, AttemptStarted] = {}
         self._waits: Waits | None = None
+        self._calls: dict[StepId, Spent] = {}  # what each step has cost in this run
+        self._spent = 0
 
     def began(self, state: State) -> None:
         """What is known before the first event."""
         self._state, self._project, self._line = state, state.project, state.line
         self._started.update(state.running)
+        self._spent = state.spent.cost
         for step_id, step in state.steps.items():
             if step.rejections:
                 self._tries[step_id] = step.rejections
+            if step.spent is not None:
+                self._calls[step_id] = replace(step.spent)
 
     def lines(self, recorded: Recorded) -> list[str]:
         """The lines of one event; often none."""
@@ -122,6 +133,9 @@ class Teller:
                 return [
                     f"{SIGNS['pending']} {event.step}: made after all, {_few(event.steps)} again"
                 ]
+            case CallAnswered() | CallFailed():
+                self._paid(event)
+                return self._asks_again(event) if isinstance(event, CallFailed) else []
             case OutputsPlaced():
                 return [_placed(event)] if event.paths else []
             case _:
@@ -173,6 +187,8 @@ class Teller:
         notes = [seconds(event.duration_ms)]
         if event.attempt > 1:
             notes.append(f"on attempt {event.attempt}")
+        if cost := step_words(self._calls.get(event.step)):
+            notes.append(cost + self._of_all())
         if began is not None and began.reguard is not None and began.approvals:
             return f"{SIGNS['done']} {event.step}: a person gave it"
         if began is not None and began.reguard is not None:
@@ -180,11 +196,35 @@ class Teller:
             return f"{SIGNS['reused']} {event.step}: {kept}, its guards accept it"
         if began is not None and self._is_same(began, event.digest):
             notes.append("output unchanged")
+        if event.score is not None:
+            notes.append(f"score {event.score / 1000:g}")
+        if not event.stands:
+            notes.append("kept as a sample: what stands has a better score")
         if not event.verified:
             notes.append("unverified")
         if not event.reusable:
             notes.append(f"not reusable: {self._why_not(event.step, began)}")
         return f"{SIGNS['done']} {event.step}: {', '.join(notes)}"
+
+    def _of_all(self) -> str:
+        """What the run has spent of what it may."""
+        most = cost_limit(self._state) if self._state else None
+        return "" if most is None else f" ({dollars(self._spent)} of {dollars(most)})"
+
+    def _paid(self, event: CallAnswered | CallFailed) -> None:
+        self._spent += event.cost or 0
+        spent = self._calls.setdefault(event.step, Spent())
+        spent.calls += 1
+        spent.cost += event.cost or 0
+        spent.unpriced += event.cost is None
+
+    def _asks_again(self, event: CallFailed) -> list[str]:
+        """What kept a model from answering, if it is asked again; else the end of the attempt says it."""
+        if event.wait_ms is None:
+            return []
+        words = self._words(event.feedback, first_line)
+        wait = -(-event.wait_ms // 1000)
+        return [f"  {event.step}{words}; asks again in {wait} s, nothing is lost"]
 
     def _is_same(self, began: AttemptStarted, digest: Digest) -> bool:
         """Whether this is what the step made before. A step that never ran is not looked up."""
@@ -220,7 +260,8 @@ class Teller:
             return [f"  {event.step}: {which} was interrupted"] if began is not None else []
         if isinstance(event, AttemptFailed):
             self._tries[event.step] = self._tries.get(event.step, 0) + 1
-        words = self._words(event.feedback, last_line)
+        said_by_us = event.code not in {"command_failed", "timed_out", "lost"}  # a hint may follow
+        words = self._words(event.feedback, _with_hint if said_by_us else last_line)
         return [f"  {event.step}: {which} failed: {sentence(Reason(event.code))}{words}"]
 
     def _words(self, digest: Digest | None, pick: Callable[[str], str]) -> str:
@@ -297,3 +338,9 @@ def choices(reason: Reason) -> list[str]:
         "  to leave it as it is: holdfast run --on-drift fail (the step fails, the rest goes on)",
     )
     return [again(offer) for offer in offers]
+
+
+def _with_hint(text: str) -> str:
+    """What went wrong and what to do about it, in one line."""
+    told = [line.strip() for line in text.splitlines() if line.strip()]
+    return "; ".join(told[:1] + [line for line in told[1:] if line.startswith("hint: ")][:1])

@@ -20,6 +20,7 @@ from holdfast.errors import (
     Where,
     outside_fault,
 )
+from holdfast.model.secret import struck_text
 from holdfast.model.text import escaped
 from holdfast.model.version import VERSION
 
@@ -248,7 +249,7 @@ def _write_story(error: Exception, command: str) -> str:
 
 
 def _hidden(text: str) -> str:
-    """Text without the values of variables that look like secrets."""
+    """Text without keys, and without the values of variables that look like secrets."""
     found = {
         value: name
         for name, value in os.environ.items()
@@ -256,4 +257,13 @@ def _hidden(text: str) -> str:
     }
     for value in sorted(found, key=len, reverse=True):
         text = text.replace(value, f"[{found[value]}]")
-    return text
+    return struck_text(text, (*sorted(found), *_keys()))
+
+
+def _keys() -> tuple[str, ...]:
+    """The keys of providers, whatever their variables are called."""
+    from holdfast import wire
+
+    with contextlib.suppress(OSError):  # the directory may be gone
+        return wire.market.Vault(os.getcwd()).values()
+    return ()

@@ -50,7 +50,8 @@ def resolve(
         if not rows:
             raise UsageError("there is no run yet", hint="holdfast run")
         person = wire.person(opened, where.location, terminal=view().asks)
-        desk = Desk(opened, rows[-1].project, rows[-1].line, wire.now_ms)
+        hidden = wire.market.Vault(where.root).values
+        desk = Desk(opened, rows[-1].project, rows[-1].line, wire.now_ms, hidden)
         found = desk.find(conflict)
         said = desk.decide(found, desk.meant(found, take), person, because)
     finally:

@@ -6,11 +6,14 @@ from collections.abc import Collection, Sequence
 
 from holdfast.cli.ending import last_sign
 from holdfast.cli.gates import waiting_words
+from holdfast.cli.measure import count
+from holdfast.cli.money import UNKNOWN, limit_words
 from holdfast.cli.progress import MOST_NAMES
 from holdfast.cli.say import SIGNS, seconds, short
 from holdfast.core.moves import INTERRUPTED
 from holdfast.core.reasons import sentence
-from holdfast.core.state import Phase, State
+from holdfast.core.state import Phase, State, StepState
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line
 
@@ -32,7 +35,7 @@ def resume_lines(state: State, stay: Collection[StepId] = ()) -> list[str]:
         least = "at least " if step_id in state.running else ""  # nobody saw it end
         took = last - step.started_at
         cost = f" after {least}{seconds(took)}" if took >= SHORTEST else ""
-        what = f"{step_id}: attempt {step.attempts} was interrupted{cost}"
+        what = f"{step_id}: attempt {step.attempts} was interrupted{cost}{_paid(step)}"
         lines.append(f"{SIGNS['running']} {what}; {_then(state, step_id)}")
     if len(broken) > MOST_NAMES:
         lines.append(f"  {len(broken) - MOST_NAMES} more were interrupted and run again")
@@ -47,7 +50,25 @@ def resume_lines(state: State, stay: Collection[StepId] = ()) -> list[str]:
         why = waiting_words(state.plan.steps[step_id], state.steps[step_id])
         lines.append(f"{SIGNS['waiting']} {step_id}: waited: {why}")
     lines += _still_to_do(state)
+    if state.spent.calls:
+        lines.append(f"  {limit_words(state)} spent so far")
     return [one_line(line) for line in lines]
+
+
+def _paid(step: StepState) -> str:
+    """What the calls that were under way may have cost, and what of it is not lost."""
+    calls = step.calls or {}
+    parts = []
+    if calls:
+        unknown = any(call.reserved is None for call in calls.values())
+        most = dollars(sum(call.reserved or 0 for call in calls.values()))
+        may = UNKNOWN if unknown else f"up to {most}"
+        parts.append(f"{count(len(calls), 'call')} under way, which may have cost {may}")
+    elif step.spent is not None and step.spent.cut:
+        parts.append(f"{count(step.spent.cut, 'call')} of it cut off so far")
+    if kept := len(step.heard) + len(step.paid):
+        parts.append(f"{count(kept, 'answer')} kept")
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _then(state: State, step_id: StepId) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -18,8 +18,9 @@ from holdfast.cli.detach import detach as detached
 from holdfast.cli.drive import Drive, once
 from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
-from holdfast.cli.gates import needs_consent
-from holdfast.cli.grown import forced_steps
+from holdfast.cli.gates import is_paid, needs_consent
+from holdfast.cli.grown import forced_steps, resampled_steps
+from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
 from holdfast.cli.people import is_held
 from holdfast.cli.place import (
@@ -32,6 +33,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
+from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
 from holdfast.cli.say import short, talk
@@ -40,7 +42,9 @@ from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
-from holdfast.core.state import COMPLETE, State
+from holdfast.core.changes import asking_for_nothing
+from holdfast.core.moves import NOT_SELECTED
+from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
 from holdfast.engine.loop import Engine
@@ -51,6 +55,7 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options
+from holdfast.model.money import dollars
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
 
@@ -72,15 +77,24 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     """Options of every command that runs things."""
     for option in (
         json_option,
+        *recording_options,
         click.option("-q", "--quiet", is_flag=True, help="No lines while it runs."),
         click.option(
             "-j",
             "--jobs",
             type=click.IntRange(1, 1024),
             metavar="N",
-            help="Steps at once (default: processors).",
+            help="Steps that work on this machine at once (default: processors). Waiting for a model takes "
+            "no place; with 1, one step follows the other.",
         ),
-        click.option("--yes", is_flag=True, help="Do not ask before steps with external effects."),
+        click.option(
+            "--yes", is_flag=True, help="Do not ask before steps that cost money or act outside."
+        ),
+        click.option(
+            "--max-cost",
+            type=Dollars(),
+            help="What the run may spend on models in all; stops before it would be more (exit 5).",
+        ),
         click.option(
             "--approve",
             type=click.Choice(["ask", "wait", "policy"]),
@@ -127,6 +141,13 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     help="Run this step, whatever stands; may be repeated.",
 )
 @click.option(
+    "--resample",
+    "resampled",
+    multiple=True,
+    metavar="STEP",
+    help="Make one more artifact of this step alone; the best score stands, else the newest.",
+)
+@click.option(
     "--cutoff",
     is_flag=True,
     help="Reuse a step whose content inputs are the same, though steps above it ran.",
@@ -157,6 +178,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--trust", metavar="DIGEST", help="Approve the plan of a file that comes from elsewhere."
 )
+@click.option("--only-shown", is_flag=True, hidden=True)
 def run(
     plan: str | None,
     store: str | None,
@@ -166,6 +188,7 @@ def run(
     *,
     force: bool,
     forced: tuple[str, ...],
+    resampled: tuple[str, ...],
     cutoff: bool,
     on_drift: Drift,
     join: bool,
@@ -182,6 +205,7 @@ def run(
     diff_plan: bool,
     preview: str | None,
     trust: str | None,
+    only_shown: bool,
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
@@ -198,6 +222,8 @@ def run(
         raise UsageError("a preview holds for one run that somebody waits for")
     where = place(saved.file, store, saved.line) if saved else place(plan, store, plan_id)
     loaded = where.load(saved.params if saved else None)
+    _exclude(bool(resampled), bool(selected or excluded), "--resample and a selection")
+    more = resampled_steps(where, loaded, resampled)
     options = Options(
         force=force,
         force_steps=forced_steps(where, loaded, forced),
@@ -206,7 +232,8 @@ def run(
         joined=join,
         fail_fast=fail_fast,
         barrier=barrier,
-        select=selected_steps(where, loaded, selected, excluded),
+        select=more or selected_steps(where, loaded, selected, excluded),
+        resample=more,
     )
     yes = bool(manner["yes"]) or saved is not None
     if (loaded.foreign or trust is not None) and not (dry_run or diff_plan):
@@ -219,7 +246,8 @@ def run(
         say_left_out(where, loaded.plan, key)
     else:
         leave_earlier(where, loaded.plan, yes=yes)
-    manner["yes"] = True
+    manner["spends"], manner["yes"] = bool(manner["yes"]) and not only_shown, True
+    agreed = replace(agreed, max_cost=max_cost(where, loaded.plan, manner))
     if detach:
         _check_secrets(loaded.plan, _manner(manner).secrets)
         return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
@@ -244,7 +272,7 @@ def _watched(
 
     `agreed` are the steps with external effects that somebody saw; None if a yes holds for all.
     """
-    later = replace(options, force=False, force_steps=())
+    later = asking_for_nothing(options)
     rounds = iter([options])
 
     def again() -> int:
@@ -319,12 +347,14 @@ def resume(
         raise UsageError(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
+    raised = raised_cost(where, state, manner)
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
     if not manner["yes"]:
-        consent_to(_will_touch(where, state), yes=False)
-    return drive(where, state.plan, manner, lambda world: resume_run(world, found))
+        paid = unpaid(where, state, state.steps, manner)
+        consent_to(_will_touch(where, state), yes=False, paid=paid)
+    return drive(where, state.plan, manner, lambda world: resume_run(world, found, max_cost=raised))
 
 
 def _folder(manner: dict[str, object]) -> str | None:
@@ -381,20 +411,25 @@ def retry(
     phase = state.steps[step_id].phase
     if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
-        consent_to([s for s in still_outside(state) if s in below], yes=bool(manner["yes"]))
-        named = (step_id,)
+        touched = [s for s in still_outside(state) if s in below]
+        paid = unpaid(where, state, below, manner)
+        consent_to(touched, yes=bool(manner["yes"]), paid=paid)
+        named, raised = (step_id,), raised_cost(where, state, manner)
         return drive(
             where,
             state.plan,
             manner,
-            lambda world: resume_run(world, found, only=named, asked=named),
+            lambda world: resume_run(world, found, only=named, asked=named, max_cost=raised),
         )
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
-    options = Options(force_steps=forced_steps(where, loaded, [step_id]))
+    options = Options(
+        force_steps=forced_steps(where, loaded, [step_id]),
+        max_cost=max_cost(where, loaded.plan, manner),
+    )
     if not manner["yes"]:
-        consent(where, loaded, options, parallel=0)
+        consent(where, loaded, options, parallel=0, agreed=manner["max_cost"] is not None)
     say_left_out(where, loaded.plan)
     return drive(
         where,
@@ -402,6 +437,48 @@ def retry(
         manner,
         lambda world: start_run(world, loaded.plan, loaded.plan.name, options),
     )
+
+
+def max_cost(where: Place, plan: Plan, manner: Mapping[str, object]) -> int | None:
+    """What a new run may spend."""
+    return wire.market.cost_bound(where.root, plan, cast("int | None", manner["max_cost"]))
+
+
+def unpaid(
+    where: Place, state: State, steps: Iterable[StepId], manner: Mapping[str, object]
+) -> list[StepId]:
+    """Steps that would cost money in a run to which nobody said yes: it paid for none, and has no limit."""
+    if (
+        state.spent.cost
+        or state.reserved
+        or state.max_cost is not None
+        or manner["max_cost"] is not None
+    ):
+        return []
+    left = [s for s in steps if _is_to_do(state.steps[s]) and s not in state.added]
+    return [s for s in left if is_paid(where.root, state.plan.steps[s])]
+
+
+def _is_to_do(step: StepState) -> bool:
+    unselected = step.reason is not None and step.reason.code == NOT_SELECTED
+    return step.phase not in COMPLETE and not (step.phase == "skipped" and unselected)
+
+
+def raised_cost(where: Place, state: State, manner: Mapping[str, object]) -> int | None:
+    """What a run may spend from now on, if that was said; it must leave something.
+
+    The person's own budget for a run holds all the same: the smaller one wins.
+    """
+    given = cast("int | None", manner["max_cost"])
+    if given is not None:
+        given = wire.market.cost_bound(where.root, state.plan, given)
+    if given is not None and given <= state.spent.cost:
+        raise UsageError(
+            f"{short(state.run)} has spent {dollars(state.spent.cost)} already,"
+            f" so --max-cost {exact(given)} leaves nothing",
+            hint="--max-cost is for the whole run, with what it spent so far",
+        )
+    return given
 
 
 def drive(
@@ -414,7 +491,7 @@ def drive(
     """Run to an end or a rest; with `repeat`, that is tried first."""
     manner = _manner(given)
     _check_secrets(plan, manner.secrets)
-    settings = read_settings(where.root)
+    settings, record = read_settings(where.root), record_folder(where, given)
     store = where.open(create=True)
     try:
         wishes = wire.Wishes(
@@ -426,6 +503,8 @@ def drive(
             stays=manner.waits,
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
             secrets=manner.secrets,
+            record=record,
+            spends=bool(given.get("spends", given["yes"])),
         )
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)

@@ -12,9 +12,10 @@ from typing import cast
 from holdfast.cli.again import again
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, preview_json
 from holdfast.cli.ask import ask, consent_to
-from holdfast.cli.gates import ASKED, needs_consent
-from holdfast.cli.outlook import compared, print_lines, table
+from holdfast.cli.gates import ASKED, is_paid, needs_consent
+from holdfast.cli.outlook import compared, price_words, print_lines, table
 from holdfast.cli.place import Place
+from holdfast.cli.provisions import provide
 from holdfast.cli.say import out_json
 from holdfast.cli.view import view
 from holdfast.core.preview import Outlook, options_from
@@ -22,7 +23,7 @@ from holdfast.errors import StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
-from holdfast.model.plan import Step, plan_digest
+from holdfast.model.plan import Step, StepId, plan_digest
 
 SHORTEST = 12
 MOST_BYTES = 256 * 2**20
@@ -176,37 +177,59 @@ def _mapping(value: Json) -> Mapping[str, Json]:
 
 
 def show_first(
-    where: Place, loaded: Loaded, options: Options, *, as_json: bool, parallel: int, asks: bool
+    where: Place,
+    loaded: Loaded,
+    options: Options,
+    manner: Mapping[str, object],
+    *,
+    asks: bool,
 ) -> bool:
     """Show the preview and, if somebody is there, ask whether to go on. Nothing is written."""
-    ahead = gather(where, loaded, options, parallel=parallel)
-    if as_json:
+    ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
+    if manner["as_json"]:
         out_json(preview_json(ahead))
         return False
     print_lines(table(ahead, view()))
     if not asks or not view().asks:
         return False
-    if not ask("Execute?", default=not _touched(loaded, ahead)):
+    provide(where, loaded, options, cast("int | None", manner["max_cost"]))
+    if not ask("Execute?", default=not (_touched(loaded, ahead) or paid_in(ahead))):
         return False
     _still(where, loaded, options, ahead)
     return True
 
 
-def consent(where: Place, loaded: Loaded, options: Options, *, parallel: int) -> None:
-    """Ask before a run touches the outside world, after showing what it would do.
+def consent(
+    where: Place, loaded: Loaded, options: Options, *, parallel: int, agreed: bool = False
+) -> None:
+    """Ask before a run touches the outside world or costs money, after showing what it would do.
 
-    Without somebody to answer, a run needs --yes or a saved preview.
+    Without somebody to answer, a run needs --yes or a saved preview; for money a limit is enough: with it,
+    whoever asks has `agreed` to spend so much.
     """
-    if not any(needs_consent(step) for step in loaded.plan.steps.values()):
+    steps = loaded.plan.steps
+    pays = not agreed and any(is_paid(where.root, step) for step in steps.values())
+    if not pays and not any(needs_consent(step) for step in steps.values()):
         return
     ahead = gather(where, loaded, options, parallel=parallel)
-    touched = _touched(loaded, ahead)
-    if touched and view().asks:
-        print_lines(table(ahead, view()), err=True)
-    consent_to(touched, yes=not touched)
-    if not touched:
+    touched, paid = _touched(loaded, ahead), paid_in(ahead) if pays else []
+    if not touched and not paid:
         return
+    if view().asks:
+        print_lines(table(ahead, view()), err=True)
+    consent_to(touched, yes=False, paid=paid, price=price_words(ahead) if paid else "")
     _still(where, loaded, options, ahead)
+
+
+def paid_in(ahead: Ahead) -> list[StepId]:
+    """The steps that may ask somebody who wants money for it."""
+    steps = ahead.foreseen.plan.steps
+    return [
+        step_id
+        for step_id, outlook in ahead.outlooks.items()
+        if _may_run(outlook)
+        and is_paid(ahead.where.root, steps[step_id], about_it=outlook.means == "adopt")
+    ]
 
 
 def _touched(loaded: Loaded, ahead: Ahead) -> list[str]:
@@ -290,29 +313,29 @@ def agree(
     where: Place, loaded: Loaded, given: Options, asked: Asked, manner: Mapping[str, object]
 ) -> Options | None:
     """The options to run with once everything that was asked is answered; None to run nothing."""
-    as_json, parallel = bool(manner["as_json"]), int(str(manner["jobs"] or 0))
     options = given if asked.saved is None else _held_options(asked.saved, given)
     if asked.diff_plan:
-        show_changes(where, loaded, options, as_json=as_json)
+        show_changes(where, loaded, options, as_json=bool(manner["as_json"]))
         return None
     if asked.saved is not None:
         hold_to(where, loaded, options, asked.saved)
     if asked.preview is not None:
         hold_to_digest(where, loaded, options, asked.preview)
     if asked.show_plan or asked.dry_run:
-        asks = not asked.dry_run
-        shown = show_first(where, loaded, options, as_json=as_json, parallel=parallel, asks=asks)
+        shown = show_first(where, loaded, options, manner, asks=not asked.dry_run)
         return options if shown else None
+    provide(where, loaded, options, cast("int | None", manner["max_cost"]))
     if asked.saved is None and asked.preview is None and not manner["yes"]:
-        consent(where, loaded, options, parallel=parallel)
+        agreed, parallel = manner["max_cost"] is not None, int(str(manner["jobs"] or 0))
+        consent(where, loaded, options, parallel=parallel, agreed=agreed)
     return options
 
 
 def _held_options(saved: Saved, given: Options) -> Options:
     """The options of a saved preview, in the manner asked for now; deciding again is no use of it."""
-    if replace(given, joined=False, fail_fast=False, barrier=False) != Options():
+    if replace(given, joined=False, fail_fast=False, barrier=False, max_cost=None) != Options():
         raise UsageError(
-            f"'{saved.name}' says already how to run: no --force, --cutoff, --on-drift, -s",
+            f"'{saved.name}' says already how to run: no --force, --resample, --cutoff, --on-drift, -s",
             hint=f"holdfast run {saved.name}",
         )
     return replace(

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import click
 
 from holdfast import wire
-from holdfast.cli.again import again
-from holdfast.cli.ending import last_words, print_lines, run_told
+from holdfast.cli.again import again, out_next
+from holdfast.cli.ending import last_words, limit_words, print_lines, run_told
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import (
     Place,
@@ -27,9 +27,10 @@ from holdfast.cli.say import out, out_json, out_line, short
 from holdfast.cli.since import waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
 from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions
+from holdfast.engine.samples import recorded_score, samples
 from holdfast.errors import IntegrityError, UsageError, Where
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
@@ -87,7 +88,16 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
     words |= waiting_since(store, state)
     voice = view().mode == "a11y"
-    lines = status_lines(state, now, words, driven=driven, every=every, voice=voice, additions=more)
+    lines = status_lines(
+        state,
+        now,
+        words,
+        driven=driven,
+        every=every,
+        voice=voice,
+        additions=more,
+        why=limit_words(store, state),
+    )
     if imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
         lines[-1] = again(
@@ -124,11 +134,18 @@ def load_state(store: Store, run: RunId) -> State:
     epilog="\b\nExample:\n  holdfast show build\n  holdfast show build@1\n  holdfast show r-1f3c --json"
 )
 @click.argument("ref")
+@click.option("--samples", "every", is_flag=True, help="List all artifacts under the same key.")
 @file_option
 @place_options
 @json_option
 def show(
-    ref: str, plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+    ref: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    every: bool,
+    as_json: bool,
 ) -> int:
     """Print an artifact (STEP, STEP@ATTEMPT or a digest), or a run (r-…, @, @-1)."""
     where = place(plan, store, plan_id)
@@ -139,6 +156,9 @@ def show(
             _print_run(with_store, state, where, every=True, as_json=as_json)
             return 0
         artifact = _find_artifact(with_store, ref, where.line())
+        if every:
+            _print_samples(with_store, artifact, ref, as_json=as_json)
+            return 0
         if artifact is None:
             _print_content(
                 with_store, _find_content(with_store, ref, where.line()), as_json=as_json
@@ -159,6 +179,31 @@ def show(
     return 0
 
 
+def _print_samples(store: Store, stands: Artifact | None, ref: str, *, as_json: bool) -> None:
+    """Every artifact that was accepted under the key of one, and which of them stands."""
+    if stands is None:
+        raise UsageError(f"'{ref}' has no accepted artifact", hint="name a step that is done")
+    found = [(row, recorded_score(store, row)) for row in samples(store, stands)]
+    if as_json:
+        rows: list[Json] = [
+            {
+                **artifact_json(row),
+                "score": None if score is None else score / 1000,
+                "at": row.at,
+                "stands": row == stands,
+            }
+            for row, score in found
+        ]
+        out_json({"schema": "holdfast.samples/1", "step": stands.step, "samples": rows})
+        return
+    out("   RUN         DIGEST        SCORE")
+    for row, score in found:
+        sign = "=" if row == stands else " "
+        told = "-" if score is None else f"{score / 1000:g}"
+        out(f" {sign} {short(row.run):<10}  {row.digest[:12]}  {told:>5}")
+    out_next(f"holdfast accept {stands.step} --from RUN --because TEXT    holdfast show DIGEST")
+
+
 def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
     name, _, attempt = ref.partition("@")
     rows = [row for row in store.artifacts(step=StepId(name)) if line is None or row.line == line]
@@ -170,10 +215,25 @@ def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
             else []
         )
     else:
-        rows = [row for row in rows if row.status == "accepted"]
+        rows = _standing(store, [row for row in rows if row.status == "accepted"])
     if not rows and len(ref) >= SHORTEST:
         rows = [row for row in store.artifacts() if row.digest.startswith(ref)]
     return rows[-1] if rows else None
+
+
+def _standing(store: Store, rows: list[Artifact]) -> list[Artifact]:
+    """What a step has: by a person's word since the last run, else as that run had it, else the newest."""
+    if len(rows) < 2:  # noqa: PLR2004 - nothing to choose
+        return rows
+    newest = rows[-1]
+    runs = [row.run for row in store.runs(newest.line) if row.project == newest.project]
+    state = read_state(store, runs[-1]) if runs else None
+    step = state.steps.get(newest.step) if state is not None else None
+    if state is None or step is None or step.phase not in COMPLETE:
+        return rows
+    if newest.source in {"human", "accepted"} and newest.at >= state.started_at:
+        return rows
+    return [row for row in rows if row.digest == step.digest] or rows
 
 
 def _find_content(store: Store, ref: str, line: str | None) -> Digest:

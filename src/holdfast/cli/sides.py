@@ -18,7 +18,7 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, AttemptFailed, AttemptLost, AttemptRejected
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
-from holdfast.wire import own_agents
+from holdfast.wire import market, own_agents
 
 ALL = ""  # the one content of a step that writes no files
 
@@ -57,7 +57,10 @@ class Attempt:
 def side(where: Place, store: Store | None, given: str) -> Side:
     """What a word of the command line means: a plan file, a run, or a git commit."""
     if os.path.isfile(given):
-        return Side(given, load_plan(given, name=where.plan_id, own=own_agents).plan)
+        return Side(
+            given,
+            load_plan(given, name=where.plan_id, own=own_agents, models=market.known_models).plan,
+        )
     if given.startswith(("@", "r-")):
         if store is None:
             raise UsageError(f"there is no run '{given}': no store yet", hint="holdfast run")

@@ -9,6 +9,7 @@ from holdfast.cli.again import again
 from holdfast.cli.ending import headline, next_commands
 from holdfast.cli.failure import refusal
 from holdfast.cli.gates import conflict_lines, waiting_words
+from holdfast.cli.money import step_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, seconds, short
 from holdfast.core.reasons import sentence
@@ -30,8 +31,12 @@ def status_lines(
     every: bool = False,
     voice: bool = False,
     additions: Mapping[int, Addition] = NONE,
+    why: str = "",
 ) -> list[str]:
-    """Each step, or of many only those that want attention; the run in one line; what to do next."""
+    """Each step, or of many only those that want attention; the run in one line; what to do next.
+
+    `why` are the words of the limit that it came to.
+    """
     every = every or len(state.steps) <= FEW
     lines = [headline(state, now, driven=driven), *_origin(state)]
     for step_id in state.graph.order:
@@ -45,6 +50,7 @@ def status_lines(
         lines += _rest(state)
     lines += conflict_lines(state)
     lines += [one_line(line) for line in addition_lines(additions, driven=driven)]
+    lines += [one_line(f"! {first_line(why)}")] if why else []
     return [*lines, again(f"next: {next_commands(state, driven=driven)}")]
 
 
@@ -76,6 +82,8 @@ def _step(
         notes.append(f"for {seconds(max(0, now - step.started_at))}" if now else "interrupted")
     elif step.phase == "done":
         notes.append(seconds(step.duration_ms))
+    if cost := step_words(step.spent):
+        notes.append(cost)
     phase = shown_phase(state, step_id)
     what = "" if voice else f" {phase}"
     told = f": {', '.join(notes)}" if notes else ""

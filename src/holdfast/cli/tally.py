@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from holdfast.cli.calls import Calls, calls_of
 from holdfast.core.state import PHASES, Phase, State
+from holdfast.core.views import cost_limit
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptFailed,
@@ -13,6 +15,8 @@ from holdfast.model.event import (
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    CallAnswered,
+    CallFailed,
     GapClosed,
     PlanExtended,
     Reason,
@@ -48,6 +52,12 @@ class Tally:
     counts: dict[Phase, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
     running: dict[StepId, Running] = field(default_factory=dict)
     waiting: dict[StepId, Reason] = field(default_factory=dict)
+    asked: int = 0  # calls of models that have ended
+    cost: int = 0
+    unpriced: int = 0
+    most: int | None = None  # what it may spend
+    paid: dict[StepId, int] = field(default_factory=dict)  # by steps that run
+    calls: Calls = field(default_factory=Calls)
 
     @property
     def total(self) -> int:
@@ -60,6 +70,7 @@ class Tally:
     def take(self, recorded: Recorded) -> None:
         """Count one event."""
         event = recorded.event
+        self.calls.take(recorded)
         match event:
             case AttemptStarted():
                 self.running[event.step] = Running(
@@ -95,6 +106,11 @@ class Tally:
             case PlanExtended():
                 for step in event.added:
                     self._set(step, "pending")
+            case CallAnswered() | CallFailed():
+                self.asked += 1
+                self.cost += event.cost or 0
+                self.unpriced += event.cost is None
+                self.paid[event.step] = self.paid.get(event.step, 0) + (event.cost or 0)
             case StepWaived():
                 self._set(event.step, "reused")
             case GapClosed():
@@ -113,7 +129,10 @@ class Tally:
 
 def tally_of(state: State) -> Tally:
     """The tally of a run as it stands."""
-    tally = Tally(run=state.run, since=state.since)
+    tally = Tally(run=state.run, since=state.since, most=cost_limit(state))
+    tally.calls = calls_of(state)
+    spent = state.spent
+    tally.asked, tally.cost, tally.unpriced = spent.calls, spent.cost, spent.unpriced
     tally.phases = {step_id: step.phase for step_id, step in state.steps.items()}
     tally.counts = dict(state.counts)
     for step_id, started in state.running.items():

@@ -34,6 +34,7 @@ from holdfast.engine.undo import (
     settle_undone,
     undo,
 )
+from holdfast.engine.unkept import check_words
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
@@ -103,6 +104,7 @@ def undo_command(
             said = _foreseen(found)
             ended: Sequence[RunId] = _unfinished(with_store, scope)
         else:
+            check_words(because, wire.market.Vault(where.root).values)
             said, found, ended = _undo(where, with_store, scope, because)
     finally:
         with_store.close()

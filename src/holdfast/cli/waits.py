@@ -15,15 +15,17 @@ from holdfast.cli.show import load_state
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
 from holdfast.core.effects import UNCONFIRMED
-from holdfast.core.react import limit_reached, may_start
+from holdfast.core.react import is_full, limit_reached, may_start
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
+from holdfast.core.views import cost_limit
 from holdfast.engine.asked import asked_in
 from holdfast.engine.journals import read_state
 from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest
 from holdfast.model.event import Reason
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
@@ -121,7 +123,7 @@ def _pending(
     if open_needs:
         word = "a step" if len(open_needs) == 1 else f"{len(open_needs)} steps"
         return f"{step_id} waits for {word} in {run}: {', '.join(open_needs[:4])}.", None
-    if not may_start(state, step_id):
+    if not is_full(state) and not may_start(state, step_id):
         running = ", ".join(list(state.running)[:4])
         return f"{step_id} waits until {running} ended: one of them runs alone.", None
     return f"{step_id} is ready in {run} and waits for a free place.", None
@@ -163,6 +165,10 @@ def _limits(state: State, now: int) -> Rows:
         end = state.ended_at if state.status != "running" else now
         used = seconds(max(0, end - state.since))
         rows.append(("limit", f"{used} of {seconds(int(limits.time * 1000))} are used"))
+    if (most := cost_limit(state)) is not None:
+        rows.append(("limit", f"{dollars(state.spent.cost)} of {dollars(most)} are spent"))
+    if limits.tokens is not None:
+        rows.append(("limit", f"{state.spent.tokens} of {limits.tokens} tokens are used"))
     if limits.parallel is not None:
         rows.append(("limit", f"{len(state.running)} of {limits.parallel} places are taken"))
     if state.status == "running" and (reached := limit_reached(state, now)) is not None:

@@ -55,6 +55,7 @@ MOST_ROOTS = 3  # that are shown with their content
 @click.option("--against", metavar="RUN", help="Compare its key with the one it had in that run.")
 @click.option("--not", "is_not", is_flag=True, help="Why it does not run, and what would make it.")
 @click.option("--wait", "waits", is_flag=True, help="What it waits for.")
+@click.option("--cost", "paid", is_flag=True, help="With every call that it took, and its price.")
 @file_option
 @place_options
 @json_option
@@ -69,6 +70,7 @@ def why(
     *,
     is_not: bool,
     waits: bool,
+    paid: bool,
     as_json: bool,
     cutoff: bool,
 ) -> int:
@@ -91,7 +93,12 @@ def why(
     if is_not and told.decision != "reuse":
         said = sentence(told.reason) if told.reason else "nothing is kept of it"
         told = replace(told, head=f"{told.step.id} is not reused: {said}.")
-    tell(_with_word(where, told), as_json=as_json)
+    told = _with_word(where, told)
+    if paid:
+        from holdfast.cli.whycost import with_cost
+
+        told = with_cost(where, told)
+    tell(told, as_json=as_json)
     return 0
 
 

@@ -16,10 +16,20 @@ from holdfast.errors import UsageError, outside_fault
 from holdfast.model.policy import Rule
 
 PROJECT_FILE = "holdfast.toml"
-_PERSONAL = {"run", "notify", "people", "approvals", "resources", "agents"}
-_OF_PROJECT = {"run", "resources"}
+_MODELS = {"tiers", "aliases", "budgets"}  # read by `providers`
+_PERSONAL = {
+    "run",
+    "notify",
+    "people",
+    "approvals",
+    "resources",
+    "agents",
+    "providers",
+    "prices",
+} | _MODELS
+_OF_PROJECT = {"run", "resources"} | _MODELS
 _MOST = 1_000_000_000_000
-_LATER = {"providers", "tiers", "aliases", "budgets", "templates"}
+_LATER = {"templates"}
 _RULE = ("line", "step", "gate", "effects", "from")  # what a rule may be about
 _WORDS = {
     "gate": ("step", "edge", "budget", "guard"),
@@ -42,8 +52,8 @@ class Settings:
 def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
     """The settings for a project directory; UsageError names the file and the key that is wrong."""
     personal = personal_file(env)
-    own = _table(personal)
-    project, place = _project(root)
+    own = table(personal)
+    project, place = project_table(root)
     _check(own, personal, _PERSONAL)
     _check(project, place, _OF_PROJECT)
     origin: list[tuple[str, str]] = []
@@ -60,8 +70,8 @@ def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
     if notify:
         origin.append(("notify.command", personal))
     resources: dict[str, int] = {}
-    for table, where in ((own, personal), (project, place)):
-        for name, count in _amounts(table, where).items():
+    for given, where in ((own, personal), (project, place)):
+        for name, count in _amounts(given, where).items():
             if name not in resources:
                 resources[name] = count
                 origin.append((f"resources.{name}", where))
@@ -71,7 +81,7 @@ def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
 def read_people(env: Mapping[str, str] = os.environ) -> dict[str, tuple[str, ...]]:
     """Who holds which name, as the person's own file says: names of roles to users of this system."""
     place = personal_file(env)
-    given = _table(place).get("people", {})
+    given = table(place).get("people", {})
     if not isinstance(given, Mapping):
         raise UsageError(f"'people' in '{place}' must be a table")
     people: dict[str, tuple[str, ...]] = {}
@@ -86,7 +96,7 @@ def read_people(env: Mapping[str, str] = os.environ) -> dict[str, tuple[str, ...
 def read_rules(env: Mapping[str, str] = os.environ) -> tuple[Rule, ...]:
     """The rules by which `--approve policy` decides, in the order of the person's own file."""
     place = personal_file(env)
-    given = _table(place).get("approvals", [])
+    given = table(place).get("approvals", [])
     if not isinstance(given, list):
         raise UsageError(f"'approvals' in '{place}' must be a list of tables: [[approvals]]")
     return tuple(_rule(item, number, place) for number, item in enumerate(given, 1))
@@ -121,7 +131,7 @@ def _rule(item: object, number: int, place: str) -> Rule:
 def agents_file(env: Mapping[str, str] = os.environ) -> str | None:
     """The registry of agents that the person's own file names, beside which it is looked for."""
     place = personal_file(env)
-    given = _table(place).get("agents")
+    given = table(place).get("agents")
     if given is None:
         return None
     if not isinstance(given, str) or not given:
@@ -135,21 +145,21 @@ def personal_file(env: Mapping[str, str]) -> str:
     return os.path.join(base, "holdfast", "config.toml")
 
 
-def _project(root: str) -> tuple[Mapping[str, object], str]:
+def project_table(root: str) -> tuple[Mapping[str, object], str]:
     """The project's settings: its own file, else a table of pyproject.toml."""
     place = os.path.join(root, PROJECT_FILE)
     if os.path.isfile(place):
-        return _table(place), place
+        return table(place), place
     pyproject = os.path.join(root, "pyproject.toml")
     try:
-        tool = _table(pyproject).get("tool")
+        tool = table(pyproject).get("tool")
     except UsageError:  # somebody else's file: not ours to complain about
         return {}, pyproject
     found = tool.get("holdfast") if isinstance(tool, Mapping) else None
     return (found if isinstance(found, Mapping) else {}), f"{pyproject} [tool.holdfast]"
 
 
-def _table(path: str) -> Mapping[str, object]:
+def table(path: str) -> Mapping[str, object]:
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
@@ -162,8 +172,8 @@ def _table(path: str) -> Mapping[str, object]:
         raise fault or UsageError(f"'{path}' cannot be read: {error.strerror}") from error
 
 
-def _check(table: Mapping[str, object], place: str, known: set[str]) -> None:
-    for key in table:
+def _check(given: Mapping[str, object], place: str, known: set[str]) -> None:
+    for key in given:
         if key in known:
             continue
         if key in _PERSONAL:
@@ -176,44 +186,42 @@ def _check(table: Mapping[str, object], place: str, known: set[str]) -> None:
         raise UsageError(f"'{place}' has the unknown key '{key}'", hint=", ".join(sorted(known)))
 
 
-def _section(
-    table: Mapping[str, object], name: str, known: set[str], place: str
+def section(
+    given: Mapping[str, object], name: str, known: set[str] | None, place: str
 ) -> Mapping[str, object]:
-    section = table.get(name, {})
-    if not isinstance(section, Mapping):
+    """A table of a table; with `known`, only with these keys."""
+    found = given.get(name, {})
+    if not isinstance(found, Mapping):
         raise UsageError(f"'{name}' in '{place}' must be a table")
-    for key in section:
-        if key not in known:
+    for key in found:
+        if known is not None and key not in known:
             raise UsageError(
                 f"'{place}' has the unknown key '{name}.{key}'", hint=", ".join(sorted(known))
             )
-    return section
+    return found
 
 
-def _whole(table: Mapping[str, object], section: str, key: str, place: str) -> int | None:
-    value = _section(table, section, {"parallel"}, place).get(key)
+def _whole(given: Mapping[str, object], name: str, key: str, place: str) -> int | None:
+    value = section(given, name, {"parallel"}, place).get(key)
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1024:  # noqa: PLR2004 - as -j
-        raise UsageError(f"'{section}.{key}' in '{place}' must be a number from 1 to 1024")
+        raise UsageError(f"'{name}.{key}' in '{place}' must be a number from 1 to 1024")
     return value
 
 
-def _amounts(table: Mapping[str, object], place: str) -> dict[str, int]:
+def _amounts(given: Mapping[str, object], place: str) -> dict[str, int]:
     """How much there is of named resources."""
-    given = table.get("resources", {})
-    if not isinstance(given, Mapping):
-        raise UsageError(f"'resources' in '{place}' must be a table")
     found: dict[str, int] = {}
-    for name, count in given.items():
+    for name, count in section(given, "resources", None, place).items():
         if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MOST:
             raise UsageError(f"'resources.{name}' in '{place}' must be a whole number from 1")
         found[name] = count
     return found
 
 
-def _command(table: Mapping[str, object], place: str) -> tuple[str, ...]:
-    value = _section(table, "notify", {"command"}, place).get("command")
+def _command(given: Mapping[str, object], place: str) -> tuple[str, ...]:
+    value = section(given, "notify", {"command"}, place).get("command")
     if value is None:
         return ()
     if not isinstance(value, list) or not value or not all(isinstance(w, str) for w in value):

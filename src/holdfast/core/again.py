@@ -42,6 +42,8 @@ def steps_reset(state: State, event: StepsReset, _: int) -> None:
         step.rejections = step.losses = step.reopened = 0
         step.running = step.parked = None
         step.asked = step_id in event.asked
+        if step.tools is not None:  # whoever wants it again knows what may have happened
+            step.tools.left = frozenset()
         stay(state, step_id)
         note_again(state, step_id)
         if step.phase == "skipped" and step.reason is not None:

@@ -139,7 +139,13 @@ def _tell(found: Approval, said: ApprovalDecided | ApprovalUsed | ApprovalRevoke
 
 
 def usual_scope(gate: Gate, approve: str) -> Scope:
-    """The scope of a yes that names none: a step that asks only on a change means the content."""
+    """The scope of a yes that names none.
+
+    A step that asks only on a change means the content; one that asks by itself for nothing but its price
+    means all that this run tries of it.
+    """
+    if gate == "step" and not approve:
+        return "run"
     return "content" if approve == "on_change" or gate == "guard" else "once"
 
 

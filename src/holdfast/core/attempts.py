@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from holdfast.core.calls import acted_on, cut_off, talks
 from holdfast.core.escalation import note_settled
-from holdfast.core.moves import INTERRUPTED, completed, move, now_ready, require_needs, set_phase
+from holdfast.core.moves import (
+    LIMIT,
+    UNSEEN,
+    completed,
+    move,
+    now_ready,
+    require_needs,
+    set_phase,
+)
 from holdfast.core.state import Fed, State, StepState
 from holdfast.errors import BugError
 from holdfast.model.event import (
@@ -81,6 +90,8 @@ def attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     step.duration_ms = _spend(step, at, event.duration_ms)
     step.running, step.parked, step.remade = None, None, False
     step.effect = None
+    if talks(step):
+        acted_on(state, step, accepted=True)
     _stop(state, event.step)
     if step.phase == "waiting":
         step.reason, step.why = step.why, None
@@ -143,6 +154,8 @@ def attempt_rejected(state: State, event: AttemptRejected, at: int) -> None:
     """A guard, or a person, refused what an attempt made."""
     step = move(state, event.step, "attempt_rejected")
     started = _require_attempt(step, event, "attempt_rejected")
+    if talks(step):
+        acted_on(state, step, accepted=False)
     if step.phase == "waiting":
         step.reason, step.why = step.why, None
     _spend(step, at, event.duration_ms)
@@ -159,6 +172,8 @@ def attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
     """An attempt made nothing."""
     step = move(state, event.step, "attempt_failed")
     _require_attempt(step, event, "attempt_failed")
+    if talks(step):
+        acted_on(state, step, accepted=False)
     _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
     step.rejections += 1
@@ -172,9 +187,13 @@ def attempt_lost(state: State, event: AttemptLost, at: int) -> None:
     """An attempt gave no answer."""
     step = move(state, event.step, "attempt_lost")
     _require_attempt(step, event, "attempt_lost")
+    if talks(step):
+        cut_off(state, step)
     _back_to_pending(state, event.step, step)
-    if event.code != INTERRUPTED:  # the engine's death is not the step's fault, nor was it seen
+    if event.code not in UNSEEN:  # the engine's death is not the step's fault, nor was it seen
         step.losses += 1
         _spend(step, at, 0)
+    elif event.code == LIMIT:
+        state.short = Reason(LIMIT, (event.limit or "cost",))
     step.said = event.feedback
     step.last, step.log = Reason(event.code), event.log

@@ -302,6 +302,7 @@ _WORDS: Mapping[str, str] = {
     "prompt": "prompt",
     "parameters": "sampling",
     "uses": "generator",
+    "may_use": "tools of the model",
     "run": "command",
     "shell": "command",
     "with": "parameters",

@@ -89,10 +89,12 @@ def choose(
     nothing that stands is good enough: a step below sent this one back.
     """
     if not selected:
-        unforced = choose(step, probe, replace(options, force=False, force_steps=()), now=now)
+        unforced = choose(step, probe, asking_for_nothing(options), now=now)
         return unforced if unforced.action == "reuse" else Choice("skip", Reason("not_selected"))
     if anew or options.force or step.id in options.force_steps:
         return Choice("run", tried or Reason("forced"))
+    if step.id in options.resample:
+        return Choice("run", tried or Reason("resampled"))
     if probe.unsure:
         return Choice("run", tried or unresolved(probe) or _why_run(probe))
     if probe.unfit:
@@ -107,6 +109,11 @@ def choose(
     if step.reuse != "strict" and (kept := _only_guard(probe)) and kept.digest not in refused:
         return Choice("reguard", tried or Reason("guard_changed"), kept)
     return Choice("run", tried or _why_run(probe))
+
+
+def asking_for_nothing(options: Options) -> Options:
+    """The same options without a step that is to run whatever stands."""
+    return replace(options, force=False, force_steps=(), resample=())
 
 
 def unresolved(probe: Probe) -> Reason | None:
@@ -171,6 +178,7 @@ def _why_run(probe: Probe) -> Reason:
 _EXT: Mapping[str, str] = {
     "needs": "dependencies_changed",
     "uses": "generator_changed",
+    "may_use": "generator_changed",
     "run": "command_changed",
     "shell": "command_changed",
     "files": "command_changed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from holdfast.core.moves import INTERRUPTED, NOT_SELECTED
+from holdfast.core.moves import NOT_SELECTED, UNSEEN
 from holdfast.core.reopen import beyond, stagnates
 from holdfast.core.state import COMPLETE, State
 from holdfast.model.artifact import tree_bytes
@@ -29,6 +29,17 @@ from holdfast.model.event import (
 from holdfast.model.line import SkipRequested
 from holdfast.model.plan import Step, StepId
 
+PERMANENT = frozenset(
+    {
+        "call_refused",
+        "model_refused",
+        "not_recorded",
+        "credentials_missing",
+        "answer_too_large",
+        "budget_spent",
+        "tool_unconfirmed",
+    }
+)
 BEYOND = frozenset({"guard_rejected", "guard_fatal", "command_failed", "stagnated"})
 Ending = AttemptAccepted | AttemptParked | AttemptRejected | AttemptFailed | AttemptLost
 
@@ -77,10 +88,10 @@ def _give_up(state: State, ending: AttemptRejected | AttemptFailed | AttemptLost
     if isinstance(ending, AttemptLost):
         if step.done_once and not only_guarded:
             return Reason("effect_unconfirmed")
-        spent = ending.code != INTERRUPTED and now.losses >= step.lost_retries
+        spent = ending.code not in UNSEEN and now.losses >= step.lost_retries
         return Reason(ending.code, _limit(step, ending.code)) if spent else None
     if isinstance(ending, AttemptFailed):
-        if now.rejections >= step.retries:
+        if now.rejections >= step.retries or ending.code in PERMANENT:
             return Reason(ending.code)
         return Reason("stagnated", ("its command",)) if stagnates(state, ending) else None
     if only_guarded and started is not None and started.reason.code == "output_modified":

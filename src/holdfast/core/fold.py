@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from holdfast.core import again, attempts
+from holdfast.core import again, attempts, calls
 from holdfast.core.escalation import note_failure, note_settled
 from holdfast.core.growth import grow
 from holdfast.core.moves import (
@@ -31,12 +31,16 @@ from holdfast.core.moves import (
 from holdfast.core.state import COMPLETE, Plans, State, empty_state, no_plans
 from holdfast.errors import BugError
 from holdfast.model.event import (
+    AnswersKept,
     AttemptAccepted,
     AttemptFailed,
     AttemptLost,
     AttemptParked,
     AttemptRejected,
     AttemptStarted,
+    CallAnswered,
+    CallFailed,
+    CallStarted,
     ConflictFound,
     ConflictResolved,
     EffectConfirmed,
@@ -62,6 +66,8 @@ from holdfast.model.event import (
     StepsSkipped,
     StepsTaken,
     StepWaived,
+    ToolStarted,
+    ToolUsed,
 )
 from holdfast.model.plan import Plan, StepId
 
@@ -118,14 +124,18 @@ def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.forked, state.forked_at = event.forked, event.forked_at
     state.status, state.started_at, state.since = "running", at, at
     state.selected = frozenset(event.options.select) or None
+    state.max_cost = event.options.max_cost
     for step_id in state.graph.order:
         if state.missing[step_id]:
             break  # order goes wave by wave: the first wave is over
         now_ready(state, step_id)
 
 
-def _run_resumed(state: State, _: RunResumed, at: int) -> None:
+def _run_resumed(state: State, event: RunResumed, at: int) -> None:
     state.status, state.rest, state.escalation = "running", None, None
+    state.short = None
+    if event.max_cost is not None:
+        state.max_cost = event.max_cost
     state.since, state.attempts = at, 0
 
 
@@ -249,6 +259,12 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     AttemptRejected: attempts.attempt_rejected,
     AttemptFailed: attempts.attempt_failed,
     AttemptLost: attempts.attempt_lost,
+    CallStarted: calls.call_started,
+    CallAnswered: calls.call_answered,
+    CallFailed: calls.call_failed,
+    ToolStarted: calls.tool_started,
+    ToolUsed: calls.tool_used,
+    AnswersKept: calls.answers_kept,
     OutputsPlaced: _outputs_placed,
     StepFailed: _step_failed,
     StepHeld: _step_held,

@@ -76,24 +76,31 @@ def timing(samples: Sequence[int]) -> Timing:
     if not samples:
         return NO_HISTORY
     ordered = sorted(samples)
-    return Timing(_quantile(ordered, 50), _quantile(ordered, 90), len(ordered))
+    return Timing(quantile(ordered, 50), quantile(ordered, 90), len(ordered))
 
 
-def _quantile(ordered: Sequence[int], percent: int) -> int:
+def quantile(ordered: Sequence[int], percent: int) -> int:
     """The smallest value that so many percent do not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
+class Room(NamedTuple):
+    """How many steps run at once: on this machine, in all, and with each provider of models."""
+
+    here: int = 1
+    whole: int | None = None
+    providers: Mapping[str, int] = {}
+
+
 def makespan(
-    graph: Graph, running: Collection[StepId], taking: Mapping[StepId, int], parallel: int
+    graph: Graph, running: Collection[StepId], taking: Mapping[StepId, int], room: Room
 ) -> int:
     """How long these steps take together: as soon as their needs are met, best first, so many at once.
 
     Steps that are not among `running` take no time. A step that works on the whole project runs alone.
     """
     missing = {step_id: len(step.needs) for step_id, step in graph.steps.items()}
-    ready: list[tuple[int, int, StepId]] = []
-    busy: list[tuple[int, int, StepId]] = []
+    queues = _Queues(graph, room)
     now = 0
 
     def finish(done: list[StepId]) -> None:
@@ -105,8 +112,7 @@ def makespan(
 
     def arrive(step_id: StepId, done: list[StepId]) -> None:
         if step_id in running:
-            priority = PRIORITIES[graph.steps[step_id].priority]
-            heapq.heappush(ready, (priority, graph.rank[step_id], step_id))
+            queues.put(step_id)
         else:
             done.append(step_id)
 
@@ -115,30 +121,60 @@ def makespan(
         if not graph.steps[step_id].needs:
             arrive(step_id, first)
     finish(first)
-    while ready or busy:
-        _start(graph, ready, busy, taking, now, parallel)
-        now, _, step_id = heapq.heappop(busy)
+    while queues.start(taking, now):
+        now, step_id = queues.next()
         finish([step_id])
     return now
 
 
-def _start(
-    graph: Graph,
-    ready: list[tuple[int, int, StepId]],
-    busy: list[tuple[int, int, StepId]],
-    taking: Mapping[StepId, int],
-    now: int,
-    parallel: int,
-) -> None:
-    held = []
-    while ready and len(busy) < max(1, parallel):
-        entry = heapq.heappop(ready)
-        alone = graph.steps[entry[2]].runs_alone
-        if busy and (alone or any(graph.steps[b[2]].runs_alone for b in busy)):
-            held.append(entry)
-            if not alone:  # whoever runs alone lets nobody in
-                break
-            continue
-        heapq.heappush(busy, (now + taking.get(entry[2], 0), entry[1], entry[2]))
-    for entry in held:
-        heapq.heappush(ready, entry)
+class _Queues:
+    """Steps that wait, by the place that they will take, and those that run."""
+
+    def __init__(self, graph: Graph, room: Room) -> None:
+        self._graph = graph
+        self._room = room
+        self._ready: dict[str, list[tuple[int, int, StepId]]] = {}
+        self._busy: list[tuple[int, int, StepId]] = []
+        self._taken: dict[str, int] = {}
+
+    def _place(self, step_id: StepId) -> str:
+        step = self._graph.steps[step_id]
+        provider = step.model.partition(":")[0] if step.asks_model else ""
+        return provider if provider in self._room.providers else ""
+
+    def put(self, step_id: StepId) -> None:
+        priority = PRIORITIES[self._graph.steps[step_id].priority]
+        entry = (priority, self._graph.rank[step_id], step_id)
+        heapq.heappush(self._ready.setdefault(self._place(step_id), []), entry)
+
+    def start(self, taking: Mapping[StepId, int], now: int) -> bool:
+        """Start what can; whether anything runs."""
+        for place, ready in self._ready.items():
+            most = self._room.providers.get(place, self._room.here)
+            held = []
+            while ready and self._taken.get(place, 0) < max(1, most) and not self._is_full:
+                entry = heapq.heappop(ready)
+                alone = self._graph.steps[entry[2]].runs_alone
+                if self._busy and (alone or self._has_lonely()):
+                    held.append(entry)
+                    if not alone:  # whoever runs alone lets nobody in
+                        break
+                    continue
+                self._taken[place] = self._taken.get(place, 0) + 1
+                heapq.heappush(self._busy, (now + taking.get(entry[2], 0), entry[1], entry[2]))
+            for entry in held:
+                heapq.heappush(ready, entry)
+        return bool(self._busy)
+
+    def next(self) -> tuple[int, StepId]:
+        """The step that ends first, and when."""
+        now, _, step_id = heapq.heappop(self._busy)
+        self._taken[self._place(step_id)] -= 1
+        return now, step_id
+
+    @property
+    def _is_full(self) -> bool:
+        return self._room.whole is not None and len(self._busy) >= self._room.whole
+
+    def _has_lonely(self) -> bool:
+        return any(self._graph.steps[busy[2]].runs_alone for busy in self._busy)

@@ -23,6 +23,12 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "steps_skipped": {"pending": "skipped"},
     "effect_started": {"running": "running"},
     "effect_confirmed": {"running": "running", "waiting": "waiting"},
+    "call_started": {"running": "running"},
+    "call_answered": {"running": "running"},
+    "call_failed": {"running": "running"},
+    "tool_started": {"running": "running"},
+    "tool_used": {"running": "running"},
+    "answers_kept": {"pending": "pending"},
     "steps_reset": {"failed": "pending", "skipped": "pending", "waiting": "pending"},
     "steps_released": {"waiting": "pending"},
     "steps_reopened": {
@@ -38,6 +44,8 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
 }
 INTERRUPTED: Final = "previous_interrupted"
+LIMIT: Final = "limit_reached"
+UNSEEN: Final = frozenset({INTERRUPTED, LIMIT})  # ends of attempts that are not the step's doing
 NOT_SELECTED: Final = "not_selected"
 WAIVED: Final = "skipped_by_person"
 IN_CONFLICT: Final = "conflict_open"

@@ -289,6 +289,8 @@ class _Foresight:
         run = Outlook("run", Reason("forced"), probe, None, "make", is_new=is_new)
         if self._options.force or step.id in self._options.force_steps:
             return run
+        if step.id in self._options.resample:
+            return replace(run, reason=Reason("resampled"))
         if probe.unsure:
             return replace(run, reason=unresolved(probe) or _first_time(probe))
         if probe.newest is None and not own.made_before:
@@ -340,7 +342,9 @@ def _first(probe: Probe, *, stable_only: bool) -> Reason | None:
 
 # --- the digest of a preview -------------------------------------------------------------------------
 
-_MANNER = frozenset({"joined", "fail_fast", "barrier"})  # how a run is driven, not what it decides
+_MANNER = frozenset(
+    {"joined", "fail_fast", "barrier", "max_cost"}
+)  # how a run is driven, not what it decides
 
 
 def options_json(options: Options) -> dict[str, Json]:

@@ -59,10 +59,12 @@ def react(
 def may_start(state: State, step_id: StepId, machine: Mapping[str, int] = NOTHING_SAID) -> bool:
     """Whether an attempt may begin beside those that run.
 
-    Some steps run alone, attempts are limited, and there is only so much of some things; `machine` says
-    how much of them there is here.
+    Some steps run alone, attempts are limited, at once and in all, and there is only so much of some things;
+    `machine` says how much of them there is here.
     """
     limits = state.plan.limits
+    if is_full(state):
+        return False
     if limits.attempts is not None and state.attempts >= limits.attempts:
         return False
     if state.frozen and step_id in state.frozen:
@@ -72,6 +74,12 @@ def may_start(state: State, step_id: StepId, machine: Mapping[str, int] = NOTHIN
     if not state.running or not state.alone:
         return True
     return step_id not in state.alone and not any(other in state.alone for other in state.running)
+
+
+def is_full(state: State) -> bool:
+    """Whether as many attempts run as the plan allows at once, whatever they do."""
+    most = state.plan.limits.parallel
+    return most is not None and len(state.running) >= most
 
 
 def can_never_start(
@@ -98,6 +106,8 @@ def limit_reached(state: State, now: int) -> Reason | None:
     limits = state.plan.limits
     if limits.time is not None and now - state.since >= limits.time * 1000:
         return Reason("limit_reached", ("time",))
+    if state.short is not None:
+        return state.short
     if limits.attempts is not None and state.attempts >= limits.attempts and state.ready:
         return Reason("limit_reached", ("attempts",))
     return None

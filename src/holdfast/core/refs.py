@@ -103,6 +103,7 @@ _FIELDS: Mapping[str, str] = {
     "specification": "specification",
     "agent": "agent",
     "action": "action",
+    "may_use": "tools",
 }
 _OWN = tuple(_FIELDS)
 _own_values: Callable[[Step], tuple[Json, ...]] = attrgetter(*_FIELDS.values())

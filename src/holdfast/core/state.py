@@ -14,11 +14,13 @@ from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptParked,
     AttemptStarted,
+    CallStarted,
     ConflictFound,
     EndStatus,
     Options,
     Reason,
     RestStatus,
+    Used,
 )
 from holdfast.model.plan import Plan, RunId, StepId
 
@@ -74,6 +76,45 @@ class StepState:
     started_at: int = 0
     duration_ms: int = 0  # of the attempt that was accepted
     spent_ms: int = 0  # on all attempts whose end was seen
+    calls: dict[int, CallStarted] | None = None  # of the running attempt, without an answer so far
+    paid: tuple[Paid, ...] = ()  # answers of attempts that were lost before they acted on them
+    heard: tuple[Paid, ...] = ()  # answers of the running attempt
+    spent: Spent | None = None  # None until a model was asked
+    tools: Tools | None = None  # None until a tool was used for a model
+    trying: int = 0  # what the running attempt has spent
+
+
+class Paid(NamedTuple):
+    """An answer that is stored and was not acted on yet."""
+
+    request: Digest
+    answer: Digest
+
+
+@dataclass(slots=True)
+class Tools:
+    """Uses of tools that no verdict followed yet: answered, under way, begun by an attempt that was lost."""
+
+    said: dict[Digest, Used] = field(default_factory=dict)
+    doing: set[Digest] = field(default_factory=set)
+    left: frozenset[Digest] = frozenset()
+
+
+@dataclass(slots=True)
+class Spent:
+    """What calls cost: micro-dollars and tokens, in all and of that in vain.
+
+    `rejected` went into attempts that did not count, `interrupted` into calls that were cut off; of those
+    only the most is known. `unpriced` counts the calls whose price nobody knows.
+    """
+
+    cost: int = 0
+    tokens: int = 0
+    calls: int = 0
+    unpriced: int = 0
+    rejected: int = 0
+    interrupted: int = 0
+    cut: int = 0  # calls that were interrupted
 
 
 class Origin(NamedTuple):
@@ -161,6 +202,11 @@ class State:
     taken: dict[Thing, int] = field(default_factory=dict)  # by attempts that are running
     added: dict[StepId, Origin] = field(default_factory=dict)  # steps it did not begin with
     gaps: dict[StepId, Gap] = field(default_factory=dict)  # steps it goes on without
+    spent: Spent = field(default_factory=Spent)
+    reserved: int = 0  # micro-dollars of calls under way
+    reserved_tokens: int = 0
+    max_cost: int | None = None  # what a person lets it spend in all
+    short: Reason | None = None  # the limit that a call would have gone over
     heard: int = 0  # the last request of the line's journal that was answered
     refused: dict[int, Digest] = field(
         default_factory=dict

@@ -51,6 +51,12 @@ def _refuse_others(step: Step) -> None:
             raise AttemptError(message, reason="command_failed")
 
 
+def read_by(step: Step) -> frozenset[StepId]:
+    """The needs whose artifacts the prompt or the values of a step read by themselves."""
+    found = (part for part in parts((step.prompt, step.values)) if isinstance(part, Reference))
+    return frozenset(StepId(part.name) for part in found if part.root == "steps")
+
+
 def has_expressions(step: Step) -> bool:
     """Whether anything in the step's values or prompt has to be filled in."""
     return _has_template(step.prompt) or _has_template(step.values)

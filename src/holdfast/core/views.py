@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from holdfast.core.reasons import sentence
-from holdfast.core.state import Phase, State
-from holdfast.model.artifact import Artifact
+from holdfast.core.state import Phase, Spent, State
+from holdfast.model.artifact import Artifact, Status
+from holdfast.model.call import MICRO
 from holdfast.model.digest import Json
 from holdfast.model.event import (
     AttemptAccepted,
@@ -66,6 +67,30 @@ def reason_json(reason: Reason | None) -> Json:
     return {"code": reason.code, "text": sentence(reason), "because": list(reason.because)}
 
 
+def usd(micro: int | None) -> float | None:
+    """Micro-dollars as dollars; None stays what nobody knows."""
+    return None if micro is None else round(micro / MICRO, 6)
+
+
+def spent_json(spent: Spent | None) -> dict[str, Json]:
+    """What calls cost and used; where a price is not known, the cost is null and the word says so."""
+    spent = spent or Spent()
+    return {
+        "cost_usd": usd(spent.cost) if not spent.unpriced else None,
+        "price": "unknown" if spent.unpriced else "known",
+        "calls": spent.calls,
+        "tokens": spent.tokens,
+    }
+
+
+def cost_limit(state: State) -> int | None:
+    """What a run may spend in all, in micro-dollars: as a person says, else as the plan does."""
+    if state.max_cost is not None:
+        return state.max_cost
+    most = state.plan.limits.usd
+    return None if most is None else int(most * MICRO)
+
+
 def plan_head(state: State, file: str | None) -> dict[str, Json]:
     """Which plan a run belongs to."""
     return {"line": state.line, "ref": state.w_ref, "file": file}
@@ -78,10 +103,12 @@ def run_json(
     now: int,
     asked: Mapping[StepId, Sequence[ApprovalRequested]] | None = None,
     additions: Mapping[int, Addition] | None = None,
+    saved: int | None = 0,
 ) -> dict[str, Json]:
     """The object that `run`, `resume`, `retry` and `status` print.
 
-    `asked` is what people were asked, `additions` what they asked to add, by the number of the request.
+    `asked` is what people were asked, `additions` what they asked to add, by the number of the request;
+    `saved` are micro-dollars that reuse saved, None if that is not known.
     """
     additions = additions or {}
     return {
@@ -99,7 +126,7 @@ def run_json(
         ],
         "additions": [addition.json() for addition in additions.values()],
         "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
-        "totals": totals(state, now),
+        "totals": totals(state, now, saved),
     }
 
 
@@ -162,7 +189,7 @@ def _step_json(state: State, step_id: StepId, additions: Mapping[int, Addition])
         "attempts": step.attempts,
         "config_ref": step.config_ref,
         "digest": step.digest if complete else None,
-        "cost_usd": 0.0,
+        **spent_json(step.spent),
         "duration_ms": 0 if step.phase == "reused" else step.spent_ms,
         "added": origin_json(state, step_id, additions),
     }
@@ -191,7 +218,7 @@ def _waiting(
     return found
 
 
-def totals(state: State, now: int) -> dict[str, Json]:
+def totals(state: State, now: int, saved: int | None = 0) -> dict[str, Json]:
     """Counts and sums of a run."""
     end = state.ended_at if state.status != "running" else now
     counts = state.counts
@@ -201,8 +228,13 @@ def totals(state: State, now: int) -> dict[str, Json]:
         "reused": counts["reused"] - len(state.gaps),
         "failed": counts["failed"],
         "skipped": counts["skipped"] + len(state.gaps),
-        "cost_usd": 0.0,
-        "saved_usd": 0.0,
+        **spent_json(state.spent),
+        "known_usd": usd(state.spent.cost),
+        "saved_usd": usd(saved),
+        "rejected_usd": usd(state.spent.rejected),
+        "interrupted_usd": usd(state.spent.interrupted),
+        "interrupted_calls": state.spent.cut,
+        "max_cost_usd": usd(cost_limit(state)),
         "duration_ms": max(0, end - state.since),
     }
 
@@ -285,8 +317,11 @@ def _row(
     digest = event.kept if isinstance(event, AttemptLost) else event.digest
     if digest is None:
         return None
-    accepted = isinstance(event, AttemptAccepted)
-    lost = isinstance(event, AttemptLost)
+    status: Status = "rejected"
+    if isinstance(event, AttemptAccepted):
+        status = "accepted" if event.stands else "superseded"
+    elif isinstance(event, AttemptLost):
+        status = "interrupted"
     return Artifact(
         project=start.project,
         line=start.line,
@@ -295,7 +330,7 @@ def _row(
         input_ref=began.input_ref,
         own_ref=began.own_ref,
         digest=digest,
-        status="accepted" if accepted else "interrupted" if lost else "rejected",
+        status=status,
         source=began.source,
         run=start.run,
         attempt=began.attempt,

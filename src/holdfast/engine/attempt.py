@@ -10,7 +10,7 @@ from functools import partial
 
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
-from holdfast.core.values import filled, has_expressions
+from holdfast.core.values import filled, has_expressions, read_by
 from holdfast.engine.contents import Contents
 from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import lay_out
@@ -19,7 +19,7 @@ from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.rooms import Rooms
 from holdfast.engine.survey import Survey
 from holdfast.engine.taking import Taker
-from holdfast.engine.tee import Tee, tee_path
+from holdfast.engine.tee import Onlooking, tee_path
 from holdfast.engine.worktrees import drop_worktree, drop_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, IntegrityError, Where
@@ -43,7 +43,7 @@ class Bench:
         self._state = state
         self._survey = survey
         self._outputs = outputs
-        self._tees: dict[StepId, Tee] = {}
+        self._tees: dict[StepId, Onlooking] = {}
         self._rooms = Rooms(os.path.join(world.scratch, state.run))
         self.taker = Taker(world, state, outputs)
         self.contents = Contents(world, self.taker)
@@ -102,7 +102,9 @@ class Bench:
         names = (*step.env, *step.secrets)
         given = self._given(step)
         return Job(
-            step=step if started.reguard is not None else _with_values(step, given),
+            step=_as_known(step, given)
+            if started.reguard is not None
+            else _with_values(step, given),
             attempt=started.attempt,
             folder=folder,
             root=world.root,
@@ -114,6 +116,7 @@ class Bench:
             on_output=self._listener(started),
             take=self._taking(step) if step.changes_copy else None,
             effect=self._state.steps[step.id].effect or "",
+            told=read_by(step) if step.asks_model else frozenset(),
         )
 
     def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:
@@ -164,15 +167,10 @@ class Bench:
         if self._state.plan.steps[started.step].secrets:
             return None
         world, step_id = self._world, started.step
-        tee = Tee(tee_path(world.scratch, self._state.run, step_id, started.attempt))
-        self._tees[step_id] = tee
-
-        def listen(stream: str, data: bytes) -> None:
-            tee.add(data)
-            if world.on_output is not None:
-                world.on_output(step_id, stream, data)
-
-        return listen
+        place = tee_path(world.scratch, self._state.run, step_id, started.attempt)
+        tell = None if world.on_output is None else partial(world.on_output, step_id)
+        self._tees[step_id] = tee = Onlooking(place, tell, world.hidden)
+        return tee.add
 
     def _given(self, step: Step) -> dict[StepId, Given]:
         given = {}
@@ -247,6 +245,14 @@ class Bench:
         shutil.rmtree(os.path.join(self._world.scratch, self._state.run), ignore_errors=True)
         drop_worktrees(self._world.root, self._world.home, self._state.run)
         self._outputs.leave()
+
+
+def _as_known(step: Step, given: Mapping[StepId, Given]) -> Step:
+    """The step for guards only: what cannot be filled in is their affair, if they read it."""
+    try:
+        return _with_values(step, given)
+    except AttemptError:
+        return step
 
 
 def _with_values(step: Step, given: Mapping[StepId, Given]) -> Step:

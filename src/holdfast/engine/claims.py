@@ -36,7 +36,7 @@ class Claims:
             self.contested.add(step.id)
             return None
         self._held[step.id] = (key, fence)
-        forced = state.options.force or step.id in state.options.force_steps
+        forced = state.options.force or state.options.wants(step.id)
         forced = forced or state.steps[step.id].remade
         found = self._world.store.find(state.project, state.line, step.id, refs.config_ref)
         is_news = found is not None and found != probed.probe.found

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from holdfast.engine.outputs import SMALL
 from holdfast.engine.recent import Recent
 from holdfast.engine.taking import Taker
 from holdfast.engine.world import World
-from holdfast.model.artifact import Entry, Form, tree_bytes, tree_entries
+from holdfast.model.artifact import Entry, Form, Verdict, tree_bytes, tree_entries
 from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.plan import Step
-from holdfast.ports import Candidate, File
-
-SHORTEST_SECRET = 4
+from holdfast.model.secret import holds, struck
+from holdfast.ports import Candidate, File, Outcome
 
 
 class Contents:
@@ -79,14 +76,37 @@ class Contents:
         """Store a log or a feedback, without the values of the step's secrets."""
         if not content:
             return None
+        return self.put(blobs, struck(content, self._secrets(step)))
+
+    def fit(self, step: Step, outcome: Outcome) -> Outcome:
+        """An outcome that can be stored: a candidate that holds a secret is rejected, and nothing of it kept.
+
+        It cannot be struck out here: an artifact is what the step made, byte for byte.
+        """
+        if not (step.secrets or self._world.hidden()):
+            return outcome
+        made, secrets = outcome.candidate, self._secrets(step)
+        if made is None or not secrets or outcome.ended in {"failed", "lost"}:
+            return outcome
+        files = (*made.files, *made.fragments)
+        where = [file.path for file in files if holds([file.content], secrets)]
+        if not where and not holds([made.content], secrets):
+            return outcome
+        if outcome.ended in {"rejected", "fatal"}:
+            return outcome._replace(candidate=None)
+        what = f"'{where[0]}'" if where else "the artifact"
+        words = (
+            f"{what} holds the value of a secret or of a key, and artifacts are stored as they are"
+        )
+        return Outcome(
+            "rejected",
+            "guard_rejected",
+            verdict=Verdict("reject", "secrets", words),
+            feedback=words,
+            log=outcome.log,
+        )
+
+    def _secrets(self, step: Step) -> tuple[str, ...]:
         env = self._world.env
-        values = [env[name] for name in step.secrets if name in env]
-        return self.put(blobs, _redacted(content, values))
-
-
-def _redacted(content: bytes, secrets: Sequence[str]) -> bytes:
-    """Logs and feedback without the values of secrets; very short values would blacken everything."""
-    for value in secrets:
-        if len(value) >= SHORTEST_SECRET:
-            content = content.replace(value.encode("utf-8", "surrogateescape"), b"[secret]")
-    return content
+        own = (env[name] for name in step.secrets if name in env)
+        return (*own, *self._world.hidden())

@@ -14,6 +14,7 @@ from holdfast.engine.journals import read_state
 from holdfast.engine.lines import Line
 from holdfast.engine.overtaken import differing, overtaken, replaced_by
 from holdfast.engine.questions import HELD, goes_on
+from holdfast.engine.unkept import Hidden, check_words
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json, canonical
@@ -152,6 +153,7 @@ class Decisions:
     """The approvals of one line, as somebody who decides sees them.
 
     `drives` says whether a live engine has a run: what a dead one was doing outside waits for a person.
+    Words that hold a secret of `hidden` are refused.
     """
 
     def __init__(
@@ -161,8 +163,10 @@ class Decisions:
         line: str,
         clock: Callable[[], int],
         drives: Callable[[State], bool] = lambda _: True,
+        hidden: Hidden = tuple,
     ) -> None:
         self._store = store
+        self._hidden = hidden
         self._drives = drives
         self._project = project
         self._name = line
@@ -306,6 +310,7 @@ class Decisions:
 
     def decide(self, wanted: Wanted, person: Person, given: Given, *, yes: bool) -> Approval:
         """Decide a question; UsageError if somebody was faster, or if this person may not."""
+        check_words(given.because, self._hidden)
         approval = self._written(wanted)
         said = decision(self._store, approval, person, given, yes=yes, run=wanted.run)
 
@@ -332,6 +337,7 @@ class Decisions:
 
     def revoke(self, approval: Approval, person: Person, because: str) -> Approval:
         """Take a yes back; UsageError if there is none to take back."""
+        check_words(because, self._hidden)
         words = self._store.put(because.encode()) if because else None
         person.names_for(approval.request.names)
 

@@ -9,12 +9,13 @@ of that, so it starts as soon as those that run have given it back.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from holdfast.core.react import front, may_start
 from holdfast.core.room import Demands, Thing
 from holdfast.core.state import State
+from holdfast.engine.places import INLINE
 from holdfast.model.plan import PRIORITIES, StepId
 
 _Entry = tuple[int, int, int, StepId]  # wave if there is a barrier, priority, rank
@@ -23,22 +24,19 @@ _Entry = tuple[int, int, int, StepId]  # wave if there is a barrier, priority, r
 class _Kind(NamedTuple):
     """What the steps of one heap have in common."""
 
-    outside: bool  # False sorts first: functions of this process cost next to nothing
+    place: str  # where they take their places
     alone: bool
     demands: Demands
 
 
-_INLINE, _OUTSIDE = _Kind(False, False, ()), _Kind(True, False, ())
-
-
 class Desk:
-    """The queue of one run."""
+    """The queue of one run; `place_of` tells where a step takes its place."""
 
     def __init__(
-        self, state: State, inline: Collection[StepId], machine: Mapping[str, int]
+        self, state: State, place_of: Callable[[StepId], str], machine: Mapping[str, int]
     ) -> None:
         self._state = state
-        self._inline = inline
+        self._place_of = place_of
         self._machine = machine
         self._heaps: dict[_Kind, list[_Entry]] = {}
         self._aside: list[StepId] = []  # what stands on a step that is about to be made again
@@ -47,10 +45,8 @@ class Desk:
     def put(self, step_id: StepId) -> None:
         """Let a step wait for a place."""
         state = self._state
-        kind = _INLINE if step_id in self._inline else _OUTSIDE
-        if state.demands or state.alone:
-            demands = state.demands.get(step_id, ())
-            kind = _Kind(kind.outside, step_id in state.alone, demands)
+        place = self._place_of(step_id)
+        kind = _Kind(place, step_id in state.alone, state.demands.get(step_id, ()))
         heap = self._heaps.get(kind)
         if heap is None:
             heap = self._heaps[kind] = []
@@ -59,12 +55,12 @@ class Desk:
         heapq.heappush(heap, (wave, priority, state.graph.rank[step_id], step_id))
 
     def take(
-        self, has_room: Callable[[bool], bool], drop: Callable[[StepId], None]
+        self, has_room: Callable[[str], bool], drop: Callable[[StepId], None]
     ) -> StepId | None:
         """The next step that may start; `drop` is told of those that do not wait any more."""
         if len(self._heaps) == 1:  # as in most plans
             for kind, heap in self._heaps.items():
-                free = has_room(kind.outside) and self._has_entry(heap, drop)
+                free = self._has_entry(heap, drop) and has_room(kind.place)
                 if (
                     free
                     and self._is_due(heap[0])
@@ -74,11 +70,12 @@ class Desk:
             return None
         kinds = [kind for kind in self._heaps if self._has_entry(self._heaps[kind], drop)]
         if len(kinds) > 1:
-            kinds.sort(key=lambda kind: (kind.outside, self._heaps[kind][0]))
+            # functions of this process first: they cost next to nothing
+            kinds.sort(key=lambda kind: (kind.place != INLINE, self._heaps[kind][0]))
         kept: set[Thing] = set()
         for kind in kinds:
             heap = self._heaps[kind]
-            if not has_room(kind.outside) or not self._is_due(heap[0]):
+            if not has_room(kind.place) or not self._is_due(heap[0]):
                 continue
             things = {thing for thing, _ in kind.demands}
             if kept.isdisjoint(things) and may_start(self._state, heap[0][3], self._machine):

@@ -1,14 +1,14 @@
 """Keeps the text of small files that decide a step, so that a change can later be shown with its content.
 
 Nothing depends on it: such contents are named only by the own parts of a key, and one that is not there
-any more is never an error. Files that usually hold secrets are left out.
+any more is never an error. Files that hold secrets, or usually do, are left out.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from stat import S_ISREG
 
 from holdfast.core.causes import FILE_PARTS, Mark, Piece, counted, files_in, only, pieces_of
@@ -20,6 +20,7 @@ from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import Reason
 from holdfast.model.plan import Step
+from holdfast.model.secret import holds
 from holdfast.ports import Store
 
 EACH = 64 * 1024
@@ -44,10 +45,17 @@ def _silent(_: str) -> bytes | None:
 class Keeper:
     """Gives the contents that are worth keeping when an attempt starts; each one once."""
 
-    def __init__(self, root: str, store: Store, said: Said = _silent) -> None:
+    def __init__(
+        self,
+        root: str,
+        store: Store,
+        said: Said = _silent,
+        hidden: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
         self._root = root
         self._store = store
         self._said = said
+        self._hidden = hidden
         self._sizes: dict[str, int] = {}  # by digest: what was looked at already
         self._done: dict[int, Json] = {}  # by identity: parts whose files were all looked at
 
@@ -77,7 +85,7 @@ class Keeper:
             if isinstance(digest, str) and digest not in self._sizes:
                 self._sizes[digest] = 0
                 text = self._said(digest)
-                if text is not None and is_text(text) and len(text) <= EACH:
+                if text is not None and self._can_be_shown(text) and len(text) <= EACH:
                     blobs.append((Digest(digest), text))
         return blobs
 
@@ -85,12 +93,15 @@ class Keeper:
         self, path: str, digest: Digest, room: int, blobs: list[tuple[Digest, bytes]]
     ) -> None:
         content = None if _PRIVATE.search(path) else read_small(self._root, path)
-        if content is None or digest_bytes(content) != digest or not is_text(content):
+        if content is None or digest_bytes(content) != digest or not self._can_be_shown(content):
             self._sizes[digest] = 0
         elif len(content) <= room:  # else a later step may have room for it
             self._sizes[digest] = len(content)
             if not self._store.has(digest):
                 blobs.append((digest, content))
+
+    def _can_be_shown(self, content: bytes) -> bool:
+        return is_text(content) and not holds([content], self._hidden())
 
 
 class Texts:

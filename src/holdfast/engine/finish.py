@@ -15,6 +15,7 @@ from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.result import Result
+from holdfast.engine.samples import score_of, stands_better
 from holdfast.engine.survey import Survey
 from holdfast.engine.taking import Allowed, Clash, Taken, Wish, Word, settled
 from holdfast.engine.verdicts import carried, is_as_in_copy, records, seen_in
@@ -123,12 +124,28 @@ class Finisher:
             log,
             took,
             candidate.confined,
+            score=score_of(outcome),
         )
+        state = self._state
+        if step.id in state.options.resample and stands_better(
+            self._world.store, state.project, state.line, started, event.score
+        ):
+            result = Result(replace(event, stands=False), now, blobs)
+            self._set_aside(started, step, result)
+            return result
         result = Result(event, now, blobs)
         self._stand(started, step, candidate, entries, result)
         if step.produces and started.reguard is None and not self._bench.in_copy(step):
             result.wrote += [entry.path for entry in entries]
         return result
+
+    def _set_aside(self, started: AttemptStarted, step: Step, result: Result) -> None:
+        """Keep a sample beside what stands; the project is as it was before."""
+        event = result.ending
+        assert isinstance(event, AttemptAccepted)  # guards accepted it
+        row = self.row(started, event.digest, event.form, "superseded", result.at, event)
+        result.artifacts.append(row)
+        self._put_back(started, step, result, silent=True)
 
     def _stand(
         self,
@@ -355,7 +372,9 @@ class Finisher:
         self, started: AttemptStarted, step: Step, outcome: Outcome, took: int, now: int
     ) -> Result:
         if outcome.ended == "lost":
-            return self.lost(started, outcome.code, now, outcome.feedback, outcome.log)
+            return self.lost(
+                started, outcome.code, now, outcome.feedback, outcome.log, limit=outcome.limit
+            )
         if outcome.ended == "failed":
             return self._failed(started, outcome.code, outcome.feedback, outcome.log, took, now)
         verdict, candidate = outcome.verdict, outcome.candidate
@@ -421,20 +440,22 @@ class Finisher:
         *,
         unwatched: bool = False,
         theirs: Digest | None = None,
+        limit: str = "",
     ) -> Result:
         """An attempt that gave no answer: what it left at its output paths is kept, then put back.
 
         `unwatched` says that its engine died, so that anybody may have written there since;
-        `theirs` is what a person wrote where its changes were taken back.
+        `theirs` is what a person wrote where its changes were taken back; `limit` is what was reached.
         """
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
         words = self.contents.note(step, blobs, feedback.encode("utf-8", "replace"))
         log_digest = self.contents.note(step, blobs, log)
-        result = Result(AttemptLost(step.id, started.attempt, code, words, log_digest), now, blobs)
+        event = AttemptLost(step.id, started.attempt, code, words, log_digest, limit=limit)
+        result = Result(event, now, blobs)
         back = self._put_back(started, step, result, loud=True, unwatched=unwatched)
         kept = back.kept.digest if back else theirs
-        result.ending = AttemptLost(step.id, started.attempt, code, words, log_digest, kept)
+        result.ending = replace(event, kept=kept)
         if kept is not None:
             result.artifacts.append(self.row(started, kept, "tree", "interrupted", now))
         return result

@@ -56,14 +56,16 @@ def free_name(store: Store, origin: State, wanted: str | None) -> str:
     return wanted
 
 
-def fork_run(world: World, origin: State, step: StepId, line: str) -> tuple[Hold, Engine]:
+def fork_run(
+    world: World, origin: State, step: StepId, line: str, max_cost: int | None = None
+) -> tuple[Hold, Engine]:
     """Begin a run that makes `step` and all below it again, and takes the rest from another run."""
     plan = _plan(origin, step)
     _check_copies(world.store, origin, step)
     hold = Hold(world, origin.project, line)
     hold.take(join=False)
     try:
-        facts, rows = _beginning(world, origin, plan, step, line)
+        facts, rows = _beginning(world, origin, plan, step, line, max_cost)
         start = facts[0]
         assert isinstance(start, RunStarted)  # every run begins so
         _check_untouched(world, plan, facts, origin)
@@ -132,7 +134,7 @@ def _has_changes(store: Store, row: Artifact) -> bool:
 
 
 def _beginning(
-    world: World, origin: State, plan: Plan, step: StepId, line: str
+    world: World, origin: State, plan: Plan, step: StepId, line: str, max_cost: int | None
 ) -> tuple[list[Event], list[Artifact]]:
     """The first facts of the fork, and the rows of the index that follow from them."""
     store = world.store
@@ -148,6 +150,7 @@ def _beginning(
             force_steps=tuple(s for s in origin.graph.order if s in again and s in plan.steps),
             cutoff=origin.options.cutoff,
             on_drift=origin.options.on_drift,
+            max_cost=max_cost,
         ),
         engine=world.owner.engine,
         forked=origin.run,

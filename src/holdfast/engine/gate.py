@@ -68,7 +68,7 @@ class Gatekeeper:
             moved = self.book.take(recorded) or moved
         return moved
 
-    def before(self, step: Step, probed: Probed) -> list[Question]:
+    def before(self, step: Step, probed: Probed, *, pays: bool = False) -> list[Question]:
         """What has to be answered before an attempt at this step may begin."""
         state = self._state
         here = state.steps[step.id]
@@ -79,6 +79,7 @@ class Gatekeeper:
             lambda need: state.steps[need].digest,
             here.attempts,
             here.sent_back,
+            pays=pays,
         )
 
     def about(

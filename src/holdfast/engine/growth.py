@@ -169,6 +169,18 @@ class Growth:
                 return False
         return True
 
+    def costs_unasked(self, step: Step) -> bool:
+        """Whether an attempt of this run added a step that costs money, and nobody agreed to that.
+
+        Who set a limit did. What an artifact adds that is reused was foreseen, and asked about.
+        """
+        state, world = self._state, self._world
+        origin = state.added.get(step.id)
+        if origin is None or origin.request or world.spends or state.max_cost is not None:
+            return False
+        above = state.steps.get(origin.step)
+        return above is not None and above.phase == "done" and world.paid(step)
+
     def _grow(self, more: Extension) -> None:
         """Go on with a plan that has further steps."""
         pending, at = self._scribe.pending, self._world.clock()

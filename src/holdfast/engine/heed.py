@@ -66,12 +66,15 @@ class People:
 
     # --- asking -----------------------------------------------------------------------------------
 
-    def may_begin(self, step: Step, look: Look) -> Answer:
-        """Whether people let this attempt begin; what only guards something that exists needs nobody."""
+    def may_begin(self, step: Step, look: Look, *, pays: bool = False) -> Answer:
+        """Whether people let this attempt begin; what only guards something that exists needs nobody.
+
+        With `pays` it costs money that nobody agreed to.
+        """
         if look.choice.action == "reguard" or look.choice.reason.code == "output_modified":
             return FREE
         attempt = self._state.steps[step.id].attempts + 1
-        questions = self._gates.before(step, look.probed)
+        questions = self._gates.before(step, look.probed, pays=pays)
         if self._gates.repeats(step.id, attempt):  # whoever let it be done again let this be done
             questions = [one for one in questions if not self._gates.was_let(one)]
         answer = self._gates.ask(step, questions, attempt)

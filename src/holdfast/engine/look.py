@@ -63,7 +63,7 @@ class Looker:
         self._foreseen: Foreseen | None = None
         self._outputs = outputs
         self._bench = bench
-        self._keeper = Keeper(world.root, world.store, survey.said)
+        self._keeper = Keeper(world.root, world.store, survey.said, world.hidden)
         self._told: set[tuple[str, Digest]] = set()
         self._brought: dict[StepId, Upstream] = {}
         self._prober = Prober(world.store, survey, state.plan, state.project, state.line)
@@ -208,7 +208,7 @@ class Looker:
             return False
         if self._prober.given(step.id, {state.run: 0}) is not None:
             return choice.action == "run"
-        if step.id in state.options.force_steps:
+        if state.options.wants(step.id):
             return False
         if here.effect_at:
             return is_open(state, step.id) is True
@@ -239,7 +239,7 @@ class Looker:
             since = {state.run: here.effect_at}
         elif _is_answered(here):
             since = {state.run: here.held_at}
-        elif not here.effect_at and step.id not in state.options.force_steps:
+        elif not here.effect_at and not state.options.wants(step.id):
             since = self._prober.open_since(step.id, state.previous)
         found = None if since is None else self._prober.given(step.id, {state.run: 0, **since})
         refused = [fed.digest for fed in here.fed]

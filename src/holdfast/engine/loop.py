@@ -11,37 +11,38 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
 from holdfast.core.decide import leave_out, settle
-from holdfast.core.moves import INTERRUPTED
 from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
+from holdfast.engine.calls import Switchboard
 from holdfast.engine.claims import Claims
 from holdfast.engine.conflicts import Conflicts
+from holdfast.engine.crew import Crew
 from holdfast.engine.desk import Desk
 from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Grower, Steps
 from holdfast.engine.growth import Growth
 from holdfast.engine.heed import FREE, People, under
 from holdfast.engine.hold import Hold
+from holdfast.engine.inheritance import answers_beside
 from holdfast.engine.look import Look, Looker
 from holdfast.engine.losses import at_work
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.pending import Pending
+from holdfast.engine.places import INLINE, Places
 from holdfast.engine.result import Result
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions, versions_for
 from holdfast.engine.unchanged import leave_note, sources_of
-from holdfast.engine.worktrees import given_worktree
 from holdfast.engine.world import World
-from holdfast.errors import AttemptError, EditError, StoreError
-from holdfast.model.digest import Json
+from holdfast.errors import EditError, StoreError
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptParked,
@@ -54,7 +55,6 @@ from holdfast.model.event import (
     StepHeld,
 )
 from holdfast.model.plan import Step, StepId
-from holdfast.ports import Outcome
 
 MOST_AT_ONCE = 256
 BREATH = 0.005  # seconds
@@ -80,7 +80,7 @@ class Engine:
         self._hold = hold
         self._survey = survey
         journal, steps = world.journal(state.run), state.plan.steps
-        self._outputs = outputs = Outputs(world.root, journal, world.store, steps)
+        self._outputs = outputs = Outputs(world.root, journal, world.store, steps, world.hidden)
         self._scribe = Scribe(world, state, fence, hold, outputs)
         self._append = self._scribe.append
         self._bench = Bench(world, state, survey, outputs)
@@ -93,19 +93,30 @@ class Engine:
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )
+        self._board = Switchboard(world, state, self._scribe, self._bench.contents, self._call)
+        self._places = Places(world, state, self._board, self._call)
+        self._crew = Crew(
+            world,
+            state,
+            self._bench,
+            self._board,
+            self._places,
+            self._finisher,
+            self._growth,
+            self._people,
+            self._ended,
+            self._failed,
+            lambda: self._over or self._error is not None,
+        )
         self._claims = Claims(world, state, self._scribe, self._look_again)
-        self._desk = Desk(state, world.inline, world.resources)
+        self._desk = Desk(state, self._places.of, world.resources)
         self._has_agents = any(step.agent for step in steps.values())
         self._seen = 0
         self._to_look: deque[StepId] = deque()
         self._turns = 0
         self._stuck: set[StepId] = set()
         self._looks: dict[StepId, tuple[Look, int]] = {}
-        self._observed: dict[StepId, Mapping[str, Json]] = {}
-        self._tasks: dict[StepId, asyncio.Task[None]] = {}
-        self._outside = 0
         self._stopping = False
-        self._ending = False  # also what is running
         self._over = False
         self._alarm: int | None = None
         self._warned = False
@@ -120,9 +131,7 @@ class Engine:
         """Start nothing more; with `now`, also end what is running. Both can be resumed."""
         self._stopping = True
         if now:
-            self._ending = True
-            for task in self._tasks.values():
-                task.cancel()
+            self._crew.stop()
         self._wake.set()
 
     def record(self, events: Iterable[RunEvent]) -> None:
@@ -141,8 +150,9 @@ class Engine:
         self._scribe.take(result)
         for event in settle(self.state, result.ending):
             self._append(event, result.at)
-        if more and started is not None and isinstance(result.ending, AttemptAccepted):
-            self._growth.of_attempt(more, started, result.ending)
+        ending = result.ending
+        if more and started is not None and isinstance(ending, AttemptAccepted) and ending.stands:
+            self._growth.of_attempt(more, started, ending)
         if result.after:
             self._scribe.record(result.after)
         while self.state.reopening and (following := reopenings(self.state)):
@@ -170,7 +180,7 @@ class Engine:
             leave_note(self._world, self.state, self._survey.tools, sources)
             return self.state
         finally:
-            await self._end_tasks()
+            await self._crew.close()
             fresh = self._survey.take_fresh()
             if fresh and self._error is None:
                 with contextlib.suppress(StoreError):  # only a cache
@@ -179,12 +189,13 @@ class Engine:
             await asyncio.gather(pulse, return_exceptions=True)
             self._scribe.writer.close()
             self._bench.close()
+            await self._board.close()
             await self._world.executor.close()
 
     async def _breathe(self) -> None:
         """Let attempts, signals and the heartbeat be heard; each 5 ms if only this loop works (15 µs)."""
         now = self._events.time()
-        if self._tasks or self._scribe.committing or now - self._heard > BREATH:
+        if self._crew.is_busy or self._scribe.committing or now - self._heard > BREATH:
             self._heard = now
             await asyncio.sleep(0)
 
@@ -197,11 +208,6 @@ class Engine:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left):
                 await self._wake.wait()
-
-    async def _end_tasks(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     @property
     def _is_running(self) -> bool:
@@ -330,6 +336,10 @@ class Engine:
 
     # --- starting -----------------------------------------------------------------------------------
 
+    def _call(self) -> None:
+        """Something is to be stored for whoever waits for it, or there is room for another attempt."""
+        self._wake.set()
+
     def _look_again(self, step_id: StepId) -> None:
         self._to_look.append(step_id)
         self._wake.set()
@@ -343,10 +353,10 @@ class Engine:
         while (step_id := self._desk.take(self._has_room, self._passed_over)) is not None:
             self._start(step_id)
 
-    def _has_room(self, outside: bool) -> bool:
-        if outside:
-            return self._outside < self._world.parallel
-        return len(self._scribe.pending.launch) < MOST_AT_ONCE
+    def _has_room(self, place: str) -> bool:
+        if place == INLINE:
+            return len(self._scribe.pending.launch) < MOST_AT_ONCE
+        return self._places.has_room(place)
 
     def _passed_over(self, step_id: StepId) -> None:
         """A step left the queue: it is ready no more, or what it stands on is made again first."""
@@ -374,7 +384,9 @@ class Engine:
         if step.secrets and not self._growth.may_know(step):
             self._claims.let_go(step_id)
             return
-        answer = self._people.may_begin(step, look) if step.asks_first else FREE
+        pays = bool(self.state.added) and self._growth.costs_unasked(step)
+        asks = pays or step.asks_first
+        answer = self._people.may_begin(step, look, pays=pays) if asks else FREE
         if not answer.granted:
             self._claims.let_go(step_id)
             return
@@ -388,7 +400,10 @@ class Engine:
             started = replace(started, fence=fence)
         if answer.approvals:
             started = under(started, step, answer)
-        self._observed[step_id] = look.probed.seen
+        self._crew.observed[step_id] = look.probed.seen
+        if fence and (step.asks_model or step.has_judge):
+            for kept in answers_beside(self._world.store, self.state, step_id):
+                self._append(kept)
         if started.reguard is not None and step.uses != "human":
             probe = look.probed.probe
             self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)
@@ -401,8 +416,7 @@ class Engine:
         self._scribe.pending.blobs += blobs
         self._scribe.pending.words += words
         self._scribe.pending.launch.append(started)
-        if step_id not in self._world.inline:
-            self._outside += 1
+        self._places.begin(step_id)
 
     def _grown(self) -> None:
         """The plan has further steps."""
@@ -414,7 +428,7 @@ class Engine:
 
     def _flush(self) -> None:
         if self._error is None:
-            self._scribe.flush(self._stored, busy=bool(self._tasks))
+            self._scribe.flush(self._stored, busy=self._crew.is_busy)
 
     def _stored(self, error: BaseException | None, pending: Pending) -> None:
         """A batch is stored: now it may be told, and what it names may begin."""
@@ -422,6 +436,9 @@ class Engine:
         if error is not None:
             self._error = error
             return
+        for waiter in pending.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
         try:
             for key in pending.applied:
                 self._outputs.placed(key)
@@ -430,75 +447,18 @@ class Engine:
             if pending.events:
                 self._world.on_events(pending.events)
             for started in pending.launch:
-                self._launch(started)
+                self._crew.launch(started)
         except BaseException as raised:  # noqa: BLE001 - an engine that cannot tell or run is over
             self._error = raised
 
     # --- attempts -----------------------------------------------------------------------------------
 
-    def _launch(self, started: AttemptStarted) -> None:
-        if started.step in self._world.inline and started.reguard is None:
-            outcome = self._bench.at_once(started)
-            if outcome is not None:
-                seen = self._observed.pop(started.step)
-                again = seen if self.state.plan.steps[started.step].inputs else None
-                self._ended(
-                    started, self._finisher.finish(started, outcome, again, self._world.clock())
-                )
-                return
-        task = asyncio.create_task(self._run(started))
-        task.add_done_callback(
-            lambda done: self._never_began(started) if done.cancelled() else None
-        )
-        self._tasks[started.step] = task
-        if self._ending:
-            task.cancel()
-
-    def _never_began(self, started: AttemptStarted) -> None:
-        """Cancelled before its first line: nothing was started, so nothing has to be ended."""
-        self._tasks.pop(started.step, None)
-        if self._error is None and not self._over:
-            self._ended(started, self._finisher.lost(started, INTERRUPTED, self._world.clock()))
-            self._wake.set()
-
-    async def _run(self, started: AttemptStarted) -> None:
-        executor = self._world.executor
-        try:
-            if self.state.plan.steps[started.step].workspace == "worktree":
-                worktree = await given_worktree(self._world, self.state.run)
-                self._bench.give(started.step, worktree)
-            job = self._bench.job(started)
-            if started.reguard is None:
-                outcome = await executor.run(job)
-            else:
-                outcome = await executor.judge(job, self._bench.candidate(started))
-        except asyncio.CancelledError:
-            if self._error is not None:  # perhaps taken over: its files are another engine's now
-                return
-            outcome = Outcome("lost", INTERRUPTED)
-        except AttemptError as error:  # it cannot be given what it should be: nothing was started
-            outcome = Outcome("failed", error.reason, feedback=error.message)
-        except BaseException as error:  # noqa: BLE001 - an engine that cannot run attempts is over
-            self._error = error
-            self._wake.set()
-            return
-        self._tasks.pop(started.step, None)
-        try:
-            seen = self._observed.pop(started.step)
-            approvals: tuple[str, ...] = ()
-            outcome, more = self._growth.brought(started, outcome)
-            if outcome.ended == "asked":
-                outcome, approvals = self._people.asked(started, outcome)
-            result = self._finisher.finish(started, outcome, seen, self._world.clock(), approvals)
-            self._bench.clear(started, result.ending)
-            self._ended(started, result, more)
-        except BaseException as error:  # noqa: BLE001 - as above
-            self._error = error
+    def _failed(self, error: BaseException) -> None:
+        self._error = error
         self._wake.set()
 
-    def _ended(self, started: AttemptStarted, result: Result, more: Steps = NOTHING) -> None:
-        if started.step not in self._world.inline:
-            self._outside -= 1
+    def _ended(self, started: AttemptStarted, result: Result, more: Steps) -> None:
+        self._places.end(started.step)
         if more and isinstance(result.ending, AttemptParked):
             self._growth.keep(more, result)
         if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
@@ -509,6 +469,8 @@ class Engine:
         if self.state.options.fail_fast and self.state.counts["failed"]:
             self._stopping = True
         self._claims.ended(started.step)
+        self._board.settled()  # what a call of it had reserved is free again
+        self._wake.set()
 
     # --- beside -------------------------------------------------------------------------------------
 

@@ -50,7 +50,8 @@ def lost(world: World, state: State, survey: Survey) -> list[Result]:
         s: said_so_far(world.scratch, state.run, s, a.attempt) for s, a in state.running.items()
     }
     leftovers(world, state)
-    outputs = Outputs(world.root, world.journal(state.run), world.store)
+    journal = world.journal(state.run)
+    outputs = Outputs(world.root, journal, world.store, hidden=world.hidden)
 
     @cache
     def recorded() -> frozenset[str]:  # read only if there is a change of files to ask about

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import tree_entries
 from holdfast.model.digest import Digest
-from holdfast.model.event import Event, StepsReused, StepsTaken
+from holdfast.model.event import AnswersKept, Event, StepsReused, StepsTaken
 from holdfast.model.line import ContentPurged, Pinned, RunCollected, RunImported, StepsAdded
 from holdfast.ports import Facts
 
@@ -17,6 +17,7 @@ _FORMED = ("digest", "reguard", "content")  # a manifest if the event says so
 _PLAIN = (
     *("plan", "w_ref", "own_ref", "log", "feedback", "because"),
     *("subject", "rule", "record", "fragment"),
+    *("request", "answer", "arguments"),
 )
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -30,6 +31,10 @@ def named_by(event: Event) -> Iterator[tuple[Digest, bool]]:
         for item in event.items:
             yield item.digest, item.form == "tree"
             yield item.own_ref, False
+        return
+    if isinstance(event, AnswersKept):
+        yield from ((digest, False) for item in event.items for digest in item)
+        yield from ((item.answer, False) for item in event.used)
         return
     if isinstance(event, RunCollected | RunImported):
         return

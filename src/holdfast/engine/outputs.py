@@ -31,6 +31,7 @@ from holdfast.model.event import (
 )
 from holdfast.model.glob import parents
 from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.secret import holds
 from holdfast.ports import File, Store
 
 SMALL = 16 * 1024
@@ -60,7 +61,10 @@ class _Places(NamedTuple):
 
 
 class Outputs:
-    """Reads and writes output paths beneath one project directory. `steps` are those of the plan."""
+    """Reads and writes output paths beneath one project directory. `steps` are those of the plan.
+
+    A file that holds a secret of `hidden` is never stored, so it is never written over either.
+    """
 
     def __init__(
         self,
@@ -68,7 +72,9 @@ class Outputs:
         journal: str,
         store: Store,
         steps: Mapping[StepId, Step] = MappingProxyType({}),
+        hidden: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        self._hidden = hidden
         self._steps = steps
         self._root = root
         self._journal = journal
@@ -104,6 +110,7 @@ class Outputs:
         for entry in entries:
             if self._store.has(entry.digest):
                 continue
+            self._check(entry.path)
             if entry.size > SMALL:
                 found = self._store.put(self._chunks(entry.path))
             else:
@@ -116,6 +123,19 @@ class Outputs:
         manifest = tree_bytes(entries)
         digest = digest_bytes(manifest)
         return Kept(digest, (*blobs, (digest, manifest)), entries)
+
+    def check(self, path: str) -> None:
+        """EditError if what lies at or beneath a path cannot be stored."""
+        for entry in self.read_paths([path]):
+            self._check(entry.path)
+
+    def _check(self, path: str) -> None:
+        secrets = self._hidden()
+        if secrets and holds(self._chunks(path), secrets):
+            raise EditError(
+                f"'{path}' holds the value of a secret or of a key, which is never stored;"
+                " remove it from there"
+            )
 
     def keep_places(self, paths: Sequence[str]) -> Kept:
         """Store what lies at or beneath these paths, or is a file where a directory of theirs would be."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from holdfast.model.artifact import Artifact
@@ -26,4 +27,5 @@ class Pending:
     wrote: list[str] = field(default_factory=list)
     reused: list[Reused] = field(default_factory=list)  # gathered for the last event
     said: list[tuple[int, LineEvent]] = field(default_factory=list)  # to the line
+    waiters: list[asyncio.Future[None]] = field(default_factory=list)  # told once it is stored
     superseded: list[Artifact] = field(default_factory=list)  # the run accepts something else

@@ -104,7 +104,7 @@ def _readable(
 def _fault(outputs: Outputs, path: str) -> str | None:
     """Why what lies there cannot be stored; what the machine refuses for now is not the path's fault."""
     try:
-        outputs.read_paths([path])
+        outputs.check(path)
     except (EditError, StoreError) as error:
         if error.__cause__ is not None and outside_fault(error.__cause__) is not None:
             raise

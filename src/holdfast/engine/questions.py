@@ -41,17 +41,20 @@ def before(
     above: Callable[[StepId], Digest | None],
     attempts: int,
     sent_back: int = 0,
+    *,
+    pays: bool = False,
 ) -> list[Question]:
     """What has to be answered before an attempt at this step may begin.
 
     `above` gives the content of a step that this one needs; `attempts` is how many were made; `sent_back`
-    is how often a step below sent this one back: what was said before that does not stand for it.
+    is how often a step below sent this one back: what was said before that does not stand for it. With
+    `pays` it costs money that nobody agreed to.
     """
     found: list[Question] = []
     covered = _covered(step, w_ref, probed, above)
     if sent_back:
         covered["sent_back"] = sent_back
-    if step.approve in {"always", "on_change"}:
+    if pays or step.approve in {"always", "on_change"}:
         found.append(_question("step", covered))
     elif is_over_budget(step, attempts):
         found.append(_question("budget", {**covered, "attempts": attempts}))

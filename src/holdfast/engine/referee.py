@@ -52,6 +52,7 @@ class Reading:
         default_factory=dict
     )  # those whose candidate people decide about
     effects: dict[str, str] = field(default_factory=dict)  # started and not confirmed
+    calls: set[tuple[str, int]] = field(default_factory=set)  # of steps, not yet answered
     accepted: set[str] = field(default_factory=set)
     conflicts: dict[str, Sequence[str]] = field(default_factory=dict)  # open ones, who takes part
     left_out: set[str] = field(default_factory=set)
@@ -177,6 +178,7 @@ def _attempt_started(reading: Reading, body: _Body) -> None:
 def _end(reading: Reading, body: _Body) -> _Body:
     """The start of the attempt that this event ends."""
     step = body["step"]
+    reading.calls = {call for call in reading.calls if call[0] != step}
     begun = reading.begun.pop(step, None) or reading.parked.pop(step, None)
     if begun is None or begun["attempt"] != body["attempt"]:
         reading.wrong(f"attempt {body['attempt']} of step '{step}' ends and was not going on")
@@ -287,10 +289,36 @@ def _gap_closed(reading: Reading, body: _Body) -> None:
     _steps_reopened(reading, {**body, "by": body["step"]})
 
 
+def _call_started(reading: Reading, body: _Body) -> None:
+    begun, call = reading.begun.get(body["step"]), (body["step"], body["call"])
+    if begun is None or begun["attempt"] != body["attempt"] or call in reading.calls:
+        reading.wrong(f"call {call[1]} of step '{call[0]}' begins, which cannot be")
+    reading.calls.add(call)
+
+
+def _call_ended(reading: Reading, body: _Body) -> None:
+    call = (body["step"], body["call"])
+    if call not in reading.calls:
+        reading.wrong(f"call {call[1]} of step '{call[0]}' ends and was not under way")
+    reading.calls.discard(call)
+
+
+def _answers_kept(reading: Reading, body: _Body) -> None:
+    if body["step"] not in reading.steps:
+        reading.wrong(f"answers are kept for '{body['step']}', which is no step of the plan")
+
+
 def _effect_started(reading: Reading, body: _Body) -> None:
     if body["step"] not in reading.begun:
         reading.wrong(f"an effect of step '{body['step']}' starts outside an attempt")
     reading.effects[body["step"]] = body["key"]
+
+
+def _tool_used(reading: Reading, body: _Body) -> None:
+    """A tool is used, or about to be: only while its attempt runs."""
+    begun = reading.begun.get(body["step"])
+    if begun is None or begun["attempt"] != body["attempt"]:
+        reading.wrong(f"a tool of step '{body['step']}' is used outside an attempt")
 
 
 def _effect_confirmed(reading: Reading, body: _Body) -> None:
@@ -361,6 +389,10 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "attempt_started": _attempt_started,
     "attempt_accepted": _attempt_accepted,
     "attempt_parked": _attempt_parked,
+    "call_started": _call_started,
+    "call_answered": _call_ended,
+    "call_failed": _call_ended,
+    "answers_kept": _answers_kept,
     "effect_started": _effect_started,
     "effect_confirmed": _effect_confirmed,
     "attempt_rejected": _attempt_ended,
@@ -377,6 +409,8 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "request_refused": _request_refused,
     "step_waived": _step_waived,
     "gap_closed": _gap_closed,
+    "tool_started": _tool_used,
+    "tool_used": _tool_used,
     "conflict_found": _conflict_found,
     "conflict_resolved": _conflict_resolved,
     "run_rested": _rest,

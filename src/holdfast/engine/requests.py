@@ -11,6 +11,7 @@ from holdfast.core.views import Addition, AdditionState
 from holdfast.engine.grow import Request, unanswered
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
+from holdfast.engine.unkept import Hidden, check_free, check_words
 from holdfast.errors import ConflictError, IntegrityError, UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.event import PlanExtended, Recorded, RequestRefused, StepWaived
@@ -126,9 +127,13 @@ def ask_to_add(
     by: str,
     because: str,
     clock: Callable[[], int],
+    hidden: Hidden = tuple,
 ) -> int:
-    """Ask a run to add steps; gives the number of the request."""
-    fragment = store.put(fragment_bytes(steps))
+    """Ask a run to add steps; gives the number of the request. UsageError if they hold a secret."""
+    content = fragment_bytes(steps)
+    check_free("what is to be added", content, hidden)
+    check_words(because, hidden)
+    fragment = store.put(content)
     reason = store.put(because.encode()) if because else None
     return ask(store, state, AdditionRequested(state.run, fragment, by, reason), clock)
 

@@ -9,6 +9,7 @@ from holdfast.engine.conflicts import place_of, read_record
 from holdfast.engine.decisions import Person
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import Line
+from holdfast.engine.unkept import Hidden, check_words
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.conflict import Conflict
 from holdfast.model.event import ConflictFound
@@ -28,13 +29,24 @@ class Open(NamedTuple):
 
 
 class Desk:
-    """The open conflicts of one line, as somebody who decides sees them."""
+    """The open conflicts of one line, as somebody who decides sees them.
 
-    def __init__(self, store: Store, project: str, line: str, clock: Callable[[], int]) -> None:
+    Words that hold a secret of `hidden` are refused.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        project: str,
+        line: str,
+        clock: Callable[[], int],
+        hidden: Hidden = tuple,
+    ) -> None:
         self._store = store
         self._project = project
         self._name = line
         self._line = Line(store, project, line, clock)
+        self._hidden = hidden
         self._said: dict[str, ConflictDecided] = {}
 
     def open(self) -> list[Open]:
@@ -82,6 +94,7 @@ class Desk:
         """Say how a conflict is settled; UsageError if somebody was faster or nobody may."""
         if take or conflict.record.kind == "agents":
             self._check(conflict.record, take)
+        check_words(because, self._hidden)
         why = self._store.put(because.encode()) if because else None
 
         def say() -> LineEvent:

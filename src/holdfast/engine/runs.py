@@ -13,6 +13,7 @@ from holdfast.core.state import State, empty_state
 from holdfast.core.waves import graph_of
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
+from holdfast.engine.inheritance import left_answers
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.losses import end_run, events_of, lost, take_over
@@ -30,11 +31,13 @@ from holdfast.model.event import (
     Options,
     Recorded,
     RunEnded,
+    RunEvent,
     RunResumed,
     RunStarted,
 )
 from holdfast.model.line import PlanVersioned, RunCollected, RunOpened
 from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
+from holdfast.model.secret import holds
 from holdfast.ports import Append, Batch, RunRow, Store
 
 
@@ -47,6 +50,7 @@ def start_run(
     """
     graph = graph_of(plan)
     _check_join(plan, options)
+    _check_plan(world, plan)
     check_worktrees(plan, world.root)
     hold = Hold(world, plan.project, line)
     hold.take(join=options.joined)
@@ -58,15 +62,26 @@ def start_run(
         previous = supersede(world, plan.project, line)
         run = RunId(f"r-{world.new_id()}")
         hold.announce(run)  # before the run exists: nobody may end it
-        first, fence = _open(world, plan, line, options, run, key, previous)
+        begun, fence = _open(world, plan, line, options, run, key, previous)
         survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
         fresh = empty_state(plan, graph)
-        apply(fresh, first)
-        world.on_events([first])
+        for recorded in begun:
+            apply(fresh, recorded)
+        world.on_events(begun)
         return hold, Engine(world, fresh, fence, hold, survey, hold.entered_at)
     except BaseException:
         hold.release()
         raise
+
+
+def _check_plan(world: World, plan: Plan) -> None:
+    """UsageError if the plan cannot be stored."""
+    secrets = world.hidden()
+    if secrets and holds([plan_bytes(plan)], secrets):
+        raise UsageError(
+            "the plan holds the value of a secret or of a key, and plans are stored as they are",
+            hint="name its variable in 'secrets' of the step that needs it",
+        )
 
 
 def resume_run(
@@ -76,10 +91,12 @@ def resume_run(
     only: Sequence[StepId] | None = None,
     code: str = "retried",
     asked: Sequence[StepId] = (),
+    max_cost: int | None = None,
 ) -> tuple[Hold, Engine]:
     """Continue a run at rest, or one whose engine died. Failed steps are tried again: all, or `only` some.
 
-    A person `asked` for some of them by name.
+    A person `asked` for some of them by name, and may let the run spend more than so far: `max_cost`
+    micro-dollars in all.
     """
     first = next(iter(events_of(world, run)), None)
     if first is None:
@@ -90,7 +107,9 @@ def resume_run(
     hold.take(join=first.options.joined)
     try:
         settle_undone(world, hold, first.project, first.line)
-        return hold, _continue(world, hold, run, only=only, code=code, asked=asked)
+        return hold, _continue(
+            world, hold, run, only=only, code=code, asked=asked, max_cost=max_cost
+        )
     except BaseException:
         hold.release()
         raise
@@ -104,11 +123,12 @@ def _open(
     run: RunId,
     key: str,
     previous: RunId | None,
-) -> tuple[Recorded, int]:
+) -> tuple[list[Recorded], int]:
     """Store the plan and the first facts of a run in one transaction."""
     digest = world.store.put(plan_bytes(plan))
     ref = world.store.put(structure(plan))
     start = RunStarted(run, line, plan.project, digest, ref, options, world.owner.engine, previous)
+    facts: list[RunEvent] = [start, *left_answers(world.store, plan, previous)]
     journal = line_journal(plan.project, line)
     while True:
         at, last = world.clock(), world.store.last(journal)
@@ -116,14 +136,15 @@ def _open(
         parent = _latest_plan(world, journal)
         if parent != digest:
             said.insert(0, (at, PlanVersioned(digest, ref, parent)))
-        batch = Batch([Append(journal, last, said), Append(f"run:{run}", 0, [(at, start)], 1)])
+        own = [(at, fact) for fact in facts]
+        batch = Batch([Append(journal, last, said), Append(f"run:{run}", 0, own, 1)])
         try:
             fence = world.store.open_run(run, plan.project, line, batch, world.owner.engine)
         except ConflictError:
             if world.store.last(journal) == last:
                 raise
             continue
-        return Recorded(1, at, start), fence
+        return [Recorded(seq, at, fact) for seq, fact in enumerate(facts, 1)], fence
 
 
 def _latest_plan(world: World, journal: str) -> Digest | None:
@@ -155,6 +176,7 @@ def _continue(
     only: Sequence[StepId] | None = None,
     code: str = "retried",
     asked: Sequence[StepId] = (),
+    max_cost: int | None = None,
 ) -> Engine:
     hold.drives(run)
     fence, state = take_over(world, run)
@@ -165,7 +187,7 @@ def _continue(
     check_secrets(world.store, state, world.secrets)
     results = lost(world, state, survey)
     engine = Engine(world, state, fence, hold, survey)
-    engine.record([RunResumed(world.owner.engine)])
+    engine.record([RunResumed(world.owner.engine, max_cost)])
     for result in results:
         engine.settle(result)
     again = _failed(world, state) if only is None else only

@@ -8,9 +8,11 @@ A full disk or a vanished directory only means that there is less to look at.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from holdfast.model.plan import RunId, StepId
+from holdfast.model.secret import Striking
 
 MOST_BYTES = 64 * 2**20
 MOST_KEPT = 16 * 2**20  # of an attempt that was broken off
@@ -30,6 +32,40 @@ def said_so_far(scratch: str, run: RunId, step: StepId, attempt: int) -> bytes:
     with os.fdopen(place, "rb") as file, suppress(OSError):
         return file.read(MOST_KEPT)
     return b""
+
+
+class Onlooking:
+    """Passes output on to the file and to whoever listens, without secrets, however it is cut into pieces."""
+
+    def __init__(
+        self,
+        path: str,
+        tell: Callable[[str, bytes], None] | None,
+        hidden: Callable[[], Sequence[str]],
+    ) -> None:
+        self._tee = Tee(path)
+        self._tell = tell
+        self._hidden = hidden
+        self._streams: dict[str, Striking] = {}
+
+    def add(self, stream: str, data: bytes) -> None:
+        """Take a chunk."""
+        if stream not in self._streams:  # only now: who answers may have had to look for its key
+            self._streams[stream] = Striking(self._hidden())
+        if shown := self._streams[stream].add(data):
+            self._pass_on(stream, shown)
+
+    def close(self) -> None:
+        """The attempt is over."""
+        for stream, striking in self._streams.items():
+            if rest := striking.rest():
+                self._pass_on(stream, rest)
+        self._tee.close()
+
+    def _pass_on(self, stream: str, data: bytes) -> None:
+        self._tee.add(data)
+        if self._tell is not None:
+            self._tell(stream, data)
 
 
 class Tee:

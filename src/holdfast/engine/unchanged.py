@@ -27,7 +27,7 @@ import marshal
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from stat import S_ISLNK
 from typing import NamedTuple
@@ -69,7 +69,7 @@ class Question(NamedTuple):
         tools: list[Json] = [[list(argv), said] for argv, said in sorted(self.tools.items())]
         whole: list[Json] = [
             [_FORM, VERSION, KEY_VERSION, _content_of(self.plan), self.line],
-            [repr(self.options), ascii(world.root)],
+            [repr(replace(self.options, max_cost=None)), ascii(world.root)],
             [sources_of(world, self.plan), _functions(world, self.plan)],
             {name: env_digest(name) for name in names},
             tools,

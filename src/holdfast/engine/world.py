@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from holdfast.model.agent import Registry
 from holdfast.model.event import Recorded
 from holdfast.model.fixed import fixed
-from holdfast.model.plan import RunId, StepId
-from holdfast.ports import Executor, Fragments, IgnoreRules, Lock, Owner, Store
+from holdfast.model.plan import RunId, Step, StepId
+from holdfast.ports import ChatModel, Executor, Fragments, IgnoreRules, Lock, Owner, Store
 
 if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.commit import Writer
     from holdfast.engine.decisions import Policy
+    from holdfast.engine.purse import Purse
 
 
 @fixed
@@ -40,6 +41,11 @@ class World:
     gone: Callable[[Owner], bool]
     sweep: Callable[[str], int]
     ignores: Callable[[Iterable[str]], IgnoreRules]
+    models: Callable[[], ChatModel] | None = None  # without it no model can be asked
+    hidden: Callable[[], Sequence[str]] = tuple  # keys and secrets: never to be written down
+    purse: Callable[[], Purse | None] = lambda: None  # the budgets that hold over more than one run
+    paid: Callable[[Step], bool] = lambda _: False  # whether what it asks of models costs money
+    spends: bool = True  # somebody agreed to that, whatever comes
     fragments: Fragments | None = None  # without it no steps can be added
     secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None
@@ -48,7 +54,8 @@ class World:
     sleep: Callable[[float], None] = time.sleep
     inline: Collection[StepId] = frozenset()
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    parallel: int = 1
+    parallel: int = 1  # attempts that work on this machine at once
+    one_by_one: bool = False  # no two steps at once, whatever they do
     resources: Mapping[str, int] = field(default_factory=dict)  # how much there is of some here
     beat_seconds: float = 10.0
     poll_seconds: float = 1.0

@@ -23,7 +23,7 @@ from holdfast.ports import Candidate, Generator, GuardKind, Job, Outcome
 from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
 
 _FULL = 64 * 1024  # bytes; with less than this hardly anything can be written
-_LOST = frozenset({"timed_out", "lost"})
+_LOST = frozenset({"timed_out", "lost", "call_failed", "limit_reached"})
 
 
 class Inline(Generator, Protocol):
@@ -103,6 +103,8 @@ class LocalExecutor:
                 return Outcome(
                     "lost", "guard_broken", candidate, feedback=str(error), log=candidate.log
                 )
+            except AttemptError as error:  # a model that it wanted to ask
+                return _without_candidate(error)._replace(candidate=candidate, log=candidate.log)
             except (IntegrityError, StoreError):  # as above
                 raise
             except Exception as error:  # noqa: BLE001 - the boundary
@@ -168,7 +170,9 @@ def _unless_full(job: Job, outcome: Outcome) -> Outcome:
 
 def _without_candidate(error: AttemptError) -> Outcome:
     if error.reason in _LOST:
-        return Outcome("lost", error.reason, feedback=error.message, log=error.log)
+        return Outcome(
+            "lost", error.reason, feedback=error.message, log=error.log, limit=error.limit
+        )
     if error.reason == "guard_rejected":
         verdict = Verdict("reject", "produces", error.message)
         return Outcome(

@@ -6,6 +6,7 @@ key without a shape is reserved: it belongs to the grammar, and this version ref
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
 from holdfast.formats.agentfile import contract_schema
@@ -21,6 +22,7 @@ from holdfast.formats.shapes import (
     COMMAND,
     DURATION,
     FLAG,
+    FUNCTION,
     GLOB,
     LINE,
     LINES,
@@ -29,21 +31,25 @@ from holdfast.formats.shapes import (
     TEXT,
     Shape,
     as_is,
+    decimal,
     each,
+    list_of,
     plain,
     text,
     twice,
     whole,
     word,
 )
+from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
 from holdfast.model.glob import parents
 from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Input, Limits, Need, NeedType, StepId
 
 T = TypeVar("T")
 
-USES = ("shell", "python", "human")
-USES_LATER = ("llm", "agent", "cli-agent", "plan")
+USES = ("shell", "python", "human", "llm", "agent")
+USES_LATER = ("cli-agent", "plan")
+MODEL_RETRIES = 2  # of steps that a model does, unless they say otherwise
 
 
 class At(NamedTuple):
@@ -183,15 +189,71 @@ def _tool_versions(reading: Reading, key: str, node: Node) -> dict[str, tuple[st
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model and how to sample it."""
+
+    name: str
+    parameters: dict[str, Json]
+
+
+_MODEL: dict[str, Key] = {
+    "id": Key(LINE, words="The model, as provider:name or by tier."),
+    "temperature": Key(decimal(0, 2), words="How freely it chooses its words, from 0 to 2."),
+    "top_p": Key(decimal(0, 1), words="The part of the likeliest words it chooses from."),
+    "max_tokens": Key(whole(1), words="How long an answer may be."),
+    "seed": Key(whole(0), words="Where its dice begin, if the provider lets one say."),
+}
+
+
+def _model(reading: Reading, key: str, node: Node) -> ModelChoice | None:
+    if not isinstance(node, Mapping):
+        name = LINE.read(reading, key, node)
+        return None if name is None else ModelChoice(name, {})
+    given = record(reading, key, node, _MODEL)
+    if given is None:
+        return None
+    if "id" not in node.pairs:
+        reading.problems.add("P033", node, f"{reading.label(key)} has no 'id'")
+    name = str(given.pop("id", ""))
+    return ModelChoice(name, cast("dict[str, Json]", given)) if name else None
+
+
+MODEL: Shape[ModelChoice] = Shape(_model, {"anyOf": [LINE.schema, {"$ref": "#/$defs/model"}]})
+MONEY = decimal(0, 1_000_000)
+
 BUDGET: dict[str, Key] = {
     "attempts": Key(whole(1), words="How many attempts."),
-    "usd": RESERVED,
-    "tokens": RESERVED,
+    "usd": Key(MONEY, words="How many dollars its calls may cost."),
+    "tokens": Key(whole(1), words="How many tokens its calls may use."),
 }
 
 
 def _budget(reading: Reading, key: str, node: Node) -> dict[str, object] | None:
     return record(reading, key, node, BUDGET)
+
+
+TOOLS_LATER = ("read", "search", "run", "edit")
+
+
+def _tool(reading: Reading, key: str, node: Node) -> str | None:
+    """A function of the project that a model may use."""
+    value = text(reading, key, node)
+    if value is None:
+        return None
+    if value in TOOLS_LATER:
+        message = f"the tool '{value}' is not available in this version"
+        hint = "name a function of the project: module:function"
+        reading.problems.add("P031", node, message, hint)
+        return None
+    found = FUNCTION.read(reading, key, node)
+    if found is not None:
+        given: Json = {"target": found, "root": str(reading.root)}
+        check_value(reading, "tool", given, node, code="P065")
+    return found
+
+
+TOOLS = list_of(_tool, FUNCTION.schema)
 
 
 def _amounts(reading: Reading, key: str, node: Node) -> dict[str, int] | None:
@@ -265,17 +327,17 @@ _REUSE = Key(
 LIMITS: dict[str, Key] = {
     "time": Key(DURATION, words="How long a run may take, like 2h."),
     "attempts": Key(whole(1), words="How many attempts a run may make."),
-    "parallel": Key(whole(1), words="How many steps run at once."),
+    "parallel": Key(whole(1), words="How many steps run at once, whatever they do."),
     "resources": Key(
         _AMOUNTS, words="How much there is of each named resource; of one not named, 1."
     ),
     "agents": Key(_AMOUNTS, words="How many steps of each agent run at once."),
-    "usd": RESERVED,
-    "tokens": RESERVED,
+    "usd": Key(MONEY, words="How many dollars the calls of a run may cost."),
+    "tokens": Key(whole(1), words="How many tokens the calls of a run may use."),
 }
 
 DEFAULTS: dict[str, Key] = {
-    "model": Key(LINE, words="The model of steps that name none."),
+    "model": Key(MODEL, words="The model of steps that name none."),
     "retries": _RETRIES,
     "timeout": Key(DURATION, words="The time of one attempt, like 5m."),
     "workspace": _WORKSPACE,
@@ -303,7 +365,7 @@ STEP: dict[str, Key] = {
         Shape(_prompt, {"anyOf": [TEXT.schema, {"$ref": "#/$defs/prompt"}]}),
         words="A text, a file, or its parts; ${{ … }} is filled in.",
     ),
-    "model": Key(LINE, words="The model, by name or tier."),
+    "model": Key(MODEL, words="The model, as provider:name or by tier; or how to ask it."),
     "with": Key(
         VALUES,
         "values",
@@ -377,9 +439,10 @@ STEP: dict[str, Key] = {
         Shape(_tool_versions, {"type": "object", "additionalProperties": COMMAND.schema}),
         words="Commands whose answers decide the result, by name.",
     ),
+    "tools": Key(TOOLS, words="What the model of an agent may use: functions, as module:function."),
+    "turns": Key(whole(1), words="How often an agent may ask its model in one attempt; else 20."),
     **dict.fromkeys(
         (
-            "tools",
             "runs_on",
             "when",
             "context",
@@ -446,6 +509,7 @@ def plan_schema() -> Json:
             "input": record_schema(_INPUT, ("glob",)),
             "prompt": record_schema(_PROMPT, ("task",)),
             "budget": record_schema(BUDGET),
+            "model": record_schema(_MODEL, ("id",)),
             "guard": guard_schema(),
             "param": param_schema(),
             "defaults": record_schema(DEFAULTS),

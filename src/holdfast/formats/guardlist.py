@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import quoted
-from holdfast.formats.projectfiles import json_schema
+from holdfast.formats.projectfiles import json_schema, rubric_text
 from holdfast.formats.reading import Reading, kind_of
 from holdfast.formats.records import RESERVED, Key, key_schema, record, record_schema
 from holdfast.formats.shapes import (
@@ -18,6 +18,7 @@ from holdfast.formats.shapes import (
     PATH,
     TEXT,
     Shape,
+    decimal,
     each,
     text,
     whole,
@@ -86,6 +87,64 @@ def _human(reading: Reading, key: str, node: Node) -> Json:
     return {name: str(value) for name, value in given.items()}
 
 
+_CITES = {
+    "each": Key(LINE, words="Where the quotes are in the artifact, as a path of keys."),
+    "field": Key(LINE, words="The key that holds a quote; else 'quote'."),
+    "in": Key(LINE, words="Where they come from: a needed step, with.NAME, or files as a glob."),
+}
+
+
+def _cites(reading: Reading, key: str, node: Node) -> Json:
+    given = record(reading, key, node, _CITES)
+    if given is None or not isinstance(node, Mapping):
+        return None
+    if "in" not in node.pairs:
+        reading.problems.add("P033", node, f"{reading.label(key)} has no 'in'")
+    if "in" not in given:
+        return None
+    return {"field": "quote", **{name: str(value) for name, value in given.items()}}
+
+
+_VOTES = (1, 3, 5)
+_MOST_VOTES = max(_VOTES)
+
+
+def _votes(reading: Reading, key: str, node: Node) -> int | None:
+    value = whole(1).read(reading, key, node)
+    if value is not None and value not in _VOTES:
+        message = f"{reading.label(key)} must be 1, 3 or {_MOST_VOTES}: a majority is wanted"
+        reading.problems.add("P037", node, message)
+        return None
+    return value
+
+
+_JUDGE = {
+    "rubric": Key(Shape(rubric_text, TEXT.schema), words="What to look for: a text or a file."),
+    "min": Key(decimal(0, 1), words="The least score, from 0 to 1, that accepts; else 0.8."),
+    "model": Key(LINE, words="Who judges, as provider:name or by tier; else the step's model."),
+    "votes": Key(
+        Shape(_votes, {"enum": list(_VOTES)}),
+        words="How many judges are asked; more than half decide.",
+    ),
+}
+
+
+def _judge(reading: Reading, key: str, node: Node) -> Json:
+    given = record(reading, key, node, _JUDGE)
+    if given is None or not isinstance(node, Mapping):
+        return None
+    if "rubric" not in node.pairs:
+        reading.problems.add("P033", node, f"{reading.label(key)} has no 'rubric'")
+    rubric = given.get("rubric")
+    if not isinstance(rubric, str):
+        return None
+    if not rubric.strip():
+        reading.problems.add("P046", node, f"the rubric of {reading.label(key)} is empty")
+        return None
+    config: dict[str, Json] = {"min": 0.8, "votes": 1}
+    return {**config, **given}  # type: ignore[dict-item]  # the table reads text and numbers
+
+
 def _argv(reading: Reading, key: str, node: Node) -> Json:
     argv = COMMAND.read(reading, key, node)
     return None if argv is None else list(argv)
@@ -122,8 +181,14 @@ GUARD_KINDS: dict[str, Key] = {
     "syntax": Key(word("python", "json", "yaml"), words="The artifact can be parsed."),
     "file": Key(Shape(_file, record_schema(_FILE)), words="A file is there and has a size."),
     "human": Key(Shape(_human, record_schema(_HUMAN)), words="A person accepts the artifact."),
-    "judge": RESERVED,
-    "cites": RESERVED,
+    "judge": Key(
+        Shape(_judge, record_schema(_JUDGE, ("rubric",))),
+        words="A model gives the artifact a score by a rubric.",
+    ),
+    "cites": Key(
+        Shape(_cites, record_schema(_CITES, ("in",))),
+        words="Every quote of the artifact is found in its source.",
+    ),
     "has": RESERVED,
     "handoff": RESERVED,
 }

@@ -11,20 +11,33 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import Problem, outside_fault
+from holdfast.formats.asking import take_model
 from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
+from holdfast.formats.judges import asks_model, settle_guards
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
-from holdfast.formats.reading import Check, Find, Reading, kind_of
+from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
 from holdfast.formats.records import record
 from holdfast.formats.shapes import command, function
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
-from holdfast.model.plan import COPIES, STEP_ID, Input, Limits, Need, Plan, Step, StepId
+from holdfast.model.plan import (
+    AGENT,
+    COPIES,
+    MODEL_USES,
+    STEP_ID,
+    Input,
+    Limits,
+    Need,
+    Plan,
+    Step,
+    StepId,
+)
 
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
@@ -35,7 +48,7 @@ class Asked:
 
     `find` finds files, `check` says why a guard can never judge, `held` whether anybody holds a name
     that approvers need; without them nobody looks. `own` gives the agents that
-    the person knows.
+    the person knows, `models` whom it can ask, and by which names.
     """
 
     name: str | None = None
@@ -44,6 +57,7 @@ class Asked:
     check: Check | None = None
     held: Callable[[str], bool] | None = None
     own: Own | None = None
+    models: Named | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +83,17 @@ def load_plan(
     check: Check | None = None,
     held: Callable[[str], bool] | None = None,
     own: Own | None = None,
+    models: Named | None = None,
 ) -> Loaded:
     """Load a plan file, YAML or JSON; raises PlanError with everything that is wrong with it.
 
     `params` that the plan does not have, or of another type, are a UsageError. `find` gives the files
     of a project (its directory, a glob) for params that are files; `check` says of a kind of guard
     and its value why it can never judge; `held` says whether anybody holds the name of an approver,
-    `own` gives the agents that the person knows.
+    `own` gives the agents that the person knows, `models` whom it can ask, and by which names.
     """
     content, root = read_file(path)
-    return load_text(content, path, root, Asked(name, params or {}, find, check, held, own))
+    return load_text(content, path, root, Asked(name, params or {}, find, check, held, own, models))
 
 
 def read_file(path: str) -> tuple[bytes, str]:
@@ -134,7 +149,7 @@ def _plan(
     if not isinstance(tree, Mapping):
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
-    reading = Reading(problems, root, source=content, check=asked.check)
+    reading = Reading(problems, root, source=content, check=asked.check, models=asked.models)
     if is_graph(tree):
         contracts = Contracts(reading, own=asked.own, foreign=True)
         return graph_plan(reading, tree, contracts, asked.name), GRAPH
@@ -203,6 +218,7 @@ def _steps(
         reading.problems.add("P001", node, "the plan has no steps")
     reading.most = MOST + _EXPRESSIONS_EACH * len(node.pairs)
     defaults = cast("dict[str, object]", given.get("defaults", {}))
+    reading.has_bad_model = "model" not in defaults and _says_model(tree)
     steps: dict[StepId, Step] = {}
     wired: dict[str, Wired] = {}
     spellings: dict[str, Scalar] = {}
@@ -217,6 +233,11 @@ def _steps(
     limits = cast("Limits", given.get("limits", Limits()))
     check_wiring(wired, reading.problems, limits.resources)
     return steps
+
+
+def _says_model(tree: Mapping) -> bool:
+    said = tree.pairs["defaults"][1] if "defaults" in tree.pairs else None
+    return isinstance(said, Mapping) and "model" in said.pairs
 
 
 def _check_id(name: str, key: Scalar, spellings: dict[str, Scalar], problems: Problems) -> None:
@@ -257,6 +278,9 @@ def step_of(
             message = f"{quoted(wired.id)} may be done again outside: its effect is not idempotent"
             hint = "leave out 'retries', or say idempotent: true if a repetition does no harm"
             reading.problems.warn("P906", node.pairs["retries"][0], message, hint)
+    take_model(reading, node, given)
+    _check_tools(reading, node, given)
+    settle_guards(reading, node, given, wired)
     _check_together(reading, node, given)
     if given.get("approve") == "never":
         del given["approve"]
@@ -321,11 +345,15 @@ def _take_command(
     if "uses" in node.pairs and "uses" not in given:
         return  # reported
     uses = given.setdefault("uses", "shell")
-    if uses == "human":
+    if uses in _BY_PROMPT:
         for key in ("run", "shell"):
             if key in node.pairs:
-                message = f"step {quoted(reading.step)} is done by a person and cannot have '{key}'"
+                who = _BY_PROMPT[str(uses)]
+                message = f"step {quoted(reading.step)} is done by {who} and cannot have '{key}'"
                 problems.add("P035", node.pairs[key][0], message, "say what to do in 'prompt'")
+        if uses != "human" and "prompt" not in node.pairs:
+            message = f"step {quoted(reading.step)} is done by a model and has no 'prompt'"
+            problems.add("P042", _first(node), message, "say what to do in 'prompt'")
     elif uses == "python":
         _take_function(reading, node, given, run)
     elif run is not None:
@@ -336,15 +364,29 @@ def _take_command(
         if given.get("shell") is not None and not str(given["shell"]).strip():
             problems.add("P040", node.pairs["shell"][1], f"{reading.label('shell')} is empty")
     elif "prompt" in node.pairs and "uses" not in node.pairs:
-        message = (
-            "'uses: llm', which a step with only a prompt means, is not available in this version"
-        )
-        problems.add("P031", node.pairs["prompt"][0], message, "give it 'run' or 'shell'")
+        given["uses"] = "llm"
     elif (action := contracts.action(given.get("agent"), given.get("action"))) is not None:
         given |= {"uses": action.uses, "run": action.run, "shell": action.shell}
     else:
         message = f"step {quoted(reading.step)} has nothing to run"
-        problems.add("P042", _first(node), message, "give it 'run' or 'shell'")
+        hint = "give it a 'prompt'" if "model" in node.pairs else "give it 'run' or 'shell'"
+        problems.add("P042", _first(node), message, hint)
+
+
+def _check_tools(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
+    """Tools and turns are for agents, and a model tells its tools apart by the names of functions."""
+    for key in ("tools", "turns"):
+        if key in node.pairs and given.get("uses") != AGENT:
+            message = f"step {quoted(reading.step)} cannot have '{key}'"
+            reading.problems.add("P035", node.pairs[key][0], message, "say uses: agent")
+    seen: dict[str, str] = {}
+    for tool in cast("tuple[str, ...]", given.get("tools", ())):
+        name = tool.partition(":")[2]
+        if name in seen:
+            message = f"{quoted(tool)} and {quoted(seen[name])} have the same name for a model"
+            hint = "give one of the functions another name"
+            reading.problems.add("P038", node.pairs["tools"][1], message, hint)
+        seen[name] = tool
 
 
 def _take_function(
@@ -398,15 +440,25 @@ def _check_together(reading: Reading, node: Mapping, given: dict[str, object]) -
 def _check_budget(reading: Reading, node: Mapping, given: dict[str, object]) -> None:
     """A budget and the asking that it is for go together."""
     place = node.pairs.get("budget")
-    bounded = place is not None and isinstance(place[1], Mapping) and "attempts" in place[1].pairs
+    keys = place[1].pairs if place is not None and isinstance(place[1], Mapping) else {}
     asks = given.get("approve") == "over_budget"
-    if asks and not bounded:
+    if asks and "attempts" not in keys:
         message = f"'approve: over_budget' of {quoted(reading.step)} has no budget to be over"
         hint = "say budget: {attempts: 2}"
         reading.problems.add("P033", node.pairs["approve"][0], message, hint)
-    elif "budget" in node.pairs and not asks:
+    elif "attempts" in keys and not asks:
         message = f"'budget' of {quoted(reading.step)} says nothing: nobody is asked beyond it"
         reading.problems.warn("P903", node.pairs["budget"][0], message, "say approve: over_budget")
+    if given.get("uses") not in MODEL_USES and not asks_model(given):
+        for key in ("usd", "tokens"):
+            if key in keys:
+                message = (
+                    f"'budget.{key}' of {quoted(reading.step)} says nothing: no model is asked"
+                )
+                reading.problems.warn("P903", keys[key][0], message)
+
+
+_BY_PROMPT = {"human": "a person", "llm": "a model", "agent": "a model"}
 
 
 def _first(node: Mapping) -> Placed:

@@ -12,7 +12,7 @@ from holdfast.formats.grammar import STEP
 from holdfast.formats.graph import GRAPH
 from holdfast.formats.nodes import reads_as_text
 from holdfast.model.digest import Json
-from holdfast.model.plan import AGENT, PLAN_SCHEMA, Guard, Plan, Step, plan_json
+from holdfast.model.plan import PLAN_SCHEMA, Guard, Plan, Step, plan_json
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 _WIDTH = 100
@@ -62,10 +62,14 @@ def _step(step: Step, given: Mapping[str, Json]) -> dict[str, Json]:
             found[key] = duration(cast("float", value))
         elif key == "values":
             found["with"] = value
-        elif key == "uses" and value == AGENT:
+        elif key == "uses" and step.is_idle:
             continue  # nobody said how: a load asks for it
-        elif key not in {"needs", "inputs", "guards", "lost_retries", "parameters"}:
+        elif key not in {"needs", "inputs", "guards", "lost_retries", "parameters", "tier"}:
             found[key] = value
+    if step.model:
+        found["model"] = _model(step)
+    if step.asks_model and not step.is_idle:
+        found["retries"] = step.retries  # those of a model are others if nothing is said
     if step.run and step.uses == "python":
         found["run"] = step.run[0]
     if step.needs:
@@ -76,9 +80,15 @@ def _step(step: Step, given: Mapping[str, Json]) -> dict[str, Json]:
             for item in step.inputs
         ]
     if step.guards:
-        found["guards"] = [_guard(guard) for guard in step.guards]
+        found["guards"] = [guard_data(guard) for guard in step.guards]
     order = [*STEP]
     return {key: found[key] for key in sorted(found, key=order.index)}
+
+
+def _model(step: Step) -> Json:
+    """The model as the person called it, with how to sample it."""
+    name = step.tier or step.model
+    return {"id": name, **step.parameters} if step.parameters else name
 
 
 def _need(step: Step, place: int) -> Json:
@@ -95,8 +105,9 @@ def _need(step: Step, place: int) -> Json:
     return found
 
 
-def _guard(guard: Guard) -> Json:
-    value = [_guard(item) for item in guard.items] if guard.items else guard.config
+def guard_data(guard: Guard) -> Json:
+    """A guard with the keys of a plan file."""
+    value = [guard_data(item) for item in guard.items] if guard.items else guard.config
     found: dict[str, Json] = {guard.kind: value}
     for key in _GUARD_KEYS:
         if more := getattr(guard, key):

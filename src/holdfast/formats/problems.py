@@ -69,6 +69,13 @@ CODES = {
     "P057": "a step takes more of a resource than there is",
     "P058": "a step that is to be added has the id of one that is there",
     "P059": "a step cannot be added to this run",
+    # Models.
+    "P064": "a prompt says nothing, or leaves out what guards say",
+    "P065": "a function cannot be a tool of a model",
+    "P066": "nothing but a model judges what has effects outside",
+    "P067": "'cites' looks for quotes where nothing is",
+    "P068": "nobody said which model a step asks",
+    "P069": "a model is not one of a provider that is known",
     # Contracts of agents.
     "P070": "a step names an agent that no registry knows",
     "P071": "a step asks an agent for an action that is not in its contract",

@@ -10,7 +10,7 @@ from holdfast.formats.expressions import file_template, text_template
 from holdfast.formats.nodes import FORBIDDEN, Mapping, Node, Scalar, read
 from holdfast.formats.problems import MOST_CANDIDATES, Problems, quoted
 from holdfast.formats.reading import Reading, kind_of
-from holdfast.formats.shapes import inside, plain
+from holdfast.formats.shapes import inside, plain, text
 from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
 
@@ -26,9 +26,24 @@ def prompt_text(reading: Reading, key: str, node: Node) -> str | None:
     is_text = " " in value.strip() and not _exists(reading.root, value)
     if is_text:
         return text_template(reading, key, node)
+    found = _file_text(reading, key, node, value)
+    return None if found is None else file_template(reading, key, node, value, found)
+
+
+def rubric_text(reading: Reading, key: str, node: Node) -> str | None:
+    """A text, or the content of the file it names; nothing is filled in."""
+    value = text(reading, key, node)
+    if value is None or not value.endswith(_PROMPT_FILES) or "\n" in value:
+        return value
+    if " " in value.strip() and not _exists(reading.root, value):
+        return value
+    return _file_text(reading, key, node, value)
+
+
+def _file_text(reading: Reading, key: str, node: Node, value: str) -> str | None:
     known = reading.contents.get(f"prompt {value}")
     if isinstance(known, str):
-        return file_template(reading, key, node, value, known)
+        return known
     content = file_content(reading, key, node, value)
     if content is None:
         return None
@@ -43,7 +58,7 @@ def prompt_text(reading: Reading, key: str, node: Node) -> str | None:
         reading.problems.add("P045", node, message)
         return None
     reading.contents[f"prompt {value}"] = found
-    return file_template(reading, key, node, value, found)
+    return found
 
 
 def json_schema(reading: Reading, key: str, node: Node) -> Json:

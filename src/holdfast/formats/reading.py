@@ -12,6 +12,7 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, Problems, Spot, quoted
 from holdfast.model.digest import Json
 from holdfast.model.expression import Reference
+from holdfast.model.provider import Known
 from holdfast.ports import Flaw
 
 _BREAK = re.compile(r"\r\n|\n|\r")
@@ -20,6 +21,7 @@ _SLACK = 8  # quotes, block marks and escapes that stand in the file and not in 
 ParamType = Literal["string", "int", "bool", "files"]
 Find = Callable[[str, str], list[str]]
 Check = Callable[[str, Json], Flaw | None]
+Named = Callable[[str], Known]  # project directory -> whom it can ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Reading:
     expressions: int = 0
     expanded: int = 0  # characters that params were filled in with
     check: Check | None = None
+    models: Named | None = None
+    has_bad_model: bool = False  # the defaults name one that cannot be read, which is reported
     checked: set[str] = field(default_factory=set)  # values of guards that were looked at
     lacking: set[str] = field(default_factory=set)  # libraries that are not there, time that is up
     seconds: float = 0.0  # spent on checks

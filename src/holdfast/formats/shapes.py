@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
-from holdfast.formats.problems import folded, quoted
+from holdfast.formats.problems import Placed, folded, quoted
 from holdfast.formats.reading import Reading
 from holdfast.model.digest import Json
 from holdfast.model.glob import PRIVATE, components
@@ -88,6 +88,23 @@ def whole(least: int) -> Shape[int]:
         return value
 
     return Shape(read, {"type": "integer", "minimum": least, "maximum": _MOST})
+
+
+def decimal(least: float, most: float) -> Shape[float]:
+    """A number between two bounds."""
+
+    def read(reading: Reading, key: str, node: Node) -> float | None:
+        value = node.value if isinstance(node, Scalar) else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            reading.wrong_type(key, node, "a number")
+            return None
+        if not least <= value <= most:
+            message = f"{reading.label(key)} must be from {least:g} to {most:g}"
+            reading.problems.add("P037", node, message)
+            return None
+        return value
+
+    return Shape(read, {"type": "number", "minimum": least, "maximum": most})
 
 
 def word(*words: str, reserved: Iterable[str] = (), any_case: bool = False) -> Shape[str]:
@@ -239,7 +256,7 @@ def function(reading: Reading, key: str, node: Node) -> str | None:
     return None
 
 
-def inside(reading: Reading, key: str, node: Node, value: str) -> list[str] | None:
+def inside(reading: Reading, key: str, node: Placed, value: str) -> list[str] | None:
     """The components of a path that stays in the project."""
     parts = components(value)
     reason = ""

@@ -23,6 +23,7 @@ def check_value(
     *,
     problems: Problems | None = None,
     named: Node | None = None,
+    code: str = "P049",
 ) -> None:
     """Report why a guard of this kind can never judge by this value, read from `node`.
 
@@ -45,7 +46,7 @@ def check_value(
     if flaw is not None and flaw.lacks:
         _warn_once(reading, flaw, named or node)
     elif flaw is not None:
-        (problems or reading.problems).add("P049", _place(node, flaw), flaw.message, flaw.hint)
+        (problems or reading.problems).add(code, _place(node, flaw), flaw.message, flaw.hint)
 
 
 def _warn_once(reading: Reading, flaw: Flaw, node: Node) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from holdfast.generators.imports import Imports
 from holdfast.model.digest import Json
@@ -24,3 +25,21 @@ def python_identity(imports: Imports) -> Callable[[Step, str], Mapping[str, Json
 def target_of(step: Step) -> str:
     """The function of a python step, as module:function."""
     return step.run[0] if step.run else ""
+
+
+def tools_identity(imports: Imports) -> Callable[[Step, str], Mapping[str, Json]]:
+    """The source of the functions that a model may use, and of every project module that they import."""
+
+    def identity(step: Step, root: str) -> Mapping[str, Json]:
+        found: dict[str, dict[str, Json] | list[str]] = {}
+        for tool in step.tools:
+            part = imports.of_module(tool.partition(":")[0], root)
+            for key, value in part.items():
+                if isinstance(value, Mapping):
+                    found.setdefault(key, {}).update(value)  # type: ignore[union-attr]  # as the first
+                else:
+                    names = cast("list[str]", found.setdefault(key, []))
+                    names += [name for name in cast("list[str]", value) if name not in names]
+        return cast("Mapping[str, Json]", found)
+
+    return identity

@@ -122,6 +122,12 @@ class Imports:
         return found
 
 
+def module_file(root: str, module: str) -> str | None:
+    """Where the source of a module of the project is; None if it is not there."""
+    found = _find(os.path.realpath(root), module)
+    return found.files[-1][1] if found and found.files and not found.is_namespace else None
+
+
 class _Walk:
     """One closure on the way: a work list, so that cycles end and depth costs no stack."""
 

@@ -82,7 +82,7 @@ def contents(repository: Repository, names: Sequence[str]) -> Iterator[bytes]:
         with subprocess.Popen(
             command,
             cwd=repository.root,
-            env=_environment(),
+            env=environment(),
             stdin=asked,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -138,7 +138,7 @@ def git(folder: str, *words: str, lock: int | None = None) -> bytes:
         done = subprocess.run(
             _command(*words),
             cwd=folder,
-            env=_environment(),
+            env=environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=SECONDS,
@@ -163,7 +163,8 @@ def _command(*words: str) -> list[str]:
     return [program, "--no-pager", *quiet, *words]
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """What git is told: nothing that it does not need, so no keys; and to ask nobody."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return kept | {
         "LC_ALL": "C",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -19,12 +20,18 @@ def name_of(guard: Guard) -> str:
     return guard.name or guard.kind
 
 
-def accept(guard: Guard) -> Verdict:
-    return Verdict("accept", name_of(guard))
+def accept(guard: Guard, score: float | None = None) -> Verdict:
+    return Verdict("accept", name_of(guard), score=score)
 
 
 def reject(guard: Guard, feedback: str) -> Verdict:
     return Verdict("reject", name_of(guard), feedback)
+
+
+async def place_of(job: Job) -> None:
+    """Until the attempt has a place on this machine, where a process is about to start."""
+    if job.place is not None:
+        await job.place()
 
 
 def text_of(candidate: Candidate) -> str | None:
@@ -75,9 +82,11 @@ def json_of(candidate: Candidate) -> Json:
 
 
 def parse_json(content: bytes) -> Json:
-    """Strict JSON in UTF-8: no NaN, no infinities; ValueError says why it is none."""
+    """Strict JSON in UTF-8: no NaN, no infinities, no key twice; ValueError says why it is none."""
     try:
-        value: Json = json.loads(content.decode(), parse_constant=_refuse)
+        value: Json = json.loads(
+            content.decode(), parse_constant=_refuse, object_pairs_hook=_once_each
+        )
     except UnicodeDecodeError as error:
         raise ValueError("not JSON: not UTF-8") from error
     except RecursionError as error:
@@ -85,6 +94,14 @@ def parse_json(content: bytes) -> Json:
     except ValueError as error:
         raise ValueError(f"not JSON: {error}") from error
     return value
+
+
+def _once_each(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key '{twice}' stands in one object twice")
+    return found
 
 
 def _refuse(word: str) -> Json:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from holdfast.errors import GuardBroken, ProcessError
-from holdfast.guards.candidate import accept, environment, name_of, reject
+from holdfast.guards.candidate import accept, environment, name_of, place_of, reject
 from holdfast.guards.command import TIMEOUT
 from holdfast.model.artifact import Form, Verdict
 from holdfast.model.digest import Json
@@ -56,6 +56,7 @@ class PythonGuard:
         return self._closure(str(guard.config).partition(":")[0], root)
 
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
+        await place_of(job)
         env = environment(candidate, job, self._engine)
         subject = (candidate.form, env["HOLDFAST_ARTIFACT"])
         limit = TIMEOUT if guard.timeout is None else guard.timeout

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from holdfast.errors import GuardBroken, ProcessError
-from holdfast.guards.candidate import accept, environment, name_of, reject
+from holdfast.guards.candidate import accept, environment, name_of, place_of, reject
 from holdfast.guards.identity import argv_of, command_identity
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
@@ -37,6 +37,7 @@ class CommandGuard:
         name = name_of(guard)
         limit = TIMEOUT if guard.timeout is None else guard.timeout
         output = bytearray()
+        await place_of(job)
         try:
             command = Command(
                 argv=argv_of(guard),

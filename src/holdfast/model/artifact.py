@@ -23,18 +23,26 @@ TREE_SCHEMA = "holdfast.tree/1"
 class Verdict:
     """A guard's answer; `items` are the answers of the guards inside a composite one.
 
-    `ask` leaves it to a person: nothing else speaks against the candidate.
+    `ask` leaves it to a person: nothing else speaks against the candidate. `score` is how good a judge
+    found it, from 0 to 1.
     """
 
     call: Call
     guard: str = ""
     feedback: str = ""
     items: tuple[Verdict, ...] = ()
+    score: float | None = None
 
     @property
     def passed(self) -> bool:
         """Whether the candidate may be accepted."""
         return self.call == "accept"
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """What judges gave, those inside composite guards too."""
+        own = () if self.score is None else (self.score,)
+        return own + tuple(score for item in self.items for score in item.scores)
 
     @property
     def asks(self) -> tuple[str, ...]:

@@ -53,6 +53,14 @@ class Taken(NamedTuple):
     made_at: int
 
 
+class Used(NamedTuple):
+    """One use of a tool that was answered."""
+
+    use: Digest
+    answer: Digest
+    ok: bool = True
+
+
 class Skipped(NamedTuple):
     """One step that cannot run, and the step it waited for."""
 
@@ -73,6 +81,12 @@ class Options:
     fail_fast: bool = False
     barrier: bool = False  # a wave starts after the one before is settled
     select: tuple[StepId, ...] = ()  # only these may run; none named means all
+    max_cost: int | None = None  # what the run may spend in all, in micro-dollars
+    resample: tuple[StepId, ...] = ()  # another artifact of these is wanted beside what stands
+
+    def wants(self, step_id: StepId) -> bool:
+        """Whether a step was asked for by name, whatever stands."""
+        return step_id in self.force_steps or step_id in self.resample
 
 
 @fixed
@@ -96,9 +110,10 @@ class RunStarted:
 
 @fixed
 class RunResumed:
-    """Another engine, or the same one later, continues the run."""
+    """Another engine, or the same one later, continues the run; a person may let it spend more."""
 
     engine: str
+    max_cost: int | None = None
 
 
 @fixed
@@ -146,7 +161,9 @@ class AttemptStarted:
 class AttemptAccepted:
     """The guards passed: this content is the step's artifact.
 
-    `kept` is the manifest of what a person wrote to its output paths while it ran elsewhere.
+    `kept` is the manifest of what a person wrote to its output paths while it ran elsewhere. `score` is
+    what judges gave it, in thousandths, the mean of them. A sample that they found worse than what stands
+    does not stand.
     """
 
     step: StepId
@@ -160,6 +177,8 @@ class AttemptAccepted:
     duration_ms: int = 0
     confined: bool = True
     kept: Digest | None = None
+    score: int | None = None
+    stands: bool = True
 
 
 @fixed
@@ -238,6 +257,7 @@ class AttemptLost:
     """The attempt ended without an answer: its process died, timed out, or a guard broke.
 
     `kept` is the manifest of what lay at its output paths when they were put back: nobody's bytes are lost.
+    `limit` names the limit that left no room for another call of a model.
     """
 
     step: StepId
@@ -246,6 +266,102 @@ class AttemptLost:
     feedback: Digest | None = None
     log: Digest | None = None
     kept: Digest | None = None
+    limit: str = ""
+
+
+@fixed
+class CallStarted:
+    """A model is about to be asked; nothing was sent before this was stored.
+
+    `reserved` is what the call may cost at most, in micro-dollars, None if its price is not known; `tokens`
+    what it may use at most. The number of a call counts within its attempt.
+    """
+
+    step: StepId
+    attempt: int
+    call: int
+    model: str
+    request: Digest
+    reserved: int | None = None
+    tokens: int = 0
+
+
+@fixed
+class CallAnswered:
+    """A model answered, and the answer is stored: it is never asked for again.
+
+    `cost` is None if the price is not known. `id` is the provider's own name of the answer.
+    """
+
+    step: StepId
+    attempt: int
+    call: int
+    answer: Digest
+    input: int
+    output: int
+    cached: int = 0
+    cost: int | None = None
+    took_ms: int = 0
+    finish: str = "stop"
+    id: str = ""
+
+
+@fixed
+class CallFailed:
+    """A call gave no answer. `cost` is what it may have cost, `wait_ms` the time until it is tried again."""
+
+    step: StepId
+    attempt: int
+    call: int
+    code: str
+    cost: int | None = 0
+    tokens: int = 0
+    feedback: Digest | None = None
+    wait_ms: int | None = None
+
+
+@fixed
+class ToolStarted:
+    """A tool that changes things is about to be used for a model; nothing was done before this was stored.
+
+    `use` identifies it: the request whose answer wanted it, and which one of that answer it was.
+    """
+
+    step: StepId
+    attempt: int
+    use: Digest
+    name: str
+    arguments: Digest
+
+
+@fixed
+class ToolUsed:
+    """A tool was used for a model, and what it answered is stored; `ok` is false if it could not.
+
+    The name is that of a tool which the plan names, empty if the model wanted another one.
+    """
+
+    step: StepId
+    attempt: int
+    use: Digest
+    name: str
+    arguments: Digest
+    answer: Digest
+    ok: bool = True
+    took_ms: int = 0
+
+
+@fixed
+class AnswersKept:
+    """What an earlier run of the line paid for and never acted on; this run need not ask again.
+
+    `used` are answers of tools, `left` uses of tools that were begun and of which nobody knows the end.
+    """
+
+    step: StepId
+    items: tuple[tuple[Digest, Digest], ...]  # (request, answer)
+    used: tuple[Used, ...] = ()
+    left: tuple[Digest, ...] = ()
 
 
 @fixed
@@ -418,6 +534,12 @@ RunEvent = (
     | AttemptLost
     | EffectStarted
     | EffectConfirmed
+    | CallStarted
+    | CallAnswered
+    | CallFailed
+    | ToolStarted
+    | ToolUsed
+    | AnswersKept
     | OutputsPlaced
     | StepFailed
     | StepHeld

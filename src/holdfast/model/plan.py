@@ -20,6 +20,7 @@ RunId = NewType("RunId", str)
 STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
 PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
+MODEL_USES = frozenset({"llm", "agent"})
 AGENT = "agent"  # what a step uses of which nobody said how it is done
 
 NeedType = Literal["data", "sequence", "approval"]
@@ -74,6 +75,20 @@ class Guard:
         """Whether it, or a guard inside it, asks a person."""
         return self.kind == "human" or any(item.asks for item in self.items)
 
+    @property
+    def asks_model(self) -> bool:
+        """Whether it, or a guard inside it, asks a model."""
+        return self.kind == "judge" or any(item.asks_model for item in self.items)
+
+    @property
+    def leaves_it_to_models(self) -> bool:
+        """Whether models alone can make it accept."""
+        if not self.items:
+            return self.kind == "judge"
+        alone = sum(item.leaves_it_to_models for item in self.items)
+        most = {"all": len(self.items), "any": 1}.get(self.kind, len(self.items) // 2 + 1)
+        return alone >= most
+
 
 @fixed
 class Step:
@@ -85,6 +100,7 @@ class Step:
     shell: str = ""
     prompt: Json = None
     model: str = ""
+    tier: str = ""  # what the plan file called the model, if that was not its name
     parameters: Mapping[str, Json] = field(default_factory=dict)
     values: Mapping[str, Json] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
@@ -112,6 +128,8 @@ class Step:
     share: bool = False
     env: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    turns: int | None = None
     tool_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     description: str = ""
     contract: str = ""
@@ -121,9 +139,26 @@ class Step:
     action: str = ""
 
     @property
+    def asks_model(self) -> bool:
+        """Whether a model is asked for what it makes."""
+        return self.uses in MODEL_USES
+
+    @property
+    def has_judge(self) -> bool:
+        """Whether a model is asked about what it makes."""
+        return any(guard.asks_model for guard in self.guards)
+
+    @property
+    def leaves_effects_to_models(self) -> bool:
+        """Whether nothing but models judges what it does outside."""
+        if self.effects != "external" or not self.guards or self.outputs or self.schema is not None:
+            return False
+        return all(guard.leaves_it_to_models for guard in self.guards)
+
+    @property
     def is_idle(self) -> bool:
         """Whether nobody said how it is done, so that it has nothing to run."""
-        return self.uses == AGENT
+        return self.uses == AGENT and self.prompt is None
 
     @property
     def asks_first(self) -> bool:
@@ -171,7 +206,7 @@ class Step:
 
 @fixed
 class Limits:
-    """Bounds of a run: wall seconds, attempts, steps at once; and of those, at one resource or one agent.
+    """Bounds of a run: wall seconds, attempts, money, tokens, steps at once (at one resource or agent too).
 
     A resource that is not named here is there once.
     """
@@ -179,6 +214,8 @@ class Limits:
     time: float | None = None
     attempts: int | None = None
     parallel: int | None = None
+    usd: float | None = None
+    tokens: int | None = None
     resources: Mapping[str, int] = field(default_factory=dict)
     agents: Mapping[str, int] = field(default_factory=dict)
 
@@ -231,6 +268,14 @@ class Plan:
             elif need.step in seen:
                 problems.append(Problem(f"'{step.id}' needs '{need.step}' twice", code="P004"))
             seen.add(need.step)
+        if step.leaves_effects_to_models:
+            problems.append(
+                Problem(
+                    f"nothing but a model judges '{step.id}', which has effects outside",
+                    hint="put a guard beside the judge that is none",
+                    code="P066",
+                )
+            )
         return problems
 
 
@@ -324,7 +369,7 @@ _STEP = tuple(
 )
 _STEP_KEYS = frozenset(name for name, _ in _STEP)
 _LIMITS = _defaults(Limits)
-_TUPLES = {"run", "produces", "outputs", "env", "secrets", "escalate"}
+_TUPLES = {"run", "produces", "outputs", "env", "secrets", "escalate", "tools"}
 
 
 _all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _STEP))

@@ -120,3 +120,11 @@ def _head(text: str, width: int) -> str:
         if room < 0:
             return text[: max(1, at)]
     return text
+
+
+def fenced(text: str) -> str:
+    """Text between fences that it does not contain."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"

@@ -184,6 +184,11 @@ def kind_of(event: Event) -> str:
     return _kind(type(event))
 
 
+def kind_of_class(noun: type[Event]) -> str:
+    """The kind under which events of a class are stored."""
+    return _kind(noun)
+
+
 def encode(event: Event) -> tuple[str, str]:
     """The kind and the body of an event; equal events give equal text in every process."""
     shape = _shape(type(event))

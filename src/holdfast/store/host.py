@@ -174,6 +174,11 @@ def line_lock(directory: str, project: str, line: str) -> LineLock:
     return LineLock(os.path.join(directory, "locks", f"{hashlib.sha256(name).hexdigest()}.lock"))
 
 
+def budget_lock(directory: str) -> LineLock:
+    """The lock under which engines of a store reserve from budgets that they share; not yet taken."""
+    return LineLock(os.path.join(directory, "locks", "budgets.lock"))
+
+
 @contextlib.contextmanager
 def only_one(path: str) -> Iterator[None]:
     """Wait until no other process is inside; for the short moment in which a store is made."""

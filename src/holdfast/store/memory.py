@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from holdfast.errors import PurgedError
 from holdfast.model.artifact import Artifact, Status
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import Recorded
+from holdfast.model.event import Event, Recorded
 from holdfast.model.line import ContentPurged, RunImported
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
@@ -120,6 +120,14 @@ class MemoryStore:
 
     def read(self, journal: str, after: int = 0) -> Iterator[Recorded]:
         yield from self._journals.get(journal, [])[after:]
+
+    def told(
+        self, journals: Iterable[str], kinds: Collection[type[Event]], since: int = 0
+    ) -> Iterator[tuple[str, Recorded]]:
+        for journal in journals:
+            for recorded in self._journals.get(journal, []):
+                if type(recorded.event) in kinds and recorded.at >= since:
+                    yield journal, recorded
 
     def raw(self, journal: str) -> Iterator[Raw]:
         for seq, at, event in self._journals.get(journal, []):

@@ -32,6 +32,10 @@ LEAVE = (
     " AND config_ref = ? AND digest = ? AND maker = ? AND attempt = ? AND at = ?"
 )
 PLACE = 1 << 40  # event.place = journal * PLACE + seq
+_WITHIN = f"place > journal.id * {PLACE} AND place <= journal.id * {PLACE} + last"
+TOLD = (
+    f"SELECT place, at, kind, body FROM journal JOIN event ON {_WITHIN} WHERE name = ? AND at >= ?"  # noqa: S608 - a number
+)
 _PAGE = 500
 _FORMS = frozenset({"bytes", "program", "tree"})
 

@@ -16,7 +16,7 @@ open between pages.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Self, cast
 
@@ -30,7 +30,14 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, ClaimKey, Holder, Owner, Raw, RunRow, Stat, Stored
 from holdfast.store import rows
 from holdfast.store.blobs import SMALL, BlobFiles, Write, make_tree, sync_directory, write_once
-from holdfast.store.codec import decode, encode, first_hash, hash_of_row, next_hash
+from holdfast.store.codec import (
+    decode,
+    encode,
+    first_hash,
+    hash_of_row,
+    kind_of_class,
+    next_hash,
+)
 from holdfast.store.contents import INSERT, Contents
 from holdfast.store.database import BUSY_MS, Database, Row, Value, check_log_has_database
 from holdfast.store.gate import check_file_system, check_sqlite, file_system
@@ -294,6 +301,17 @@ class SqliteStore:
                 yield Recorded(seq, row[1], _decoded(journal, seq, row[2], row[3]))
         if after < last and (seq != last or chain != end):
             raise IntegrityError(f"journal '{journal}' is damaged: it should end at event {last}")
+
+    def told(
+        self, journals: Iterable[str], kinds: Collection[type[Event]], since: int = 0
+    ) -> Iterator[tuple[str, Recorded]]:
+        names = ", ".join("?" * len(kinds))
+        query = f"{rows.TOLD} AND kind IN ({names}) ORDER BY place"
+        for journal in journals:
+            found = self._database.rows(query, (journal, since, *map(kind_of_class, kinds)))
+            for number, at, kind, body in cast("list[tuple[int, int, str, str]]", found):
+                seq = number % rows.PLACE
+                yield journal, Recorded(seq, at, _decoded(journal, seq, kind, body))
 
     def raw(self, journal: str) -> Iterator[Raw]:
         seq, place = 0, self._journal_number(journal) * rows.PLACE

@@ -1,5 +1,6 @@
 """Counts words."""
 
+import re
 from collections import Counter
 
 SMALL = {"a", "after", "at", "before", "can", "in", "is", "it", "of", "on", "that", "the", "to"}
@@ -7,7 +8,8 @@ SMALL = {"a", "after", "at", "before", "can", "in", "is", "it", "of", "on", "tha
 
 def count(tides: str, storms: str, roots: str, otters: str, forests: str) -> dict[str, object]:
     """Say how many words there are, the longest, and the three most frequent."""
-    words = f"{tides} {storms} {roots} {otters} {forests}".split()
+    text = f"{tides} {storms} {roots} {otters} {forests}"
+    words = re.findall("[a-z]+", text.lower())
     often = Counter(word for word in words if word not in SMALL)
     return {
         "total": len(words),

@@ -10,13 +10,13 @@ import asyncio
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Literal, TypeVar
 
 from holdfast.model.artifact import Artifact, Status, Verdict
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import Recorded
+from holdfast.model.event import Event, Recorded
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import (
     Batch,
@@ -269,6 +269,11 @@ class PassingStore:
 
     def raw(self, journal: str) -> Iterator[Raw]:
         return self._pass("raw", lambda: self._store.raw(journal))
+
+    def told(
+        self, journals: Iterable[str], kinds: Collection[type[Event]], since: int = 0
+    ) -> Iterator[tuple[str, Recorded]]:
+        return self._pass("told", lambda: self._store.told(journals, kinds, since))
 
     def last(self, journal: str) -> int:
         return self._pass("last", lambda: self._store.last(journal))

@@ -12,12 +12,22 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError, outside_fault
 from holdfast.model.event import Options, Recorded
-from holdfast.model.plan import Guard, Limits, Plan, RunId, Step, StepId
+from holdfast.model.plan import Limits, Plan, RunId, Step, StepId
+from holdfast.wire import market
+from holdfast.wire.workshop import (
+    Function,
+    executor_for,
+    files_size,
+    guard_flaw,
+    identities,
+    ignore_rules,
+    project_files,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,18 +38,23 @@ if TYPE_CHECKING:
     from holdfast.engine.loop import Engine
     from holdfast.engine.repeat import Repeated
     from holdfast.engine.world import World
-    from holdfast.executors.identity import Identities
-    from holdfast.executors.local import LocalExecutor
     from holdfast.model.agent import Registry
-    from holdfast.model.digest import Json
-    from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules, Store
-    from holdfast.process.slots import Slots
+    from holdfast.ports import Store
     from holdfast.store.host import LineLock
 
-Function = Callable[..., object]
 STORE_NAME = ".holdfast"
 _BETWEEN_SEARCHES = 50_000  # objects made
 _VERSION_AT = 60  # where a SQLite file holds the version of its tables
+
+__all__ = [
+    "Function",
+    "executor_for",
+    "files_size",
+    "guard_flaw",
+    "identities",
+    "ignore_rules",
+    "project_files",
+]
 
 
 def now_ms() -> int:
@@ -99,43 +114,6 @@ def has_store(location: str) -> bool:
     return True
 
 
-def _guard_kinds(plan: Plan) -> set[str]:
-    kinds: set[str] = set()
-    pending: list[Guard] = [guard for step in plan.steps.values() for guard in step.guards]
-    while pending:
-        guard = pending.pop()
-        kinds.add(guard.kind)
-        pending += guard.items
-    if any(step.schema is not None for step in plan.steps.values()):
-        kinds.add("json-schema")
-    if any(step.outputs for step in plan.steps.values()):
-        kinds.add("outputs")
-    return kinds
-
-
-def ignore_rules(lines: Iterable[str]) -> IgnoreRules:
-    """The rules of one `.gitignore`; with re2 any of them takes a time that its length bounds."""
-    from pathspec import GitIgnoreSpec
-
-    from holdfast.model.glob import is_steep
-
-    given = list(lines)
-    for line in () if _is_installed("re2") else filter(is_steep, given):
-        raise UsageError(
-            f"'{line.strip()[:60]}' in a .gitignore has too many stars to be matched without re2",
-            hint="pip install 'holdfast[regex]'",
-        )
-    rules = GitIgnoreSpec.from_lines(given)
-    return lambda path: rules.check_file(path).include
-
-
-def project_files(root: str, glob: str) -> list[str]:
-    """The files of a project that a glob matches, as the inputs of steps do."""
-    from holdfast.engine.walk import matching
-
-    return matching(root, glob, ignore_rules)
-
-
 def own_agents() -> Registry | None:
     """The agents that the person's own configuration names; None if it names none."""
     from holdfast.config.settings import agents_file
@@ -165,149 +143,6 @@ def registry_for(plan: Plan) -> Registry:
     return with_voices(known_agents(), plan.voices)
 
 
-def guard_flaw(kind: str, value: Json) -> Flaw | None:
-    """Why a guard can never judge by its value; what is plainly right is known without a library."""
-    from holdfast.ports import Flaw
-
-    if kind == "regex":
-        from holdfast.guards.linear import pattern_flaw
-
-        pattern = value.get("pattern") if isinstance(value, Mapping) else value
-        return pattern_flaw(str(pattern), ("pattern",))
-    from holdfast.guards.schemaparts import is_plain
-
-    if not _is_installed("jsonschema"):
-        message = "a schema needs jsonschema, which is not installed"
-        return Flaw(message, (), "pip install 'holdfast[schema]'", lacks="jsonschema")
-    if is_plain(value):
-        return None
-    from holdfast.guards.schema import schema_flaw
-
-    return schema_flaw(value)
-
-
-@cache
-def _is_installed(library: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(library) is not None
-
-
-def identities() -> Identities:
-    """What generators and guards add to keys, without loading anything that could run them."""
-    from holdfast.executors.identity import Identities
-    from holdfast.generators.identity import python_identity, shell_identity
-    from holdfast.generators.imports import Imports
-    from holdfast.guards.identity import guard_identity
-
-    imports = Imports()
-    return Identities(
-        {
-            "shell": shell_identity,
-            "python": python_identity(imports),
-            "human": lambda *_: {},
-            "agent": lambda *_: {},  # of a foreign plan, of which nobody said how it is done
-        },
-        lambda guard, root: guard_identity(guard, root, imports.of_module),
-    )
-
-
-def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None) -> LocalExecutor:
-    """An executor with the generators and guards that a plan uses."""
-    from holdfast.executors.local import LocalExecutor
-    from holdfast.generators.human import HumanGenerator
-    from holdfast.generators.imports import Imports
-    from holdfast.generators.python import Pool, PythonGenerator
-    from holdfast.generators.shell import ShellGenerator
-    from holdfast.process.run import Slots
-
-    imports, pool, slots = Imports(), Pool(), Slots()
-    guards = _Guards(lambda kind: _guard(kind, guards, pool, imports, slots))
-    for kind in _guard_kinds(plan):
-        guards.get(kind)
-    inline = None
-    if functions:
-        from holdfast.generators.inline import InlineFunctions
-
-        inline = InlineFunctions(functions, imports)
-    generators: dict[str, Generator] = {
-        "shell": ShellGenerator(slots=slots),
-        "python": PythonGenerator(pool, imports),
-        "human": HumanGenerator(),
-    }
-    return LocalExecutor(generators, guards, inline)
-
-
-class _Guards(Mapping[str, "GuardKind"]):
-    """Kinds of guards by name, each made when it is first asked for: a plan may grow."""
-
-    def __init__(self, make: Callable[[str], GuardKind | None]) -> None:
-        self._make = make
-        self._made: dict[str, GuardKind | None] = {}
-
-    def __getitem__(self, kind: str) -> GuardKind:
-        if kind not in self._made:
-            self._made[kind] = self._make(kind)
-        found = self._made[kind]
-        if found is None:
-            raise KeyError(kind)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return (kind for kind, found in self._made.items() if found is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-def _guard(
-    kind: str, guards: Mapping[str, GuardKind], pool: object, imports: object, slots: Slots
-) -> GuardKind | None:
-    if kind in {"all", "any", "majority"}:
-        from holdfast.guards.compose import CompositeGuard
-
-        return CompositeGuard(guards)
-    if kind == "command":
-        from holdfast.guards.command import CommandGuard
-
-        return CommandGuard(slots=slots)
-    if kind == "python":
-        return _python_guard(pool, imports)
-    if kind == "json-schema":
-        if not _is_installed("jsonschema"):
-            lack = "a schema of this plan needs jsonschema, which is not installed"
-            raise UsageError(lack, hint="pip install 'holdfast[schema]'")
-        from holdfast.guards.schema import JsonSchemaGuard
-
-        return JsonSchemaGuard()
-    if kind == "human":
-        from holdfast.guards.human import HumanGuard
-
-        return HumanGuard()
-    if kind == "regex":
-        from holdfast.guards.pattern import RegexGuard
-
-        return RegexGuard()
-    from holdfast.guards import content
-
-    plain: dict[str, Callable[[], GuardKind]] = {
-        "syntax": content.SyntaxGuard,
-        "file": content.FileGuard,
-        "outputs": content.OutputsGuard,
-    }
-    return plain[kind]() if kind in plain else None
-
-
-def _python_guard(pool: object, imports: object) -> GuardKind:
-    from holdfast.generators.imports import Imports
-    from holdfast.generators.python import Pool
-    from holdfast.guards.code import PythonGuard
-
-    assert isinstance(pool, Pool)
-    assert isinstance(imports, Imports)
-    return PythonGuard(pool.judge, imports.of_module)
-
-
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """What a face asks of an engine beside the run's own options."""
@@ -325,6 +160,9 @@ class Wishes:
     remind: Callable[[str], None] = lambda _: None
     functions: Mapping[StepId, Function] = field(default_factory=dict)
     secrets: Sequence[str] = ()
+    record: str | None = None  # where answers of models are written down
+    recorded: str | None = None  # where all of them come from
+    spends: bool = True  # somebody agreed to whatever models cost
 
 
 class Fragments:
@@ -360,7 +198,10 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     from holdfast.engine.world import World
     from holdfast.store.host import gone, line_lock, this_process
 
+    if any(step.model or step.has_judge for step in plan.steps.values()):
+        market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
+    vault = market.Vault(os.path.abspath(root), lambda: _secret_names(plan, wishes.secrets))
     return World(
         store=store,
         executor=executor_for(plan, wishes.functions),
@@ -374,10 +215,23 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
+        models=partial(
+            market.models_for,
+            os.path.abspath(root),
+            vault,
+            wishes.record,
+            wishes.say,
+            wishes.recorded,
+        ),
+        hidden=vault.values,
+        purse=partial(market.purse_for, os.path.abspath(root), plan.project, location, store),
+        paid=partial(market.pays, os.path.abspath(root)),
+        spends=wishes.spends,
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
         parallel=parallel,
+        one_by_one=wishes.parallel == 1,
         resources=wishes.resources,
         beat_seconds=wishes.beat_seconds,
         poll_seconds=wishes.poll_seconds,
@@ -389,6 +243,11 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         say=wishes.say,
         remind=wishes.remind,
     )
+
+
+def _secret_names(plan: Plan, allowed: Iterable[str]) -> set[str]:
+    """The variables that steps see and nobody else; those of steps to come were allowed by a person."""
+    return {*allowed, *(name for step in plan.steps.values() for name in step.secrets)}
 
 
 def drive(
@@ -569,6 +428,14 @@ def empty_store() -> Store:
 def is_driven(store: Store, state: State) -> bool:
     """Whether a live engine drives this run."""
     return drives(store, state.project, state.line, state.run)
+
+
+def live_runs(store: Store) -> frozenset[RunId]:
+    """The runs that live engines drive."""
+    from holdfast.store.host import gone
+
+    held = (holder for _, _, holder in store.held() if not gone(holder.owner))
+    return frozenset(holder.run for holder in held if holder.run is not None)
 
 
 def drives(store: Store, project: str, line: str, run: RunId) -> bool:

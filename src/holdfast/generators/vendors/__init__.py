@@ -1,0 +1,1 @@
+"""Models of each kind of provider, one module for each library that has to be there."""

@@ -1,0 +1,224 @@
+"""The workshop: generators and guards, put together as a plan uses them; and the files they look at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from holdfast.errors import UsageError
+from holdfast.model.plan import Guard, Plan, StepId
+
+if TYPE_CHECKING:
+    from holdfast.executors.identity import Identities
+    from holdfast.executors.local import LocalExecutor
+    from holdfast.model.digest import Json
+    from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules
+    from holdfast.process.slots import Slots
+
+Function = Callable[..., object]
+
+
+def ignore_rules(lines: Iterable[str]) -> IgnoreRules:
+    """The rules of one `.gitignore`; with re2 any of them takes a time that its length bounds."""
+    from pathspec import GitIgnoreSpec
+
+    from holdfast.model.glob import is_steep
+
+    given = list(lines)
+    for line in () if _is_installed("re2") else filter(is_steep, given):
+        raise UsageError(
+            f"'{line.strip()[:60]}' in a .gitignore has too many stars to be matched without re2",
+            hint="pip install 'holdfast[regex]'",
+        )
+    rules = GitIgnoreSpec.from_lines(given)
+    return lambda path: rules.check_file(path).include
+
+
+def project_files(root: str, glob: str) -> list[str]:
+    """The files of a project that a glob matches, as the inputs of steps do."""
+    from holdfast.engine.walk import matching
+
+    return matching(root, glob, ignore_rules)
+
+
+def files_size(root: str, glob: str) -> int:
+    """The bytes of the files that a glob matches."""
+    places = (os.path.join(root, path) for path in project_files(root, glob))
+    return sum(os.path.getsize(place) for place in places if os.path.isfile(place))
+
+
+def guard_flaw(kind: str, value: Json) -> Flaw | None:
+    """Why a guard can never judge by its value; what is plainly right is known without a library."""
+    from holdfast.ports import Flaw
+
+    if kind == "tool":
+        from holdfast.generators.offers import tool_flaw
+
+        assert isinstance(value, Mapping)  # as the plan file is read
+        return tool_flaw(str(value["target"]), str(value["root"]))
+    if kind == "regex":
+        from holdfast.guards.linear import pattern_flaw
+
+        pattern = value.get("pattern") if isinstance(value, Mapping) else value
+        return pattern_flaw(str(pattern), ("pattern",))
+    from holdfast.guards.schemaparts import is_plain
+
+    if not _is_installed("jsonschema"):
+        message = "a schema needs jsonschema, which is not installed"
+        return Flaw(message, (), "pip install 'holdfast[schema]'", lacks="jsonschema")
+    if is_plain(value):
+        return None
+    from holdfast.guards.schema import schema_flaw
+
+    return schema_flaw(value)
+
+
+@cache
+def _is_installed(library: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(library) is not None
+
+
+def identities() -> Identities:
+    """What generators and guards add to keys, without loading anything that could run them."""
+    from holdfast.executors.identity import Identities
+    from holdfast.generators.identity import python_identity, shell_identity, tools_identity
+    from holdfast.generators.imports import Imports
+    from holdfast.guards.identity import guard_identity
+
+    imports = Imports()
+    return Identities(
+        {
+            "shell": shell_identity,
+            "python": python_identity(imports),
+            "human": lambda *_: {},
+            "llm": lambda *_: {},
+            "agent": tools_identity(imports),
+        },
+        lambda guard, root: guard_identity(guard, root, imports.of_module),
+    )
+
+
+def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None) -> LocalExecutor:
+    """An executor with the generators and guards that a plan uses."""
+    from holdfast.executors.local import LocalExecutor
+    from holdfast.generators.agent import AgentGenerator, FunctionTools
+    from holdfast.generators.human import HumanGenerator
+    from holdfast.generators.imports import Imports
+    from holdfast.generators.llm import LlmGenerator
+    from holdfast.generators.python import Pool, PythonGenerator
+    from holdfast.generators.shell import ShellGenerator
+    from holdfast.process.run import Slots
+
+    imports, pool, slots = Imports(), Pool(), Slots()
+    guards = _Guards(lambda kind: _guard(kind, guards, pool, imports, slots))
+    for kind in _guard_kinds(plan):
+        guards.get(kind)
+    inline = None
+    if functions:
+        from holdfast.generators.inline import InlineFunctions
+
+        inline = InlineFunctions(functions, imports)
+    generators: dict[str, Generator] = {
+        "shell": ShellGenerator(slots=slots),
+        "python": PythonGenerator(pool, imports),
+        "human": HumanGenerator(),
+        "llm": LlmGenerator(project_files),
+        "agent": AgentGenerator(FunctionTools(pool).open, project_files, imports),
+    }
+    return LocalExecutor(generators, guards, inline)
+
+
+class _Guards(Mapping[str, "GuardKind"]):
+    """Kinds of guards by name, each made when it is first asked for: a plan may grow."""
+
+    def __init__(self, make: Callable[[str], GuardKind | None]) -> None:
+        self._make = make
+        self._made: dict[str, GuardKind | None] = {}
+
+    def __getitem__(self, kind: str) -> GuardKind:
+        if kind not in self._made:
+            self._made[kind] = self._make(kind)
+        found = self._made[kind]
+        if found is None:
+            raise KeyError(kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (kind for kind, found in self._made.items() if found is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _guard(
+    kind: str, guards: Mapping[str, GuardKind], pool: object, imports: object, slots: Slots
+) -> GuardKind | None:
+    if kind in {"all", "any", "majority"}:
+        from holdfast.guards.compose import CompositeGuard
+
+        return CompositeGuard(guards)
+    if kind == "command":
+        from holdfast.guards.command import CommandGuard
+
+        return CommandGuard(slots=slots)
+    if kind == "python":
+        return _python_guard(pool, imports)
+    if kind == "json-schema":
+        if not _is_installed("jsonschema"):
+            lack = "a schema of this plan needs jsonschema, which is not installed"
+            raise UsageError(lack, hint="pip install 'holdfast[schema]'")
+        from holdfast.guards.schema import JsonSchemaGuard
+
+        return JsonSchemaGuard()
+    if kind == "human":
+        from holdfast.guards.human import HumanGuard
+
+        return HumanGuard()
+    if kind == "regex":
+        from holdfast.guards.pattern import RegexGuard
+
+        return RegexGuard()
+    if kind == "cites":
+        from holdfast.guards.cites import CitesGuard
+
+        return CitesGuard(project_files)
+    if kind == "judge":
+        from holdfast.guards.judge import JudgeGuard
+
+        return JudgeGuard()
+    from holdfast.guards import content
+
+    plain: dict[str, Callable[[], GuardKind]] = {
+        "syntax": content.SyntaxGuard,
+        "file": content.FileGuard,
+        "outputs": content.OutputsGuard,
+    }
+    return plain[kind]() if kind in plain else None
+
+
+def _python_guard(pool: object, imports: object) -> GuardKind:
+    from holdfast.generators.imports import Imports
+    from holdfast.generators.python import Pool
+    from holdfast.guards.code import PythonGuard
+
+    assert isinstance(pool, Pool)
+    assert isinstance(imports, Imports)
+    return PythonGuard(pool.judge, imports.of_module)
+
+
+def _guard_kinds(plan: Plan) -> set[str]:
+    kinds: set[str] = set()
+    pending: list[Guard] = [guard for step in plan.steps.values() for guard in step.guards]
+    while pending:
+        guard = pending.pop()
+        kinds.add(guard.kind)
+        pending += guard.items
+    if any(step.schema is not None for step in plan.steps.values()):
+        kinds.add("json-schema")
+    if any(step.outputs for step in plan.steps.values()):
+        kinds.add("outputs")
+    return kinds

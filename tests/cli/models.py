@@ -1,0 +1,35 @@
+"""A project whose model steps are answered by a scripted server on loopback."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from holdfast.testing.server import Asked, ModelServer, Reply
+from tests.cli.project import Project
+
+Script = Callable[[Asked], Reply] | Sequence[Reply] | str
+
+
+@contextmanager
+def served(
+    project: Project, script: Script, more: str = "", *, provider: str = ""
+) -> Iterator[ModelServer]:
+    """A server that the person's configuration names as the provider `fake`, with a price."""
+    with ModelServer(script) as server:
+        configure(project, server.url, more, provider)
+        yield server
+
+
+def configure(project: Project, url: str, more: str = "", provider: str = "") -> None:
+    """Name a server as the provider `fake`."""
+    folder = project.home / ".config" / "holdfast"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text(
+        f'[providers.fake]\nkind = "openai"\nbase_url = "{url}"\n{provider}\n'
+        f'[prices."fake:m"]\ninput = 1\noutput = 2\n{more}',
+        encoding="utf-8",
+    )
+
+
+def step(prompt: object = "say something", **more: object) -> dict[str, object]:
+    """A step that the model of the server does."""
+    return {"prompt": prompt, "model": "fake:m", **more}

@@ -1,0 +1,160 @@
+"""Bounds that hold whatever a plan leaves open and whatever a provider says."""
+
+import pytest
+
+from holdfast.testing.server import Asked, Hang, Reply, Say
+from tests.cli.market import market
+from tests.cli.project import Project, finish, kill, until
+from tests.cli.served import of_kind
+
+pytestmark = pytest.mark.req("R165")
+
+OPEN = {"model": "fake:m", "retries": 0}  # nothing says how long its answer may be
+
+
+def longest(asked: Asked) -> int:
+    """How many tokens the model may say, as the request has it."""
+    body = asked.body
+    found = body.get("max_completion_tokens") or body.get("max_tokens") or 0
+    assert isinstance(found, int)
+    return found
+
+
+def test_an_answer_that_the_plan_does_not_bound_is_bounded_by_what_was_reserved(
+    project: Project,
+) -> None:
+    """One short answer first, then many long ones at once: the short one tells nothing of them."""
+
+    def said(asked: Asked) -> Say:
+        wanted = 5 if "short" in asked.last else 6000
+        return Say("x", input=1, output=min(wanted, longest(asked) or wanted))
+
+    steps = {"first": {**OPEN, "prompt": "short"}}
+    steps |= {f"s{n}": {**OPEN, "prompt": f"long {n}", "needs": ["first"]} for n in range(20)}
+    project.plan(steps, limits={"usd": 2})
+    with market(project, said) as shop:
+        run = project.run("--yes")
+        assert all(0 < longest(asked) <= 8192 for asked in shop.server.requests)
+    assert (run.code, run.data["totals"]["cost_usd"] <= 2) == (5, True), run.err
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Say("twelve bytes" * 50, input=0, output=0),
+        Say("x", input=10, output=200, cached=100_000),
+        Say("twelve bytes" * 50, input=-500, output=200),
+    ],
+    ids=["no usage", "more cached than read", "negative"],
+)
+def test_what_a_provider_says_it_used_never_makes_room(project: Project, said: Say) -> None:
+    steps = {f"s{n}": {**OPEN, "prompt": f"ask {n}"} for n in range(12)}
+    project.plan(steps, limits={"usd": 1})
+    with market(project, lambda _: said) as shop:
+        shop.configure({"input": 10, "output": 1000, "cached": 1})
+        run = project.run("--yes")
+        asked = len(shop.asked)
+    answered = of_kind(project, "call_answered")
+    assert all(one["cost"] > 0 for one in answered)
+    assert (run.code, 0 < asked < 12) == (5, True), run.err
+    project.ok("verify")
+
+
+def test_a_call_that_never_ends_leaves_its_room_to_the_next(project: Project) -> None:
+    def said(asked: Asked) -> Reply:
+        return Hang() if "never" in asked.last else Say("done")
+
+    bounded = {"model": {"id": "fake:m", "max_tokens": 100}, "retries": 0}
+    project.plan(
+        {
+            "never": {**bounded, "prompt": "never", "timeout": "1s", "priority": "high"},
+            "later": {**bounded, "prompt": "later"},
+        },
+        limits={"usd": 0.025},
+    )
+    with market(project, said):
+        run = project.run("--yes")
+    assert run.codes["never"] == "timed_out"
+    assert run.states["later"] in {"done", "pending"}, "it does not wait for ever"
+
+
+def test_who_takes_a_claim_over_takes_over_what_was_paid(project: Project) -> None:
+    project.write("work.py", "def look() -> str:\n    return 'seen'\n")
+    agent = {"uses": "agent", "model": "fake:m", "prompt": "do it", "tools": ["work:look"]}
+    project.plan({"a": {**agent, "workspace": "scratch"}})
+
+    def said(asked: Asked) -> Reply:
+        if not any(message["role"] == "tool" for message in asked.body["messages"]):  # type: ignore[index,union-attr,call-overload]  # JSON
+            return Say(tools=[("look", {})])
+        return Hang() if asked.number == 2 else Say("done")
+
+    with market(project, said) as shop:
+        first = project.start("run", "--yes", "--join")
+        until(lambda: len(shop.asked) == 2, "the second turn is asked")
+        kill(first)
+        second = project.start("run", "--yes", "--join", "--json")
+        finish(second)
+        assert len(shop.asked) == 3, "the first turn was answered and is not asked again"
+    project.ok("verify")
+
+
+def test_who_never_said_yes_is_asked_before_a_run_goes_on(project: Project) -> None:
+    """A run that was answered from recordings cost nothing; going on with a real model would."""
+    project.plan({"a": {**OPEN, "prompt": "never recorded"}})
+    with market(project, "done") as shop:
+        run = project.run("--provider", "recorded")
+        assert run.codes == {"a": "not_recorded"}
+        for words in (["retry", "a"], ["replay"], ["resume"]):
+            refused = project.call(*words)
+            assert refused.code == 2, words
+            assert "these steps cost money: a" in refused.err
+        assert shop.asked == []
+        assert project.call("retry", "a", "--yes").code == 0
+        assert len(shop.asked) == 1
+
+
+def test_what_a_replay_cost_says_nothing_of_the_price(project: Project) -> None:
+    project.plan({"a": {"model": {"id": "fake:m", "max_tokens": 9}, "prompt": "again"}})
+    with market(project, lambda _: Say("said", input=0, output=5)):
+        assert project.run("--yes", "--record", "recorded").code == 0
+        for _ in range(3):
+            assert project.run("--provider", "recorded", "--force").code == 0
+        seen = project.ok("plan", "--force", "--json").json["steps"]["a"]["cost_usd"]
+    assert (seen["p50"], seen["p90"]) == (0.0005, 0.0005)
+
+
+def test_a_bound_of_the_person_is_not_raised_by_a_flag(project: Project) -> None:
+    project.plan({f"s{n}": {**OPEN, "prompt": f"{n}"} for n in range(6)})
+    with market(project, lambda _: Say("said", output=1000)) as shop:
+        shop.configure(budgets={"run": 0.25})
+        assert project.run("--yes").code == 5
+        resumed = project.call("resume", "--max-cost", "5")
+        assert resumed.code in {2, 5}, resumed
+        assert len(shop.asked) < 4
+
+
+def test_a_link_out_of_the_project_is_read_by_no_model(project: Project) -> None:
+    outside = project.folder / "private.txt"
+    outside.write_text("PRIVATE")
+    (project.root / "notes").mkdir()
+    (project.root / "notes" / "a.md").symlink_to(outside)
+    project.plan({"a": {**OPEN, "prompt": "sum it up", "inputs": ["notes/*.md"]}})
+    with market(project, "done") as shop:
+        run = project.run("--yes")
+        assert (run.code, run.codes["a"], shop.asked) == (1, "call_refused", [])
+
+
+def test_an_answer_purged_since_is_asked_for_again(project: Project) -> None:
+    gate = project.gate("go")
+    guards = [{"command": ["sh", "-c", gate]}]
+    project.plan({"a": {**OPEN, "prompt": "say it", "guards": guards}})
+    with market(project, "said") as shop:
+        engine = project.start("run", "--yes")
+        until(lambda: len(shop.asked) == 1, "it is asked")
+        until(lambda: bool(of_kind(project, "call_answered")), "it is stored")
+        kill(engine)
+        answer = of_kind(project, "call_answered")[0]["answer"]
+        project.ok("purge", answer, "--yes", "--because", "it must go")
+        project.open("go")
+        assert project.call("resume", "--yes").code == 0
+        assert len(shop.asked) == 2
