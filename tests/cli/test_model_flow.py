@@ -137,7 +137,7 @@ SLOW_TO_LOAD = """
 import importlib.abc, os, sys, time
 class Gate(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name == "pydantic_ai":
+        if name == "pydantic_ai.models":
             sys.meta_path.remove(self)
             open(os.path.join({gates!r}, "loading"), "w").close()
             while not os.path.exists(os.path.join({gates!r}, "load")):

@@ -89,7 +89,7 @@ def test_models_and_their_tiers(project: Project, screen: Screen) -> None:
     project.write(
         "holdfast.toml",
         '[tiers]\nsmall = "ollama:small-one"\nmedium = "ollama:one-of-medium-size"\n'
-        'large = "nobody:one-that-is-large"\n',
+        'large = "openai:one-that-is-large"\n',
     )
     steps: dict[str, Any] = {
         f"extract-{place}": {"prompt": f"List what {place} sold.", "model": "small"}

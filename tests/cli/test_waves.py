@@ -23,8 +23,13 @@ house = "fake:m"
 """
 
 
+OTHER = '[providers.other]\nkind = "openai"\nbase_url = "http://127.0.0.1:9/v1"\n'
+
+
 def with_tiers(shop: Market) -> None:
     shop.project.write("holdfast.toml", TIERS)
+    own = shop.project.home / ".config" / "holdfast" / "config.toml"
+    own.write_text(own.read_text() + OTHER)
 
 
 def steps_of_all_kinds() -> dict[str, dict[str, Any]]:
@@ -163,6 +168,10 @@ def test_large_plans_are_told_in_part(project: Project) -> None:
 def test_what_the_page_says_of_tiers_is_what_is_printed(project: Project) -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## Tiers")[2].partition("\n## ")[0]
     project.write("holdfast.toml", section.partition("```toml\n")[2].partition("```")[0])
+    servers = PAGE.read_text(encoding="utf-8").partition("## Your own server")[2]
+    own = project.home / ".config" / "holdfast" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(servers.partition("```toml\n")[2].partition("```")[0])
     rows = re.findall(r"^\| `([a-z]+: .+)` \| `(\[.+\])` \|$", section, re.MULTILINE)
     assert len(rows) == 6
     lines = ["name: page", "steps:"]
