@@ -4,9 +4,11 @@ import base64
 import json
 import random
 import secrets
+import signal
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
@@ -57,6 +59,13 @@ class Canaries(NamedTuple):
 
     words: tuple[str, ...]
     values: Mapping[str, str]
+
+
+class Ended(NamedTuple):
+    """How a run ended, perhaps after its first engine was killed."""
+
+    code: int
+    killed: bool = False
 
 
 def planted() -> Canaries:
@@ -115,6 +124,7 @@ class Scene:
         self.canaries = canaries
         self.said: list[bytes] = []
         self.argv: set[bytes] = set()
+        self._scores = cycle([0.1, 0.9])
         self._plant()
 
     def _plant(self) -> None:
@@ -165,7 +175,7 @@ class Scene:
         coded = base64.b64encode(f"you sent {header}".encode()).decode()
         first = asked.texts[0] if asked.texts else ""
         if first.startswith("You judge"):
-            score = 0.1 if asked.number % 2 else 0.9
+            score = next(self._scores)
             return Say(verdict(score, f"it lacks {header}", header))
         if asked.body.get("tools") and not any("aws" in text for text in asked.texts):
             return Say(tools=[("leak", {"note": header})])
@@ -174,8 +184,8 @@ class Scene:
             return Fail(500, f"no use for {header} {quote(header)}", headers)
         return Say(f"{asked.last} {header} {coded} {json.dumps(header)}")
 
-    def run(self, killed_at: int | None, more: int) -> int:
-        """One run, whose engine is killed at a request and which is then resumed; its exit code."""
+    def run(self, killed_at: int | None, more: int) -> Ended:
+        """One run; its engine is killed at a request, if it makes that many, and the run resumed."""
         project = self.project
         with ModelServer(self.reply) as server:
             self.configure(server.url)
@@ -184,13 +194,16 @@ class Scene:
                 answer = self.heard(
                     project.call(*self.words("run", "--json", *force), env=self.env)
                 )
-                return answer.code
+                return Ended(answer.code)
             engine = project.start(*self.words("run", "-v", *force), env=self.env)
             until(lambda: len(server.requests) >= killed_at or engine.poll() is not None, "it asks")
             with suppress(ProcessLookupError):
                 engine.kill()
-            self.heard(finish(engine))
-            return self.heard(project.call(*self.words("resume"), env=self.env)).code
+            ended = self.heard(finish(engine)).code
+            if ended != -signal.SIGKILL:
+                return Ended(ended)
+            resumed = self.heard(project.call(*self.words("resume"), env=self.env))
+            return Ended(resumed.code, killed=True)
 
     def look_around(self) -> None:
         """Everything that commands show of the last run."""
@@ -270,7 +283,7 @@ def test_planted_secrets_appear_nowhere_in_fifty_runs(
 ) -> None:
     scene, report = Scene(project, planted()), Report("canaries", "other", total=50)
     choose = random.Random(39)
-    play(scene, report, [choose.choice([None, *range(1, 12)]) for _ in range(50)])
+    play(scene, report, [choose.choice([None, *range(1, 9)]) for _ in range(50)])
     sweep(report)
     check_work(scene, report)
 
@@ -278,10 +291,12 @@ def test_planted_secrets_appear_nowhere_in_fifty_runs(
 def play(scene: Scene, report: Report, kills: list[int | None]) -> None:
     """Run again and again, and look after each."""
     for number, killed_at in enumerate(kills):
-        code = scene.run(killed_at, number)
+        ended = scene.run(killed_at, number)
         report.tried += 1
-        report.fired += killed_at is not None
-        report.outcomes[f"exit {code}"] += 1
+        report.fired += ended.killed
+        report.outcomes[f"exit {ended.code}"] += 1
+        if ended.code:
+            report.violations.append(f"run {number} ended with {ended.code}")
         done = scene.project.status()
         states = done.states
         report.work += sum(state in {"done", "reused"} for state in states.values())
