@@ -392,8 +392,14 @@ class ChatModel(Protocol):
         CallError if it cannot be asked; whoever asks it gets the same.
         """
 
-    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
-        """One call. `listen` gets the text as it comes. CallError if there is no answer."""
+    async def ask(
+        self, request: Request, listen: Callable[[str], None], leaves: Callable[[], None]
+    ) -> Answer:
+        """One call; CallError if there is no answer.
+
+        `leaves` is called, from any thread, right before the first byte leaves this machine, if any does;
+        `listen` gets the text as it comes.
+        """
 
     async def close(self) -> None:
         """End what is kept between calls."""

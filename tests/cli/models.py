@@ -1,10 +1,11 @@
 """A project whose model steps are answered by a scripted server on loopback."""
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from holdfast.testing.server import Asked, ModelServer, Reply
-from tests.cli.project import Project
+from tests.cli.project import Project, kill, until
 
 Script = Callable[[Asked], Reply] | Sequence[Reply] | str
 
@@ -28,6 +29,17 @@ def configure(project: Project, url: str, more: str = "", provider: str = "") ->
         f'[prices."fake:m"]\ninput = 1\noutput = 2\n{more}',
         encoding="utf-8",
     )
+
+
+def kill_before_it_asks(project: Project) -> None:
+    """Run, and die while the first call waits at a door where nobody is let in or turned away."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as door:
+        address = door.getsockname()
+        with socket.create_connection(address):  # it is full with this one
+            configure(project, f"http://127.0.0.1:{address[1]}/v1")
+            engine = project.start("run", "--yes")
+            until(lambda: "call_started" in project.call("trace", "--json").out, "it is stored")
+            kill(engine)
 
 
 def step(prompt: object = "say something", **more: object) -> dict[str, object]:

@@ -210,8 +210,8 @@ class Project:
     def run(self, *words: str, env: Mapping[str, str] | None = None) -> Run:
         return self._as_run(["run", *words], env)
 
-    def resume(self, *words: str) -> Run:
-        return self._as_run(["resume", *words], None)
+    def resume(self, *words: str, env: Mapping[str, str] | None = None) -> Run:
+        return self._as_run(["resume", *words], env)
 
     def retry(self, *words: str) -> Run:
         return self._as_run(["retry", *words], None)

@@ -10,6 +10,7 @@ import pytest
 from holdfast.model.digest import digest_bytes
 from holdfast.testing.server import Asked, Hang, Reply, Say
 from tests.cli.market import asking, market
+from tests.cli.models import kill_before_it_asks, served, step
 from tests.cli.project import Project, finish, kill, until
 
 ANSWER = Say("good", input=10, output=5)  # $0.0005
@@ -179,6 +180,21 @@ def test_a_call_that_was_cut_off_is_told_with_the_most_it_may_have_cost(project:
         assert "$0.0010 spent" in resumed.out
         told = project.ok("cost").out
         assert "lost: up to $0.0005 in 1 interrupted call" in told
+
+
+@pytest.mark.req("R165", "R167")
+@pytest.mark.parametrize("command", ["resume", "run"])
+def test_a_call_that_had_not_left_when_its_engine_died_costs_nothing(
+    project: Project, command: str
+) -> None:
+    project.plan({"a": step()})
+    kill_before_it_asks(project)
+    with served(project, [Say("said")]) as server:
+        project.ok(command, "--yes")
+    assert len(server.requests) == 1
+    bill = project.ok("cost", "--json").json["totals"]
+    assert (bill["calls"], bill["interrupted"], bill["interrupted_usd"]) == (1, 0, 0)
+    project.ok("verify")
 
 
 @pytest.mark.req("R167")

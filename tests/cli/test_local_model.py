@@ -63,7 +63,7 @@ def test_a_real_model_streams_its_answer_and_is_gone_afterwards(tmp_path: Path) 
     async def ask() -> Answer:
         models = wire.market.models_for(str(tmp_path), wire.market.Vault(str(tmp_path)))
         try:
-            answer = await models.ask(HELLO, pieces.append)
+            answer = await models.ask(HELLO, pieces.append, lambda: None)
             assert under(os.getpid())
             return answer
         finally:

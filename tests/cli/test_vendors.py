@@ -13,7 +13,7 @@ import pytest
 from jsonschema import validate
 
 from holdfast.testing.server import Asked, Fail, Hang, ModelServer, Raw, Reply, Say, Script
-from tests.cli.project import LIBRARY, Project, Run
+from tests.cli.project import LIBRARY, Project, Run, kill, until
 from tests.cli.vendors import VENDORS, Vendor
 
 SCHEMA = {
@@ -82,6 +82,23 @@ def served(
             f"{vendor.settings}\n{prices}"
         )
         yield server
+
+
+@pytest.mark.req("R165")
+def test_a_call_that_was_sent_is_known_to_be_when_its_engine_dies(
+    project: Project, vendor: Vendor
+) -> None:
+    project.plan({"a": step(vendor)})
+    with served(
+        project, vendor, lambda asked: Hang() if asked.number == 1 else Say("said")
+    ) as server:
+        engine = project.start("run", "--yes", env=vendor.key)
+        until(lambda: server.requests, "it is asked")
+        kill(engine)
+        done = project.resume("--yes", env=vendor.key)
+        assert done.states == {"a": "done"}
+        assert len(server.requests) == 2
+    assert done.data["totals"]["interrupted_calls"] == 1
 
 
 def step(vendor: Vendor, prompt: str = PROMPT, **more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 from holdfast.engine.purse import Purse, Room
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
+    AttemptLost,
     CallAnswered,
     CallFailed,
     CallStarted,
@@ -100,6 +101,16 @@ def test_what_others_reserve_is_seen_at_once() -> None:
     more = (1600, CallAnswered(StepId("a"), 1, 1, NONE, 4, 5, cost=30))
     store.commit(Batch([Append("run:r-1", store.last("run:r-1"), [more], 1)]))
     assert left(found, "r-3") == 970
+
+
+def test_a_call_that_never_left_gives_back_what_it_reserved() -> None:
+    store = MemoryStore()
+    paid(store, "r-1", (1500, None), (1500, None))
+    found = purse(store, 1000, None)
+    assert left(found, "r-2") == 800
+    lost = (1600, AttemptLost(StepId("a"), 1, "previous_interrupted", unsent=(2,)))
+    store.commit(Batch([Append("run:r-1", store.last("run:r-1"), [lost], 1)]))
+    assert left(found, "r-2") == left(purse(store, 1000, None), "r-2") == 900
 
 
 def test_one_reserves_at_a_time() -> None:

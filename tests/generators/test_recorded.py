@@ -20,7 +20,7 @@ def ask(folder: Path, *requests: Request) -> list[Answer]:
     source = Recorded(str(folder))
 
     async def all_of_them() -> list[Answer]:
-        return [await source.ask(request, lambda _: None) for request in requests]
+        return [await source.ask(request, lambda _: None, lambda: None) for request in requests]
 
     return asyncio.run(all_of_them())
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 
 from holdfast.testing.server import Fail, Reply, Say
-from tests.cli.models import served
+from tests.cli.models import kill_before_it_asks, served
 from tests.cli.project import Project, finish, kill, until
 from tests.cli.served import verdict
 
@@ -408,6 +408,14 @@ def samples(project: Project) -> None:
         project.run("--yes", "--resample", "brief")
 
 
+def unsent(project: Project) -> None:
+    """A call that was stored and had not left when its engine was killed."""
+    project.plan({"a": {"prompt": "say it", "model": "fake:m"}})
+    kill_before_it_asks(project)
+    with served(project, [Say("said")]):
+        project.call("resume", "--yes")
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -430,6 +438,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "copies": copies,
     "models": models,
     "samples": samples,
+    "unsent": unsent,
 }
 
 

@@ -188,7 +188,7 @@ def attempt_lost(state: State, event: AttemptLost, at: int) -> None:
     step = move(state, event.step, "attempt_lost")
     _require_attempt(step, event, "attempt_lost")
     if talks(step):
-        cut_off(state, step)
+        cut_off(state, step, event.unsent)
     _back_to_pending(state, event.step, step)
     if event.code not in UNSEEN:  # the engine's death is not the step's fault, nor was it seen
         step.losses += 1

@@ -7,6 +7,8 @@ ends with a verdict: an attempt that was lost before leaves them to the next one
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from holdfast.core.moves import move
 from holdfast.core.state import Paid, Spent, State, StepState, Tools
 from holdfast.errors import BugError
@@ -108,8 +110,13 @@ def acted_on(state: State, step: StepState, *, accepted: bool) -> None:
     step.trying = 0
 
 
-def cut_off(state: State, step: StepState) -> None:
-    """An attempt was lost: what was under way may have cost all that was reserved; answers stay."""
+def cut_off(state: State, step: StepState, unsent: Collection[int] = ()) -> None:
+    """An attempt was lost: what was sent may have cost all that was reserved; answers stay."""
+    for event in tuple((step.calls or {}).values()):
+        if event.call in unsent:
+            _close(state, step, event)
+            for spent in _accounts(state, step):
+                spent.calls -= 1
     _cut_off(state, step)
     step.paid = (*step.paid, *step.heard)  # whoever asks the same twice has two answers
     step.heard = ()

@@ -30,13 +30,12 @@ from holdfast.model.plan import RunId, StepId
 
 Short = Literal["cost", "tokens", "day budget", "project budget"]  # what leaves a run no more calls
 Fate = Literal["open", "answered", "used", "rejected", "interrupted", "failed"]
-CALLS: Final[tuple[type[Event], ...]] = (CallStarted, CallAnswered, CallFailed)
+CALLS: Final[tuple[type[Event], ...]] = (CallStarted, CallAnswered, CallFailed, AttemptLost)
 KINDS: Final[tuple[type[Event], ...]] = (
     *CALLS,
     AttemptAccepted,
     AttemptRejected,
     AttemptFailed,
-    AttemptLost,
     StepsReused,
     StepsTaken,
     RunStarted,
@@ -169,6 +168,8 @@ class Account:
                 self._cut_off(run, event.step, event.attempt)
                 self._acted_on(run, event.step, "rejected")
             case AttemptLost():
+                for number in event.unsent:
+                    self._never_sent((run, event.step, event.attempt, number))
                 self._cut_off(run, event.step, event.attempt)
             case StepsReused() | StepsTaken():
                 self.reused += [Reuse(run, item.step, at, item.digest) for item in event.items]
@@ -192,6 +193,11 @@ class Account:
         call.at = at
         return call
 
+    def _never_sent(self, key: _Call) -> None:
+        if (call := self._open.pop(key, None)) is not None:
+            _drop(self.calls, call)
+            _drop(self._since.get(key[:2], []), call)
+
     def _acted_on(self, run: RunId, step: StepId, fate: Fate) -> None:
         for call in self._waiting.pop((run, step), ()):
             call.fate = fate
@@ -204,6 +210,14 @@ class Account:
     def saved(self) -> dict[tuple[StepId, Digest], int | None]:
         """What the making of each artifact cost: what whoever takes it saves."""
         return {(made.step, made.digest): made.cost for made in self.made}
+
+
+def _drop(calls: list[Outlay], call: Outlay) -> None:
+    """Take out this very one; it is near the end."""
+    for place in reversed(range(len(calls))):
+        if calls[place] is call:
+            del calls[place]
+            return
 
 
 def account_of(events: Iterable[tuple[str, Recorded]]) -> Account:
@@ -230,6 +244,9 @@ class Tally:
             case CallAnswered(cost=cost) | CallFailed(cost=cost):
                 reserved = self._open.pop((event.step, event.attempt, event.call), 0)
                 self.spent += (cost or 0) - reserved
+            case AttemptLost(unsent=numbers):
+                for number in numbers:
+                    self.spent -= self._open.pop((event.step, event.attempt, number), 0)
             case _:
                 pass
 

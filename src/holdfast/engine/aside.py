@@ -101,7 +101,7 @@ class Aside:
             )
         began = desk.monotonic()
         try:
-            said = await desk.models.ask(sent, listen)
+            said = await desk.models.ask(sent, listen, lambda: None)
         except CallError as error:
             self._failed(number, error, bound)
             raise

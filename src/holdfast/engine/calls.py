@@ -13,6 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.backoff import wait_before
@@ -23,6 +24,7 @@ from holdfast.core.state import Spent, State
 from holdfast.engine.contents import Contents
 from holdfast.engine.rates import Gate
 from holdfast.engine.scribe import Scribe
+from holdfast.engine.sent import Call, Notes
 from holdfast.engine.uses import Uses
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, CallError, IntegrityError
@@ -74,9 +76,11 @@ class Switchboard:
         state: State,
         scribe: Scribe,
         contents: Contents,
+        sent: Notes,
         wake: Callable[[], None],
     ) -> None:
         self.world = world
+        self.sent = sent
         self.state = state
         self._scribe = scribe
         self._contents = contents
@@ -181,6 +185,7 @@ class Switchboard:
         await asyncio.gather(*self._loading.values(), return_exceptions=True)
         if self._models is not None:
             await self._models.close()
+        self.sent.close()
 
 
 Listener = Callable[[str, bytes], None]
@@ -256,7 +261,8 @@ class Line:
         async with board.gate(request.provider):
             sent = await self._reserve(number, request, digest, body)
             began = board.world.monotonic()
-            answer = await _whole(models.ask(sent, listen), request)
+            leaves = partial(board.sent.sending, Call(step_id, attempt, number))
+            answer = await _whole(models.ask(sent, listen, leaves), request)
             answer = answered_without(answer, board.world.hidden())
             took = board.world.monotonic() - began
         said_bytes = len(answer.text.encode("utf-8", "replace"))
@@ -332,6 +338,7 @@ class Line:
                         bound.cost,
                         bound.tokens,
                     )
+                    board.sent.begin()
                     await board.record(call, body)
                     return sent
             if not self._others_run:

@@ -16,6 +16,7 @@ from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.putback import PutBack, put_back
 from holdfast.engine.result import Result
 from holdfast.engine.samples import score_of, stands_better
+from holdfast.engine.sent import Sent
 from holdfast.engine.survey import Survey
 from holdfast.engine.taking import Allowed, Clash, Taken, Wish, Word, settled
 from holdfast.engine.verdicts import carried, is_as_in_copy, records, seen_in
@@ -48,7 +49,9 @@ class Finisher:
         outputs: Outputs,
         bench: Bench,
         conflicts: Conflicts,
+        sent: Sent,
     ) -> None:
+        self._sent = sent
         self._world = world
         self._state = state
         self._survey = survey
@@ -451,7 +454,10 @@ class Finisher:
         blobs: list[tuple[Digest, bytes]] = []
         words = self.contents.note(step, blobs, feedback.encode("utf-8", "replace"))
         log_digest = self.contents.note(step, blobs, log)
-        event = AttemptLost(step.id, started.attempt, code, words, log_digest, limit=limit)
+        unsent = self._sent.unsent(started, self._state.steps[step.id].calls or ())
+        event = AttemptLost(
+            step.id, started.attempt, code, words, log_digest, limit=limit, unsent=unsent
+        )
         result = Result(event, now, blobs)
         back = self._put_back(started, step, result, loud=True, unwatched=unwatched)
         kept = back.kept.digest if back else theirs

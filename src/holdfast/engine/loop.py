@@ -38,6 +38,7 @@ from holdfast.engine.pending import Pending
 from holdfast.engine.places import INLINE, Places
 from holdfast.engine.result import Result
 from holdfast.engine.scribe import Scribe
+from holdfast.engine.sent import Notes
 from holdfast.engine.survey import Survey
 from holdfast.engine.tools import tool_versions, versions_for
 from holdfast.engine.unchanged import leave_note, sources_of
@@ -86,14 +87,17 @@ class Engine:
         self._bench = Bench(world, state, survey, outputs)
         self._looker = Looker(world, state, survey, outputs, self._bench)
         self._conflicts = Conflicts(world, state, outputs, self._scribe.content)
-        self._finisher = Finisher(world, state, survey, outputs, self._bench, self._conflicts)
+        sent = Notes(world.scratch, state.run, world.owner.boot)
+        self._finisher = Finisher(world, state, survey, outputs, self._bench, self._conflicts, sent)
         grower = Grower(world, state, state.heard if heard is None else heard)
         self._growth = Growth(grower, self._scribe, self._grown)
         self._looker.heed(grower.additions, self._growth.unfit)
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )
-        self._board = Switchboard(world, state, self._scribe, self._bench.contents, self._call)
+        self._board = Switchboard(
+            world, state, self._scribe, self._bench.contents, sent, self._call
+        )
         self._places = Places(world, state, self._board, self._call)
         self._crew = Crew(
             world,

@@ -17,6 +17,7 @@ from holdfast.engine.finish import Finisher
 from holdfast.engine.journals import read_state
 from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.result import Result
+from holdfast.engine.sent import Left
 from holdfast.engine.survey import Survey
 from holdfast.engine.tee import said_so_far
 from holdfast.engine.world import World
@@ -49,6 +50,7 @@ def lost(world: World, state: State, survey: Survey) -> list[Result]:
     logs = {
         s: said_so_far(world.scratch, state.run, s, a.attempt) for s, a in state.running.items()
     }
+    sent = Left(world.scratch, state.run, world.owner.boot)
     leftovers(world, state)
     journal = world.journal(state.run)
     outputs = Outputs(world.root, journal, world.store, hidden=world.hidden)
@@ -71,7 +73,7 @@ def lost(world: World, state: State, survey: Survey) -> list[Result]:
             world.say(f"'{path}' was changed by hand meanwhile and is left as it is")
     bench = Bench(world, state, survey, outputs)
     conflicts = Conflicts(world, state, outputs, world.store.get)
-    finisher = Finisher(world, state, survey, outputs, bench, conflicts)
+    finisher = Finisher(world, state, survey, outputs, bench, conflicts, sent)
     results = []
     for step_id, started in state.running.items():
         was_taken_back = f"{state.run}.{step_id}.{started.attempt}" in taken_back

@@ -24,14 +24,16 @@ class Aside:
         self._source = source
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
+    async def ask(
+        self, request: Request, listen: Callable[[str], None], leaves: Callable[[], None]
+    ) -> Answer:
         """One call; cancelled with the caller."""
         here = asyncio.get_running_loop()
 
         def hear(text: str) -> None:
             here.call_soon_threadsafe(listen, text)
 
-        return await self._there(self._source.ask(request, hear))
+        return await self._there(self._source.ask(request, hear, leaves))
 
     async def close(self) -> None:
         """End the source and its thread."""

@@ -27,7 +27,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
 from holdfast.errors import CallError
-from holdfast.generators.transport import Bounded, TooLarge
+from holdfast.generators.transport import LEAVES, Bounded, TooLarge
 from holdfast.generators.vendors.schemas import CLOSES_OBJECTS, can_be_closed, rooted, unrooted
 from holdfast.model.call import Answer, Finish, Message, Request, ToolUse, Usage
 from holdfast.model.digest import Json
@@ -62,9 +62,12 @@ class Chat:
         self._http = _client()
         self._models: dict[str, Model] = {}
 
-    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
+    async def ask(
+        self, request: Request, listen: Callable[[str], None], leaves: Callable[[], None]
+    ) -> Answer:
         """One call."""
         heard = _Heard(listen)
+        LEAVES.set(leaves)
         try:
             model = self._model(request.name)
             wanted = _wanted(request, model)

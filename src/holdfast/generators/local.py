@@ -47,11 +47,13 @@ class Local:
         self._served: dict[str, _Served] = {}
         self._starting = asyncio.Lock()
 
-    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
+    async def ask(
+        self, request: Request, listen: Callable[[str], None], leaves: Callable[[], None]
+    ) -> Answer:
         """One call; the first one waits until the weights are loaded."""
         async with self._starting:
             served = await self._of(request.name)
-        return await served.source.ask(request, listen)
+        return await served.source.ask(request, listen, leaves)
 
     async def close(self) -> None:
         """End every server."""

@@ -14,8 +14,10 @@ from holdfast.ports import Rates
 class Source(Protocol):
     """Where answers come from."""
 
-    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
-        """One call."""
+    async def ask(
+        self, request: Request, listen: Callable[[str], None], leaves: Callable[[], None]
+    ) -> Answer:
+        """One call, as ChatModel has it."""
 
     async def close(self) -> None:
         """End what is kept between calls."""
@@ -56,9 +58,11 @@ class Models:
         found = self._provider(provider)
         return Rates(found.at_once, found.per_minute)
 
-    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
+    async def ask(
+        self, request: Request, listen: Callable[[str], None], leaves: Callable[[], None]
+    ) -> Answer:
         provider = self._provider(request.provider)
-        answer = await self._source(provider).ask(request, listen)
+        answer = await self._source(provider).ask(request, listen, leaves)
         if self._keep is not None and provider.kind != "recorded":
             self._keep(request, answer)
         return answer

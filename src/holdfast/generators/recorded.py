@@ -64,8 +64,11 @@ class Recorded:
         self._given: dict[Digest, int] = {}
         self._index: list[_Text] | None = None
 
-    async def ask(self, request: Request, listen: Callable[[str], None]) -> Answer:
-        """The next of the answers that were recorded; CallError if there is none."""
+    async def ask(
+        self, request: Request, listen: Callable[[str], None], leaves: Callable[[], None]
+    ) -> Answer:
+        """The next of the answers that were recorded; CallError if there is none. Nothing leaves."""
+        del leaves
         key = key_of(request)
         answers = _answers(_place(self._folder, key))
         if not answers:

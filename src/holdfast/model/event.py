@@ -257,7 +257,8 @@ class AttemptLost:
     """The attempt ended without an answer: its process died, timed out, or a guard broke.
 
     `kept` is the manifest of what lay at its output paths when they were put back: nobody's bytes are lost.
-    `limit` names the limit that left no room for another call of a model.
+    `limit` names the limit that left no room for another call of a model. `unsent` are calls that were under
+    way and never left the machine: they cost nothing.
     """
 
     step: StepId
@@ -267,6 +268,7 @@ class AttemptLost:
     log: Digest | None = None
     kept: Digest | None = None
     limit: str = ""
+    unsent: tuple[int, ...] = ()
 
 
 @fixed

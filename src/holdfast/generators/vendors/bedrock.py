@@ -19,6 +19,7 @@ from pydantic_ai.models.bedrock import BedrockConverseModel
 from pydantic_ai.providers.bedrock import BedrockModelProfile, BedrockProvider
 
 from holdfast.errors import CallError
+from holdfast.generators.transport import LEAVES
 from holdfast.generators.vendors.schemas import CLOSES_OBJECTS
 
 WAITS_IN_THREADS = True
@@ -64,10 +65,15 @@ def build(name: str, http: httpx2.AsyncClient, base_url: str, key: str) -> Bedro
             signature_version=UNSIGNED if key else None,
         ),
     )
+    client.meta.events.register("before-send.bedrock-runtime", _tell)
     if key:
         client.meta.events.register("before-call.bedrock-runtime", partial(_with_key, key))
     provider = BedrockProvider(bedrock_client=client)
     return BedrockConverseModel(name, provider=provider, profile=_PROFILE)
+
+
+def _tell(**_: object) -> None:
+    LEAVES.get()()
 
 
 def _with_key(key: str, params: dict[str, dict[str, str]], **_: object) -> None:
