@@ -40,3 +40,19 @@ def offers(asked: Asked) -> dict[str, Any]:
 def verdict(score: float, words: str = "", quote: str = "") -> str:
     """What a judge answers."""
     return json.dumps({"score": score, "verdict": words, "quote": quote})
+
+
+def plan_quotes(project: Project) -> None:
+    """A step that quotes what it needs, held to that and to a value made of it."""
+    said = json.dumps([{"quote": "two"}])
+    project.plan(
+        {
+            "up": {"shell": "printf 'one two'"},
+            "a": {
+                "shell": f"echo '{said}'",
+                "needs": ["up"],
+                "with": {"doc": "${{ steps.up.output }}"},
+                "guards": [{"cites": {"in": "up"}}, {"cites": {"in": "with.doc"}}],
+            },
+        }
+    )

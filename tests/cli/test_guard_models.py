@@ -8,7 +8,7 @@ import pytest
 from holdfast.testing.server import Asked, Fail, Reply, Say
 from tests.cli.market import market
 from tests.cli.project import Project
-from tests.cli.served import verdict
+from tests.cli.served import plan_quotes, verdict
 
 JUDGE: dict[str, Any] = {"judge": {"rubric": "Is it about cats?", "model": "fake:m"}}
 STEP: dict[str, Any] = {"shell": "echo Cats", "guards": [JUDGE]}
@@ -72,7 +72,7 @@ def test_what_guards_asked_by_themselves_is_gone_for_runs(project: Project) -> N
         assert project.call("guard", "a", "--on", "mine.txt", "--yes").code == 0
         told = project.call("guard", "a", "--on", "mine.txt", "--yes")
         assert told.code == 5
-        assert "of $0.41 of your day budget $0.41 is left" in told.out
+        assert "of your $0.41 for the day there is $0.41 left" in told.out
         assert len(shop.asked) == 1
 
 
@@ -105,18 +105,7 @@ def test_a_version_of_a_person_is_judged_once_he_agreed_to_the_price(project: Pr
 
 @pytest.mark.req("R77")
 def test_quotes_are_found_in_what_a_step_needs_also_outside_of_a_run(project: Project) -> None:
-    said = json.dumps([{"quote": "two"}])
-    project.plan(
-        {
-            "up": {"shell": "printf 'one two'"},
-            "a": {
-                "shell": f"echo '{said}'",
-                "needs": ["up"],
-                "with": {"doc": "${{ steps.up.output }}"},
-                "guards": [{"cites": {"in": "up"}}, {"cites": {"in": "with.doc"}}],
-            },
-        }
-    )
+    plan_quotes(project)
     assert project.run().code == 0
     assert project.ok("guard", "a", "--json").json["passed"]
     project.write("mine.json", json.dumps([{"quote": "three"}]))

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.testing.server import Asked, Fail, Reply, Say
 from tests.cli.project import Project, kill, until
-from tests.cli.served import MODEL, of_kind, served, verdict
+from tests.cli.served import MODEL, of_kind, plan_quotes, served, verdict
 
 RUBRIC = "Is every sentence about cats?"
 
@@ -157,16 +157,5 @@ def test_quotes_are_looked_for_in_files_that_then_decide_the_result(project: Pro
 
 
 def test_quotes_are_looked_for_in_what_a_step_needs_and_in_values(project: Project) -> None:
-    said = json.dumps([{"quote": "two"}])
-    project.plan(
-        {
-            "up": {"shell": "printf 'one two'"},
-            "a": {
-                "shell": f"echo '{said}'",
-                "needs": ["up"],
-                "with": {"doc": "${{ steps.up.output }}"},
-                "guards": [{"cites": {"in": "up"}}, {"cites": {"in": "with.doc"}}],
-            },
-        }
-    )
+    plan_quotes(project)
     assert project.run().states == {"up": "done", "a": "done"}

@@ -8,6 +8,7 @@ from holdfast.cli.ask import go_on
 from holdfast.cli.place import Place
 from holdfast.cli.say import short, talk
 from holdfast.cli.view import view
+from holdfast.engine.journals import runs_of
 from holdfast.engine.runs import run_of_key
 from holdfast.errors import UsageError
 from holdfast.model.event import RunEnded, RunRested
@@ -21,7 +22,7 @@ def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
         return
     store = where.open(readonly=True)
     try:
-        rows = [row.run for row in store.runs(plan.name) if row.project == plan.project]
+        rows = [row.run for row in runs_of(store, plan.project, plan.name)]
         status = _left(store, rows[-1]) if rows else None
         driven = status is not None and wire.drives(store, plan.project, plan.name, rows[-1])
         lines = _left_out(store, plan) if status is not None and not driven else []

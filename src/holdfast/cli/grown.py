@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.cli.place import Place, known_step
 from holdfast.core.growth import with_steps
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.errors import UsageError
 from holdfast.model.line import PlanVersioned, StepsAdded
@@ -59,7 +59,7 @@ def with_added(store: Store, plan: Plan) -> Plan:
     journal = store.read(line_journal(plan.project, plan.name))
     if not any(isinstance(recorded.event, StepsAdded) for recorded in journal):
         return plan
-    rows = [row for row in store.runs(plan.name) if row.project == plan.project]
+    rows = runs_of(store, plan.project, plan.name)
     state = read_state(store, rows[-1].run) if rows else None
     return plan if state is None else _joined(plan, state)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,12 +21,11 @@ from holdfast.cli.money import Dollars, estimate_words
 from holdfast.cli.place import Place
 from holdfast.cli.recording import provider_options
 from holdfast.cli.say import talk
-from holdfast.core.values import filled, has_expressions
 from holdfast.engine.furnish import copy_into, furnish, lay_out
+from holdfast.engine.given import given_artifact, with_known_values
 from holdfast.engine.survey import Survey
-from holdfast.errors import AttemptError
 from holdfast.executors.identity import implied
-from holdfast.model.artifact import Artifact, Form, tree_entries
+from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.plan import Guard, Plan, Step, StepId
 from holdfast.ports import Calls, Candidate, Executor, File, Given, Job, Outcome, Store
@@ -167,7 +166,7 @@ class _Room:
                 _copy_needs(folder, where.root, plan, step)
                 lay_out(folder, step, candidate)
             job = Job(
-                _known(step, given),
+                with_known_values(step, given),
                 0,
                 folder,
                 where.root,
@@ -189,33 +188,11 @@ class _Room:
 def _given(store: Store, plan: Plan, step: Step) -> dict[StepId, Given]:
     """The newest artifacts of what the step needs."""
     rows = {need: store.newest(plan.project, plan.name, need) for need in step.data_needs}
-    return {need: _artifact(store, row) for need, row in rows.items() if row is not None}
-
-
-def _artifact(store: Store, row: Artifact) -> Given:
-    content = partial(store.get, row.digest)
-    if row.form != "tree":
-        return Given(row.form, content)
-    files = tuple(
-        (entry.path, entry.executable, partial(store.get, entry.digest))
-        for entry in tree_entries(content())
-    )
-    return Given(row.form, content, files)
-
-
-def _known(step: Step, given: Mapping[StepId, Given]) -> Step:
-    """The step with its values; what cannot be filled in is the guards' affair, if they read it."""
-    if not has_expressions(step):
-        return step
-
-    def read(need: StepId) -> bytes | None:
-        found = given.get(need)
-        return None if found is None or found.form == "tree" else found.content()
-
-    try:
-        return filled(step, read)
-    except AttemptError:
-        return step
+    return {
+        need: given_artifact(store.get, row.digest, row.form)
+        for need, row in rows.items()
+        if row is not None
+    }
 
 
 def _copy_needs(folder: str, root: str, plan: Plan, step: Step) -> None:

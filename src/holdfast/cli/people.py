@@ -9,7 +9,7 @@ from typing import NamedTuple
 from holdfast import wire
 from holdfast.core.effects import is_cut_off
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.questions import HELD
 from holdfast.errors import IntegrityError
@@ -99,7 +99,7 @@ def is_held(store: Store, state: State, step: StepId) -> bool:
 
 def held_row(store: Store, plan: Plan, step: Step) -> Artifact | None:
     """What a step would have had that the line's last run holds for a person; without content."""
-    rows = [row for row in store.runs(plan.name) if row.project == plan.project]
+    rows = runs_of(store, plan.project, plan.name)
     run: RunId | None = rows[-1].run if rows else None
     state = read_state(store, run) if run is not None else None
     here = state.steps.get(step.id) if state is not None and not state.ended else None
@@ -132,6 +132,6 @@ def held_row(store: Store, plan: Plan, step: Step) -> Artifact | None:
 
 def latest_run(store: Store, project: str, line: str) -> tuple[RunId, int]:
     """The last run of a line and how far it has come: a person's word stands after that."""
-    rows = [row for row in store.runs(line) if row.project == project]
+    rows = runs_of(store, project, line)
     run = rows[-1].run if rows else RunId("")
     return run, store.last(f"run:{run}")

@@ -14,7 +14,7 @@ from holdfast.cli.say import out, out_json
 from holdfast.cli.view import view
 from holdfast.core.select import select
 from holdfast.core.waves import Graph, graph_of
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Options
@@ -111,7 +111,7 @@ def _states(where: Place, loaded: Loaded) -> Mapping[StepId, str]:
     store = where.open(readonly=True)
     try:
         plan = loaded.plan
-        rows = [row for row in store.runs(plan.name) if row.project == plan.project]
+        rows = runs_of(store, plan.project, plan.name)
         state = read_state(store, rows[-1].run) if rows else None
     finally:
         store.close()

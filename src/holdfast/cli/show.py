@@ -28,7 +28,7 @@ from holdfast.cli.since import waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import COMPLETE, State
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.requests import additions
 from holdfast.engine.samples import recorded_score, samples
 from holdfast.errors import IntegrityError, UsageError, Where
@@ -226,7 +226,7 @@ def _standing(store: Store, rows: list[Artifact]) -> list[Artifact]:
     if len(rows) < 2:  # noqa: PLR2004 - nothing to choose
         return rows
     newest = rows[-1]
-    runs = [row.run for row in store.runs(newest.line) if row.project == newest.project]
+    runs = [row.run for row in runs_of(store, newest.project, newest.line)]
     state = read_state(store, runs[-1]) if runs else None
     step = state.steps.get(newest.step) if state is not None else None
     if state is None or step is None or step.phase not in COMPLETE:

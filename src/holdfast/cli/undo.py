@@ -23,7 +23,7 @@ from holdfast.cli.show import load_state
 from holdfast.core.state import State
 from holdfast.edits.change import FileChange
 from holdfast.engine.hold import Hold
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.runs import supersede
 from holdfast.engine.undo import (
@@ -157,7 +157,7 @@ def _undo(
 
 def _unfinished(store: Store, scope: Scope) -> list[RunId]:
     """Runs that could be resumed: they would go on from what is undone, so they end."""
-    rows = [row for row in store.runs(scope.line) if row.project == scope.project]
+    rows = runs_of(store, scope.project, scope.line)
     states = (read_state(store, row.run) for row in rows)
     return [state.run for state in states if state is not None and not state.ended]
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
 
 from holdfast import wire
 from holdfast.cli.place import Place
 from holdfast.core.preview import Outlook
-from holdfast.core.values import filled, has_expressions, read_by
+from holdfast.core.values import read_by
 from holdfast.engine.foresee import Foreseen
+from holdfast.engine.given import given_artifact, with_values
 from holdfast.errors import AttemptError
-from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.plan import Step, StepId
-from holdfast.ports import Given, Job, Store
+from holdfast.ports import Job, Store
 
 
 def recorded(where: Place, store: Store, foreseen: Foreseen) -> dict[StepId, bool | None]:
@@ -47,32 +45,13 @@ def _job(where: Place, store: Store, foreseen: Foreseen, step: Step) -> Job | No
     if step.uses != "llm" or any(row.decision != "reuse" for row in rows.values()):
         return None
     given = {
-        need: _given(store.get, row.artifact)
+        need: given_artifact(store.get, row.artifact.digest, row.artifact.form)
         for need, row in rows.items()
         if row.artifact is not None
     }
     try:
-        known = _filled(step, given)
+        known = with_values(step, given)
     except AttemptError:
         return None
     folder = os.path.abspath(where.root)
     return Job(known, 1, folder, folder, "", "", given=given, told=read_by(step))
-
-
-def _given(get: Callable[..., bytes], row: Artifact) -> Given:
-    content = partial(get, row.digest)
-    if row.form != "tree":
-        return Given(row.form, content)
-    files = tuple((e.path, e.executable, partial(get, e.digest)) for e in tree_entries(content()))
-    return Given(row.form, content, files)
-
-
-def _filled(step: Step, given: Mapping[StepId, Given]) -> Step:
-    if not has_expressions(step):
-        return step
-
-    def read(need: StepId) -> bytes | None:
-        found = given.get(need)
-        return None if found is None or found.form == "tree" else found.content()
-
-    return filled(step, read)

@@ -12,26 +12,22 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from holdfast.core.backoff import wait_before
-from holdfast.core.moves import LIMIT
-from holdfast.core.outlay import Short
-from holdfast.core.reserve import Seen, counted, input_bound, output_bound
+from holdfast.core.reserve import Seen, counted
+from holdfast.engine.allowance import Allowance, Bound, Taken, bounded
 from holdfast.engine.calls import (
-    Bound,
     digest_spread,
     given_up,
     known_id,
-    no_price,
     waiting_words,
     without,
 )
-from holdfast.engine.purse import Purse, Room
+from holdfast.engine.purse import Purse
 from holdfast.errors import AttemptError, CallError, ConflictError
-from holdfast.model.call import MICRO, Answer, Request, Usage, answer_bytes, request_bytes
+from holdfast.model.call import Answer, Request, answer_bytes, request_bytes
 from holdfast.model.digest import Digest
 from holdfast.model.event import CallAnswered, CallFailed, CallStarted, Event
 from holdfast.model.fixed import fixed
 from holdfast.model.hiding import answered_without, asked_without
-from holdfast.model.money import dollars
 from holdfast.model.plan import RunId, Step
 from holdfast.model.secret import struck
 from holdfast.ports import Append, Batch, ChatModel, Repeat, Said, Store, Wanted
@@ -160,43 +156,12 @@ class Aside:
 
     def _reserved(self, request: Request, size: int) -> tuple[Request, Bound]:
         """What to send and what it may use; AttemptError if a limit has no room for that."""
-        purse, budget = self._desk.purse, self._step.budget
-        room, own = purse.room(_NO_RUN) if purse is not None else None, budget.get("usd")
-        dear = any(limit is not None for limit in (own, self._desk.most, room))
-        limited = dear or budget.get("tokens") is not None
-        asked = request.parameters.get("max_tokens")
-        read = input_bound(size, Seen())
-        said = output_bound(
-            asked if isinstance(asked, int) else None, request.most, limited=limited
-        )
-        cost = self._desk.models.cost(request.model, Usage(input=read, output=said))
-        bound = Bound(read + said, cost)
-        is_capped = limited and not isinstance(asked, int)
-        request = replace(request, most=said if is_capped else None)
-        if cost is None:
-            if dear:
-                raise no_price(request.model)
-            return request, bound
-        self._check(bound, cost, room)
-        return request, bound
-
-    def _check(self, bound: Bound, cost: int, room: Room | None) -> None:
-        """AttemptError if a limit has no room for the call."""
-        own = self._step.budget.get("usd")
-        price = f"and another call may cost {dollars(cost)}"
-        if own is not None and self.spent + cost > float(str(own)) * MICRO:
-            raise AttemptError(f"its budget is ${own}, {price}", reason="budget_spent")
-        if self._desk.most is not None and self.spent + cost > self._desk.most:
-            raise _short("cost", self._desk.most, self._desk.most - self.spent, price)
-        if room is not None and cost > room.left:
-            raise _short(room.budget, room.most, room.left, price)
-        tokens = self._step.budget.get("tokens")
-        if tokens is not None and self._tokens + bound.tokens > int(str(tokens)):
-            words = f"its budget is {tokens} tokens, and another call may use {bound.tokens}"
-            raise AttemptError(words, reason="budget_spent")
-
-
-def _short(limit: Short, most: int, left: int, price: str) -> AttemptError:
-    whose = "" if limit == "cost" else f" of your {limit}"
-    words = f"of {dollars(most)}{whose} {dollars(max(0, left))} is left, {price}"
-    return AttemptError(words, reason=LIMIT, limit=limit)
+        desk, taken = self._desk, Taken(self.spent, self._tokens)
+        room = desk.purse.room(_NO_RUN) if desk.purse is not None else None
+        if room is not None:  # it knows what was taken here
+            room = room._replace(left=room.left + self.spent)
+        allowed = Allowance(self._step, taken, taken, desk.most, None, room, "there is")
+        found = bounded(request, size, Seen(), allowed, desk.models.cost, alone=False)
+        if isinstance(found, AttemptError):
+            raise found
+        return found

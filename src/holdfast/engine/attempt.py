@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from holdfast.core.decide import Ending
 from holdfast.core.state import Fed, State
-from holdfast.core.values import filled, has_expressions, read_by
+from holdfast.core.values import read_by
 from holdfast.engine.contents import Contents
 from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import lay_out
+from holdfast.engine.given import given_artifact, with_known_values, with_values
 from holdfast.engine.laying import Layer
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.rooms import Rooms
@@ -23,7 +24,6 @@ from holdfast.engine.tee import Onlooking, tee_path
 from holdfast.engine.worktrees import drop_worktree, drop_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, EditError, IntegrityError, Where
-from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
@@ -79,7 +79,7 @@ class Bench:
         step = self._state.plan.steps[started.step]
         root, given = self._world.root, self._given(step)
         return Job(
-            step=_with_values(step, given),
+            step=with_values(step, given),
             attempt=started.attempt,
             folder=root,
             root=root,
@@ -102,9 +102,9 @@ class Bench:
         names = (*step.env, *step.secrets)
         given = self._given(step)
         return Job(
-            step=_as_known(step, given)
+            step=with_known_values(step, given)
             if started.reguard is not None
-            else _with_values(step, given),
+            else with_values(step, given),
             attempt=started.attempt,
             folder=folder,
             root=world.root,
@@ -178,18 +178,10 @@ class Bench:
             if need.type == "data":
                 done = self._state.steps[need.step]
                 if done.digest is not None:
-                    given[need.step] = self._artifact(need.step, done.digest, done.form)
+                    given[need.step] = given_artifact(
+                        partial(self._read, need.step), done.digest, done.form
+                    )
         return given
-
-    def _artifact(self, step_id: StepId, digest: Digest, form: Form) -> Given:
-        content = partial(self._read, step_id, digest)
-        if form != "tree":
-            return Given(form, content)
-        files = tuple(
-            (entry.path, entry.executable, partial(self._read, step_id, entry.digest))
-            for entry in tree_entries(content())
-        )
-        return Given(form, content, files)
 
     def _read(self, step_id: StepId, digest: Digest) -> bytes:
         """Content of a step's artifact. Small ones are asked for by every step below: kept in memory."""
@@ -245,24 +237,6 @@ class Bench:
         shutil.rmtree(os.path.join(self._world.scratch, self._state.run), ignore_errors=True)
         drop_worktrees(self._world.root, self._world.home, self._state.run)
         self._outputs.leave()
-
-
-def _as_known(step: Step, given: Mapping[StepId, Given]) -> Step:
-    """The step for guards only: what cannot be filled in is their affair, if they read it."""
-    try:
-        return _with_values(step, given)
-    except AttemptError:
-        return step
-
-
-def _with_values(step: Step, given: Mapping[StepId, Given]) -> Step:
-    if not has_expressions(step):
-        return step
-
-    def read(need: StepId) -> bytes | None:
-        return None if given[need].form == "tree" else given[need].content()
-
-    return filled(step, read)
 
 
 def leftovers(world: World, state: State) -> None:

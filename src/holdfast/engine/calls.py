@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.core.backoff import wait_before
-from holdfast.core.moves import LIMIT
-from holdfast.core.outlay import Short
-from holdfast.core.reserve import LEAST_OUTPUT, Seen, counted, input_bound, output_bound
+from holdfast.core.reserve import Seen, counted
 from holdfast.core.state import Spent, State
+from holdfast.core.views import cost_limit
+from holdfast.engine.allowance import Allowance, Bound, Taken, bounded
 from holdfast.engine.contents import Contents
 from holdfast.engine.rates import Gate
 from holdfast.engine.scribe import Scribe
@@ -29,7 +28,6 @@ from holdfast.engine.uses import Uses
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, CallError, IntegrityError
 from holdfast.model.call import (
-    MICRO,
     Answer,
     Request,
     Usage,
@@ -46,22 +44,14 @@ from holdfast.model.event import (
     RunEvent,
 )
 from holdfast.model.hiding import answered_without, asked_without
-from holdfast.model.money import dollars
 from holdfast.model.plan import Step
 from holdfast.model.secret import struck_text
 from holdfast.ports import ChatModel, Repeat, Said, Wanted
 
 if TYPE_CHECKING:  # it is made by whoever has budgets
-    from holdfast.engine.purse import Purse, Room
+    from holdfast.engine.purse import Purse
 
 RATE_LIMITED = "rate_limited"
-
-
-class Bound(NamedTuple):
-    """The most that a call may use: tokens, and micro-dollars unless its price is not known."""
-
-    tokens: int
-    cost: int | None
 
 
 _ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}\Z")
@@ -95,9 +85,9 @@ class Switchboard:
 
     def line(
         self, started: AttemptStarted, listen: Listener | None, rest: Callable[[], None]
-    ) -> Line:
+    ) -> Asker:
         """The line of one attempt; `rest` is called whenever it begins to wait for a model."""
-        return Line(self, started, listen, rest)
+        return Asker(self, started, listen, rest)
 
     @property
     def models(self) -> ChatModel:
@@ -191,7 +181,7 @@ class Switchboard:
 Listener = Callable[[str, bytes], None]
 
 
-class Line:
+class Asker:
     """What one attempt asks models with."""
 
     def __init__(
@@ -351,80 +341,22 @@ class Line:
         return bool(self._board.state.reserved or self._board.state.reserved_tokens)
 
     def _found(self, request: Request, size: int) -> tuple[Request, Bound] | AttemptError:
-        """What the call may use and the request to send, or the limit that leaves no room for it now."""
-        board = self._board
-        seen = board.seen(request.model)
-        asked = request.parameters.get("max_tokens")
-        asked = asked if isinstance(asked, int) else None
-        read = input_bound(size, seen)
-        room = board.purse.room(board.state.run) if board.purse is not None else None
-        limited = room is not None or self._is_limited
-        most = output_bound(asked, request.most, limited=limited)
-        bound = self._bound(request, read, most)
-        lack = self._lack(request, bound, room)
-        capped = (
-            asked is None and limited
-        )  # else nothing holds the answer to what is reserved for it
-        if lack is None:
-            return replace(request, most=most if capped else None), bound
-        if capped and not self._others_run:
-            fewer = self._affordable(request, read, most, room)
-            if fewer >= LEAST_OUTPUT:
-                return replace(request, most=fewer), self._bound(request, read, fewer)
-        return lack
-
-    @property
-    def _is_limited(self) -> bool:
-        """Whether the plan or a person bounds what the step or the run may use."""
-        state, own = self._board.state, self._step.budget
-        bounds = (own.get("usd"), own.get("tokens"), _run_limit(state), state.plan.limits.tokens)
-        return any(bound is not None for bound in bounds)
-
-    def _bound(self, request: Request, read: int, said: int) -> Bound:
-        cost = self._board.models.cost(request.model, Usage(input=read, output=said))
-        return Bound(read + said, cost)
-
-    def _affordable(self, request: Request, read: int, said: int, room: Room | None) -> int:
-        """How long an answer may be so that every limit is kept; by halving, as a price may have steps."""
-        low, high = 0, said
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self._lack(request, self._bound(request, read, middle), room) is None:
-                low = middle
-            else:
-                high = middle - 1
-        return low
-
-    def _lack(self, request: Request, bound: Bound, room: Room | None) -> AttemptError | None:
-        """The limit that leaves no room for the call, if one does not."""
-        state, step = self._board.state, self._step
-        own, most = step.budget.get("usd"), _run_limit(state)
-        if bound.cost is None and any(limit is not None for limit in (own, most, room)):
-            return no_price(request.model)
-        cost, spent = bound.cost or 0, state.steps[step.id].spent or Spent()
-        taken = state.spent.cost + state.reserved
-        price = f"another call may cost {dollars(cost)}"
-        if own is not None and spent.cost + cost > float(str(own)) * MICRO:
-            return AttemptError(f"its budget is ${own}, and {price}", reason="budget_spent")
-        if most is not None and taken + cost > most:
-            return _short("cost", f"of {dollars(most)} the run has", most - taken, price)
-        if room is not None and taken + cost > room.left:
-            name = room.budget.partition(" ")[0]
-            told = f"of your {dollars(room.most)} for the {name} the run has"
-            mend = f"{price}; raise [budgets] {name} in your own configuration, then resume"
-            return _short(room.budget, told, room.left - taken, mend)
-        return self._lack_of_tokens(bound.tokens, spent.tokens)
-
-    def _lack_of_tokens(self, wanted: int, spent: int) -> AttemptError | None:
-        state, own = self._board.state, self._step.budget.get("tokens")
-        more, most = f"and another call may use {wanted}", state.plan.limits.tokens
-        if own is not None and spent + wanted > int(str(own)):
-            return AttemptError(f"its budget is {own} tokens, {more}", reason="budget_spent")
-        used = state.spent.tokens + state.reserved_tokens
-        if most is not None and used + wanted > most:
-            message = f"of {most} tokens the run has {max(0, most - used)} left, {more}"
-            return AttemptError(message, reason=LIMIT, limit="tokens")
-        return None
+        """The request to send and what it may use, or the limit that leaves no room for it now."""
+        board, state, step = self._board, self._board.state, self._step
+        spent = state.steps[step.id].spent or Spent()
+        allowed = Allowance(
+            step=step,
+            spent=Taken(spent.cost, spent.tokens),
+            taken=Taken(
+                state.spent.cost + state.reserved, state.spent.tokens + state.reserved_tokens
+            ),
+            most=cost_limit(state),
+            tokens=state.plan.limits.tokens,
+            room=board.purse.room(state.run) if board.purse is not None else None,
+            whose="the run has",
+        )
+        seen, alone = board.seen(request.model), not self._others_run
+        return bounded(request, size, seen, allowed, board.models.cost, alone=alone)
 
     def _hear(self, text: str) -> None:
         """Some words of an answer, for whoever looks on; nobody takes them for the answer."""
@@ -441,15 +373,6 @@ class Line:
 
     def _spread(self, tries: int) -> int:
         return digest_spread(f"{self._started.step}/{self._started.attempt}/{tries}")
-
-
-def no_price(model: str) -> AttemptError:
-    """A budget cannot be kept."""
-    return AttemptError(
-        f"the price of '{model}' is not known, so no budget can be kept;"
-        " give it in [prices] of your configuration",
-        reason="call_refused",
-    )
 
 
 async def _whole(asking: Awaitable[Answer], request: Request) -> Answer:
@@ -470,19 +393,6 @@ async def _whole(asking: Awaitable[Answer], request: Request) -> Answer:
 def known_id(answer: Answer) -> str:
     """What the provider calls an answer, if that is a name."""
     return answer.id if _ID.match(answer.id) else ""
-
-
-def _short(limit: Short, told: str, left: int, more: str) -> AttemptError:
-    """There is too little money left."""
-    message = f"{told} {dollars(max(0, left))} left, and {more}"
-    return AttemptError(message, reason=LIMIT, limit=limit)
-
-
-def _run_limit(state: State) -> int | None:
-    if state.max_cost is not None:
-        return state.max_cost
-    usd = state.plan.limits.usd
-    return None if usd is None else math.floor(usd * MICRO)
 
 
 def digest_spread(text: str) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
 from holdfast.core.effects import is_cut_off
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.lines import Line
 from holdfast.engine.overtaken import differing, overtaken, replaced_by
 from holdfast.engine.questions import HELD, goes_on
@@ -241,8 +241,8 @@ class Decisions:
         return overtaken(self._store, self.book)
 
     def _unfinished(self, run: RunId | None) -> Iterator[State]:
-        for row in self._store.runs(self._name):
-            if row.project != self._project or (run is not None and row.run != run):
+        for row in runs_of(self._store, self._project, self._name):
+            if run is not None and row.run != run:
                 continue
             journal = f"run:{row.run}"
             last = self._store.read(journal, max(0, self._store.last(journal) - 1))

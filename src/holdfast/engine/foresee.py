@@ -21,6 +21,7 @@ from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
 from holdfast.engine.grow import fitting
+from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed, Prober
@@ -80,7 +81,7 @@ def foresee(
     that has them, to ask further tools. `drives` says whether a live engine has a run.
     """
     given = plan
-    rows = [row for row in store.runs(line) if row.project == plan.project]
+    rows = runs_of(store, plan.project, line)
     previous = rows[-1].run if rows else None
     additions = Additions(store, plan.project, line)
     added: dict[StepId, StepId] = {}
@@ -416,7 +417,7 @@ def timings(store: Store, plan: Plan, line: str) -> dict[StepId, Timing]:
     """How long the steps of a plan took, from the newest runs of the line; bounded, newest first."""
     samples: dict[StepId, list[int]] = {}
     left = MOST_EVENTS
-    rows = [row for row in store.runs(line) if row.project == plan.project]
+    rows = runs_of(store, plan.project, line)
     for row in reversed(rows[-MOST_RUNS:]):
         journal = f"run:{row.run}"
         last = store.last(journal)

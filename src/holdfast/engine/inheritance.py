@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.core.state import State, StepState, Tools
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.model.event import AnswersKept, RunEnded
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Store
@@ -35,7 +35,7 @@ def answers_beside(store: Store, state: State, step_id: StepId) -> Iterator[Answ
     """What another engine of the line paid for a step whose claim is ours now, and never acted on."""
     if state.steps[step_id].paid:
         return
-    rows = [row for row in store.runs(state.line) if row.project == state.project]
+    rows = runs_of(store, state.project, state.line)
     for row in reversed(rows[-MOST_BESIDE:]):
         other = read_state(store, row.run) if row.run != state.run else None
         step = other.steps.get(step_id) if other is not None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import cast
 
@@ -13,7 +13,7 @@ from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import PlanExtended, RunStarted
 from holdfast.model.plan import Plan, RunId, plan_from_json
-from holdfast.ports import Facts
+from holdfast.ports import Facts, RunRow, Store
 
 
 def read_state(store: Facts, run: RunId) -> State | None:
@@ -31,6 +31,19 @@ def read_state(store: Facts, run: RunId) -> State | None:
     state = fold(read_plan(store, first.plan), events, lambda _: whole)
     state.plans = partial(read_plan, store)
     return state
+
+
+def runs_of(store: Store, project: str, line: str) -> list[RunRow]:
+    """The runs of a line in a project, oldest first."""
+    return [row for row in store.runs(line) if row.project == project]
+
+
+def beside(store: Store, state: State) -> Iterator[State]:
+    """The other runs of a run's line, newest first."""
+    for row in reversed(runs_of(store, state.project, state.line)):
+        other = None if row.run == state.run else read_state(store, row.run)
+        if other is not None:
+            yield other
 
 
 def read_plan(store: Facts, digest: Digest) -> Plan:

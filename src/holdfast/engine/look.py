@@ -18,7 +18,7 @@ from holdfast.engine.additions import Additions
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import beside
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Drift, Outputs
 from holdfast.engine.probe import Probed, Prober
@@ -217,12 +217,8 @@ class Looker:
 
     def _is_open_beside(self, step_id: StepId) -> bool:
         """Whether an engine that shared the line left the effect of a step open; the newest run knows."""
-        state, store = self._state, self._world.store
-        for row in reversed(store.runs(state.line)):
-            if row.project != state.project or row.run == state.run:
-                continue
-            other = read_state(store, row.run)
-            if other is None or step_id not in other.steps:
+        for other in beside(self._world.store, self._state):
+            if step_id not in other.steps:
                 continue
             left = is_cut_off(other, step_id) or is_open(other, step_id)
             if left is not None:

@@ -14,7 +14,7 @@ from holdfast.core.state import State
 from holdfast.engine.attempt import Bench, leftovers
 from holdfast.engine.conflicts import Conflicts
 from holdfast.engine.finish import Finisher
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import beside, read_state
 from holdfast.engine.outputs import Outputs, edit_of
 from holdfast.engine.result import Result
 from holdfast.engine.sent import Left
@@ -163,15 +163,12 @@ def at_work(world: World, state: State, step_id: StepId) -> bool:
     What a dead engine left is put back on the way: nobody may take it for a person's version.
     """
     store, found = world.store, False
-    for row in store.runs(state.line):
-        if row.project != state.project or row.run == state.run:
-            continue
-        other = read_state(store, row.run)
-        if other is None or other.ended or step_id not in other.running:
+    for other in beside(store, state):
+        if other.ended or step_id not in other.running:
             continue
         found = True
         driven = {holder.run for holder in store.holders(state.project, state.line)}
-        if row.run not in driven:
+        if other.run not in driven:
             with suppress(FencedError):  # another engine does the same
-                leave_run(world, row.run)
+                leave_run(world, other.run)
     return found

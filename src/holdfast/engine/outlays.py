@@ -22,7 +22,7 @@ from holdfast.core.outlay import CALLS, KINDS, Account, Made, Outlay, Saved, acc
 from holdfast.core.preview import Means
 from holdfast.core.reserve import USUAL_OUTPUT, Seen, input_bound
 from holdfast.core.state import State
-from holdfast.engine.journals import read_plan
+from holdfast.engine.journals import read_plan, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact
@@ -47,7 +47,7 @@ def account(store: Store, runs: Iterable[RunId], lines: Iterable[str] = ()) -> A
 
 def newest_runs(store: Store, project: str, line: str, most: int = MOST_RUNS) -> list[RunId]:
     """The newest runs of a line, oldest first."""
-    return [row.run for row in store.runs(line) if row.project == project][-most:]
+    return [row.run for row in runs_of(store, project, line)][-most:]
 
 
 def spent_in(store: Store, journals: Iterable[str], since: int) -> int:

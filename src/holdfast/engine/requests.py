@@ -9,7 +9,7 @@ from holdfast.core.growth import lost_need, with_steps
 from holdfast.core.state import State
 from holdfast.core.views import Addition, AdditionState
 from holdfast.engine.grow import Request, unanswered
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.unkept import Hidden, check_free, check_words
 from holdfast.errors import ConflictError, IntegrityError, UsageError
@@ -80,7 +80,7 @@ def secrets_of(steps: Mapping[StepId, Step]) -> tuple[str, ...]:
 
 def waiting_additions(store: Store, project: str, line: str) -> tuple[RunId, list[Addition]]:
     """What the line's last run was asked to add and has not taken up; nearly always nothing."""
-    rows = [row for row in store.runs(line) if row.project == project]
+    rows = runs_of(store, project, line)
     run = rows[-1].run if rows else RunId("")
     journal = store.read(line_journal(project, line)) if rows else ()
     state = read_state(store, run) if any(_asks(recorded, run) for recorded in journal) else None

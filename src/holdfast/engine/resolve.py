@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from holdfast.engine.conflicts import place_of, read_record
 from holdfast.engine.decisions import Person
-from holdfast.engine.journals import read_state
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.lines import Line
 from holdfast.engine.unkept import Hidden, check_words
 from holdfast.errors import IntegrityError, UsageError
@@ -52,8 +52,8 @@ class Desk:
     def open(self) -> list[Open]:
         """The conflicts of unfinished runs, in the order they were found."""
         found = []
-        for row in self._store.runs(self._name):
-            state = read_state(self._store, row.run) if row.project == self._project else None
+        for row in runs_of(self._store, self._project, self._name):
+            state = read_state(self._store, row.run)
             if state is not None and not state.ended:
                 found += [
                     Open(row.run, event, read_record(self._store, event.record))

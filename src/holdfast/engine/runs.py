@@ -14,6 +14,7 @@ from holdfast.core.waves import graph_of
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.inheritance import left_answers
+from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.losses import end_run, events_of, lost, take_over
@@ -38,7 +39,7 @@ from holdfast.model.event import (
 from holdfast.model.line import PlanVersioned, RunCollected, RunOpened
 from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
 from holdfast.model.secret import holds
-from holdfast.ports import Append, Batch, RunRow, Store
+from holdfast.ports import Append, Batch, Store
 
 
 def start_run(
@@ -207,7 +208,7 @@ def _failed(world: World, state: State) -> list[StepId]:
 def supersede(world: World, project: str, line: str) -> RunId | None:
     """End earlier runs of the line that nobody drives any more; gives the latest run."""
     latest = None
-    for row in _runs(world, project, line):
+    for row in runs_of(world.store, project, line):
         latest = row.run
         while not _has_ended(world, row.run):
             holders = world.store.holders(project, line)
@@ -228,10 +229,6 @@ def _tidy(world: World, run: RunId) -> None:
     Outputs(world.root, world.journal(run), world.store).all_placed()
     shutil.rmtree(os.path.join(world.scratch, run), ignore_errors=True)
     drop_worktrees(world.root, world.home, run)
-
-
-def _runs(world: World, project: str, line: str) -> list[RunRow]:
-    return [row for row in world.store.runs(line) if row.project == project]
 
 
 def _has_ended(world: World, run: RunId) -> bool:

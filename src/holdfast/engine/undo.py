@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from holdfast.edits.change import FileChange
 from holdfast.engine.audit import withdrawn
 from holdfast.engine.hold import Hold
+from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.world import World
@@ -284,7 +285,7 @@ def _tell(
     world: World, project: str, line: str, events: list[StepUndone], rows: list[Artifact]
 ) -> list[StepUndone]:
     journal, store = line_journal(project, line), world.store
-    runs = [row.run for row in store.runs(line) if row.project == project]
+    runs = [row.run for row in runs_of(store, project, line)]
     latest = runs[-1] if runs else RunId("")
     seq = store.last(f"run:{latest}")
     placed = [replace(event, after_run=latest, after_seq=seq) for event in events]

@@ -1,0 +1,45 @@
+"""What a step is given of what it needs: artifacts, and the values that it reads from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from holdfast.core.values import filled, has_expressions
+from holdfast.errors import AttemptError
+from holdfast.model.artifact import Form, tree_entries
+from holdfast.model.digest import Digest
+from holdfast.model.plan import Step, StepId
+from holdfast.ports import Given
+
+
+def given_artifact(get: Callable[[Digest], bytes], digest: Digest, form: Form) -> Given:
+    """An artifact whose bytes are read when somebody wants them."""
+    content = partial(get, digest)
+    if form != "tree":
+        return Given(form, content)
+    files = tuple(
+        (entry.path, entry.executable, partial(get, entry.digest))
+        for entry in tree_entries(content())
+    )
+    return Given(form, content, files)
+
+
+def with_values(step: Step, given: Mapping[StepId, Given]) -> Step:
+    """The step with what it reads from its needs filled in; AttemptError if it is not there."""
+    if not has_expressions(step):
+        return step
+
+    def read(need: StepId) -> bytes | None:
+        found = given.get(need)
+        return None if found is None or found.form == "tree" else found.content()
+
+    return filled(step, read)
+
+
+def with_known_values(step: Step, given: Mapping[StepId, Given]) -> Step:
+    """The step for guards only: what cannot be filled in is their affair, if they read it."""
+    try:
+        return with_values(step, given)
+    except AttemptError:
+        return step
