@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.testing.server import Asked, Reply, Say
-from tests.cli.project import Project, kill, until
-from tests.cli.served import MODEL, of_kind, served, verdict
+from holdfast.testing.server import Asked, Fail, Reply, Say
+from tests.cli import models
+from tests.cli.project import Project, finish_run, kill, until
+from tests.cli.served import MODEL, of_kind, served, tool_answers, verdict
 
 
 def step(project: Project, prompt: str = "say it", **more: Any) -> dict[str, Any]:
@@ -122,3 +123,74 @@ def test_two_equal_judges_keep_their_own_answers(project: Project, command: str)
         done = project.run("--yes") if command == "run" else project.resume("--yes")
         assert done.states == {"a": "done"}, done
         assert len(server.requests) == 3
+
+
+def wrong_key(asked: Asked) -> Reply:
+    key = asked.headers.get("authorization", "").removeprefix("Bearer ")
+    return Say(f"answer {asked.number}") if key == "right" else Fail(401, "no such key")
+
+
+@pytest.mark.req("R77")
+def test_what_a_provider_refused_is_no_feedback_for_the_model(project: Project) -> None:
+    project.plan({"a": {"prompt": "say it", "model": "fake:m"}})
+    with models.served(project, wrong_key, provider='api_key_env = "FAKE_CREDS"') as server:
+        assert project.call("run", "--yes", env={"FAKE_CREDS": "wrong"}).code == 4
+        assert project.call("retry", "a", "--yes", env={"FAKE_CREDS": "right"}).code == 0
+        first, second = server.requests
+    assert first.texts == second.texts
+
+
+@pytest.mark.req("R77")
+@pytest.mark.parametrize("command", ["retry", "run"])
+def test_turns_that_were_paid_before_a_budget_was_spent_are_kept(
+    project: Project, command: str
+) -> None:
+    project.write("work.py", "def add(a: int, b: int) -> int:\n    return a + b\n")
+
+    def plan(tokens: int) -> None:
+        agent = {"uses": "agent", "prompt": "add", "model": MODEL, "tools": ["work:add"]}
+        project.plan({"a": {**agent, "budget": {"tokens": tokens}}})
+
+    def script(asked: Asked) -> Reply:
+        if asked.number == 1:
+            return Say(tools=[("add", {"a": 1, "b": 2})], input=900, output=10)
+        return Say("three", input=10, output=10)
+
+    plan(1000)
+    with served(project, script) as server:
+        assert project.run("--yes").states == {"a": "failed"}
+        assert len(server.requests) == 1
+        if command == "run":
+            plan(100_000)
+            assert project.run("--yes").states == {"a": "done"}
+            _, second = server.requests
+            assert tool_answers(second) == ["3"]
+        else:
+            project.call("retry", "a", "--yes")
+            assert len(server.requests) == 1
+
+
+@pytest.mark.req("R77")
+def test_an_answer_that_another_engine_left_is_refused_only_once(project: Project) -> None:
+    guard = f"echo guard >> {project.log}; {project.gate('go')}; grep -q 2 $HOLDFAST_ARTIFACT"
+    quick = ("--poll", "0.1", "--beat", "0.3")
+    asks = {"prompt": "say it", "model": MODEL, "retries": 0}
+    project.plan(
+        {
+            "a": {**asks, "guards": [{"command": ["sh", "-c", guard]}]},
+            "z": {"shell": project.sh(project.gate("end"))},
+        }
+    )
+    with served(project, lambda asked: Say(f"answer {asked.number}")) as server:
+        beside = project.begun_by("run", "--yes", "--join", "-s", "z", *quick, step="z")
+        first = project.start("run", "--yes", "--join", "-s", "a", *quick)
+        until(lambda: "guard" in project.begun(), "the guard looks")
+        kill(first)
+        project.open("go")
+        states = [
+            finish_run(project.start("run", "--json", "--yes", "--join", "-s", "a", *quick)).states
+            for _ in range(2)
+        ]
+        assert [found["a"] for found in states] == ["failed", "done"]
+        assert len(server.requests) == 2
+        kill(beside)

@@ -44,8 +44,9 @@ def test_an_answer_that_the_plan_does_not_bound_is_bounded_by_what_was_reserved(
         Say("twelve bytes" * 50, input=0, output=0),
         Say("x", input=10, output=200, cached=100_000),
         Say("twelve bytes" * 50, input=-500, output=200),
+        Say("twelve bytes" * 50, input=10, output=0),
     ],
-    ids=["no usage", "more cached than read", "negative"],
+    ids=["no usage", "more cached than read", "negative", "half of it"],
 )
 def test_what_a_provider_says_it_used_never_makes_room(project: Project, said: Say) -> None:
     steps = {f"s{n}": {**OPEN, "prompt": f"ask {n}"} for n in range(12)}

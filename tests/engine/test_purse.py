@@ -85,6 +85,24 @@ def test_a_call_of_yesterday_that_is_under_way_counts_for_today() -> None:
     assert left(purse(store, 1000, None), "r-1") == 1000 + 70
 
 
+def test_a_call_of_another_run_that_is_open_over_midnight_counts_for_today() -> None:
+    store = MemoryStore()
+    paid(store, "r-1", (500, 70), (600, None))
+    found = purse(store, 1000, None)
+    assert left(found, "r-2") == 900
+    more = (1600, CallAnswered(StepId("a"), 1, 2, NONE, 4, 5, cost=30))
+    store.commit(Batch([Append("run:r-1", store.last("run:r-1"), [more], 1)]))
+    assert left(found, "r-2") == left(purse(store, 1000, None), "r-2") == 970
+
+
+def test_a_call_that_was_lost_before_midnight_is_not_of_today() -> None:
+    store = MemoryStore()
+    paid(store, "r-1", (600, None))
+    lost = (700, AttemptLost(StepId("a"), 1, "previous_interrupted"))
+    store.commit(Batch([Append("run:r-1", store.last("run:r-1"), [lost], 1)]))
+    assert left(purse(store, 1000, None), "r-2") == 1000
+
+
 def test_the_budget_that_leaves_least_is_named() -> None:
     store = MemoryStore()
     paid(store, "r-1", (500, 70), (1500, 30))

@@ -13,6 +13,7 @@ from holdfast.core.moves import (
     require_needs,
     set_phase,
 )
+from holdfast.core.reasons import UNANSWERED
 from holdfast.core.state import Fed, State, StepState
 from holdfast.errors import BugError
 from holdfast.model.event import (
@@ -172,7 +173,9 @@ def attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
     """An attempt made nothing."""
     step = move(state, event.step, "attempt_failed")
     _require_attempt(step, event, "attempt_failed")
-    if talks(step):
+    if talks(step) and event.code in UNANSWERED:
+        cut_off(state, step)
+    elif talks(step):
         acted_on(state, step, accepted=False)
     _spend(step, at, event.duration_ms)
     _back_to_pending(state, event.step, step)
@@ -180,7 +183,7 @@ def attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
     step.effect_failed = event.code == "command_failed"
     step.last, step.log = Reason(event.code), event.log
     step.said = event.feedback
-    step.fed = (*step.fed, Fed(None, "", event.feedback, event.alike))
+    step.fed = (*step.fed, Fed(None, "", event.feedback, event.alike, event.code))
 
 
 def attempt_lost(state: State, event: AttemptLost, at: int) -> None:

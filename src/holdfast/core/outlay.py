@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
+from holdfast.core.reasons import UNANSWERED
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptAccepted,
@@ -164,6 +165,8 @@ class Account:
                 self._acted_on(run, event.step, "used")
                 if calls := self._since.pop((run, event.step), []):
                     self.made.append(Made(run, event.step, at, event.digest, tuple(calls)))
+            case AttemptFailed(code=code) if code in UNANSWERED:
+                self._cut_off(run, event.step, event.attempt)
             case AttemptRejected() | AttemptFailed():
                 self._cut_off(run, event.step, event.attempt)
                 self._acted_on(run, event.step, "rejected")
@@ -230,25 +233,31 @@ def account_of(events: Iterable[tuple[str, Recorded]]) -> Account:
 
 @dataclass(slots=True)
 class Tally:
-    """What the calls of one journal cost in micro-dollars, open ones with what they may cost."""
+    """What the calls of one journal cost in micro-dollars that ended since a moment, or are under way."""
 
+    since: int = 0
     spent: int = 0
     _open: dict[tuple[StepId, int, int], int] = field(default_factory=dict)
 
-    def take(self, event: Event) -> None:
+    def take(self, recorded: Recorded) -> None:
         """One more event; others than CALLS say nothing here."""
+        event, at = recorded.event, recorded.at
         match event:
             case CallStarted(reserved=cost):
                 self._open[event.step, event.attempt, event.call] = cost or 0
                 self.spent += cost or 0
             case CallAnswered(cost=cost) | CallFailed(cost=cost):
-                reserved = self._open.pop((event.step, event.attempt, event.call), 0)
-                self.spent += (cost or 0) - reserved
-            case AttemptLost(unsent=numbers):
-                for number in numbers:
-                    self.spent -= self._open.pop((event.step, event.attempt, number), 0)
+                self._close((event.step, event.attempt, event.call), cost or 0, at)
+            case AttemptLost(unsent=unsent):
+                for key in [k for k in self._open if k[:2] == (event.step, event.attempt)]:
+                    self._close(key, 0 if key[2] in unsent else self._open[key], at)
             case _:
                 pass
+
+    def _close(self, key: tuple[StepId, int, int], cost: int, at: int) -> None:
+        self.spent -= self._open.pop(key, 0)
+        if at >= self.since:
+            self.spent += cost
 
 
 @dataclass(slots=True)

@@ -33,13 +33,14 @@ COMPLETE = frozenset({"done", "reused"})
 class Fed(NamedTuple):
     """What an attempt left for the next one: its candidate, who refused it, the words as a blob.
 
-    Words that say the same have the same `alike`.
+    Words that say the same have the same `alike`; `code` says why nothing was made, if nothing was.
     """
 
     digest: Digest | None
     guard: str
     feedback: Digest | None
     alike: Digest | None = None
+    code: str = ""
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from holdfast.core.decide import Ending
+from holdfast.core.reasons import UNANSWERED
 from holdfast.core.state import Fed, State
 from holdfast.core.values import read_by
 from holdfast.engine.contents import Contents
@@ -200,10 +201,11 @@ class Bench:
         return content
 
     def _feedback(self, step_id: StepId) -> tuple[Feedback, ...]:
-        fed = self._state.steps[step_id].fed
-        if not fed:
-            return ()
-        return tuple(Feedback(item.digest, item.guard, self._words(item)) for item in fed)
+        return tuple(
+            Feedback(item.digest, item.guard, self._words(item))
+            for item in self._state.steps[step_id].fed
+            if item.code not in UNANSWERED
+        )
 
     def _words(self, item: Fed) -> str:
         return (

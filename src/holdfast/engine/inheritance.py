@@ -1,13 +1,12 @@
 """What a run takes over from the one before it: answers that were paid for and never acted on.
 
-They are read from the run that was superseded, not handed on by whoever superseded it: a process that dies
+They are read from the run that came to no good end, not handed on by whoever ended it: a process that dies
 between the end of one run and the beginning of the next loses nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from holdfast.core.fold import apply
 from holdfast.core.state import State, StepState, Tools
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.model.event import AnswersKept, RunEnded
@@ -18,11 +17,11 @@ MOST_BESIDE = 8  # runs of a line that may have left something
 
 
 def left_answers(store: Store, plan: Plan, previous: RunId | None) -> list[AnswersKept]:
-    """What the steps of a plan need not ask again; nothing if the run before it came to its end.
+    """What the steps of a plan need not ask again; nothing if the run before it came to a good end.
 
     What is asked otherwise now is simply not found among it.
     """
-    if previous is None or not _is_superseded(store, previous):
+    if previous is None or not _may_leave(store, plan, previous):
         return []
     state = read_state(store, previous)
     if state is None:
@@ -31,17 +30,41 @@ def left_answers(store: Store, plan: Plan, previous: RunId | None) -> list[Answe
     return [found for found in kept if found is not None and found.step in plan.steps]
 
 
-def answers_beside(store: Store, state: State, step_id: StepId) -> Iterator[AnswersKept]:
-    """What another engine of the line paid for a step whose claim is ours now, and never acted on."""
-    if state.steps[step_id].paid:
-        return
-    rows = runs_of(store, state.project, state.line)
-    for row in reversed(rows[-MOST_BESIDE:]):
-        other = read_state(store, row.run) if row.run != state.run else None
-        step = other.steps.get(step_id) if other is not None else None
-        if step is not None and (found := _kept(store, step_id, step)) is not None:
-            yield found
-            return
+class Beside:
+    """The other runs of a run's line: each is read once, and then followed."""
+
+    def __init__(self, store: Store, state: State) -> None:
+        self._store = store
+        self._state = state
+        self._others: dict[RunId, State] = {}
+
+    def answers(self, step_id: StepId) -> AnswersKept | None:
+        """What another engine paid for a step whose claim is ours now, and never acted on.
+
+        Only the newest run that tried the step knows: it has taken over what those before it left.
+        """
+        state = self._state
+        here = state.steps[step_id]
+        if here.paid or here.attempts:
+            return None
+        rows = runs_of(self._store, state.project, state.line)
+        for row in reversed(rows[-MOST_BESIDE:]):
+            other = self._now(row.run) if row.run != state.run else None
+            step = other.steps.get(step_id) if other is not None else None
+            if step is not None and step.attempts:
+                return _kept(self._store, step_id, step)
+        return None
+
+    def _now(self, run: RunId) -> State | None:
+        known = self._others.get(run)
+        if known is None:
+            found = read_state(self._store, run)
+            if found is not None:
+                self._others[run] = found
+            return found
+        for recorded in self._store.read(f"run:{run}", known.seq):
+            apply(known, recorded)
+        return known
 
 
 def _kept(store: Store, step_id: StepId, step: StepState) -> AnswersKept | None:
@@ -54,8 +77,10 @@ def _kept(store: Store, step_id: StepId, step: StepState) -> AnswersKept | None:
     return AnswersKept(step_id, items, used, left) if items or used or left else None
 
 
-def _is_superseded(store: Store, run: RunId) -> bool:
+def _may_leave(store: Store, plan: Plan, run: RunId) -> bool:
+    if not any(step.asks_model or step.has_judge for step in plan.steps.values()):
+        return False
     journal = f"run:{run}"
     last = store.last(journal)
     ends = (recorded.event for recorded in store.read(journal, max(0, last - 1)))
-    return any(isinstance(event, RunEnded) and event.status == "superseded" for event in ends)
+    return any(isinstance(event, RunEnded) and event.status != "completed" for event in ends)

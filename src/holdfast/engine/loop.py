@@ -30,7 +30,7 @@ from holdfast.engine.grow import NOTHING, Grower, Steps
 from holdfast.engine.growth import Growth
 from holdfast.engine.heed import FREE, People, under
 from holdfast.engine.hold import Hold
-from holdfast.engine.inheritance import answers_beside
+from holdfast.engine.inheritance import Beside
 from holdfast.engine.look import Look, Looker
 from holdfast.engine.losses import at_work
 from holdfast.engine.outputs import Outputs
@@ -112,6 +112,7 @@ class Engine:
             self._failed,
             lambda: self._over or self._error is not None,
         )
+        self._beside = Beside(world.store, state)
         self._claims = Claims(world, state, self._scribe, self._look_again)
         self._desk = Desk(state, self._places.of, world.resources)
         self._has_agents = any(step.agent for step in steps.values())
@@ -405,9 +406,9 @@ class Engine:
         if answer.approvals:
             started = under(started, step, answer)
         self._crew.observed[step_id] = look.probed.seen
-        if fence and (step.asks_model or step.has_judge):
-            for kept in answers_beside(self._world.store, self.state, step_id):
-                self._append(kept)
+        asks = bool(fence) and (step.asks_model or step.has_judge)
+        if asks and (kept := self._beside.answers(step_id)) is not None:
+            self._append(kept)
         if started.reguard is not None and step.uses != "human":
             probe = look.probed.probe
             self._growth.carry(step_id, look.choice.artifact or probe.found or probe.newest)

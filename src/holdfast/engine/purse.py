@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.core.outlay import CALLS, Short, Tally
@@ -21,6 +21,7 @@ from holdfast.model.plan import RunId
 from holdfast.ports import Lock, Store
 
 _PAUSE = 0.005  # seconds until the lock is tried again; whoever has it keeps it for one commit
+_LONGEST = 24 * 60 * 60 * 1000  # ms that a call may take, by far
 _AT_ONCE = 500  # events that are read before others have their turn
 
 
@@ -36,8 +37,8 @@ class Room(NamedTuple):
 class _Seen:
     """What one journal told so far."""
 
+    tally: Tally
     upto: int = 0
-    tally: Tally = field(default_factory=Tally)
 
 
 class Purse:
@@ -115,16 +116,17 @@ class Purse:
 
     def _news(self, journal: str, since: int) -> Iterator[None]:
         """Take what a journal told since it was last looked at, event by event; it may be left at any."""
-        known, end = self._seen.setdefault((journal, since), _Seen()), self._store.last(journal)
+        known = self._seen.setdefault((journal, since), _Seen(Tally(since)))
+        end = self._store.last(journal)
         if known.upto == end:
             return
         if known.upto:
             news = self._store.read(journal, known.upto)
         else:
-            news = (recorded for _, recorded in self._store.told([journal], CALLS, since))
+            told = self._store.told([journal], CALLS, max(0, since - _LONGEST))
+            news = (recorded for _, recorded in told)
         for recorded in news:
-            if recorded.at >= since:
-                known.tally.take(recorded.event)
+            known.tally.take(recorded)
             known.upto = recorded.seq
             yield
         known.upto = max(known.upto, end)
