@@ -192,7 +192,12 @@ def send() -> str:
         assert run.codes == {"mail": "tool_unconfirmed"}
         assert tools.begun() == ["send"]
         assert [event["name"] for event in of_kind(tools, "tool_started")] == ["send"]
+        assert tools.run("--yes").codes == {"mail": "tool_unconfirmed"}  # a person must look first
+        assert tools.begun() == ["send"]
         assert len(server.requests) == 1
+        assert tools.retry("mail", "--yes").states == {"mail": "done"}
+        assert tools.begun() == ["send", "send"]
+        assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,15 @@ OUTCOMES: dict[str, tuple[list[Reply], int, str, int]] = {
         2,
     ),
     "malformed": ([Raw(b"<html>"), Say("ok")], 0, "never_ran", 2),
+    **{
+        f"odd stream {odd}": (
+            [Raw(f"data: {odd}\n\n".encode(), "text/event-stream"), Say("ok")],
+            0,
+            "never_ran",
+            2,
+        )
+        for odd in ("[1, 2]", "null", "5", '{"choices": [5]}')
+    },
     "malformed stream": (
         [Raw(b"data: {nonsense\n\n", "text/event-stream"), Say("ok")],
         0,

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AttemptError
-from holdfast.generators.agent import MOST_ANSWER, capped
 from holdfast.generators.offers import arguments_of, offer_of
 
 SOURCE = '''
@@ -77,10 +76,3 @@ def test_arguments_that_fit_are_taken(root: str) -> None:
 def test_what_cannot_be_a_tool_is_refused(root: str, target: str) -> None:
     with pytest.raises(AttemptError):
         offer_of(target, root)
-
-
-def test_a_long_answer_is_cut_between_letters_and_says_so() -> None:
-    text = "é" * MOST_ANSWER
-    found = capped(text)
-    assert found.startswith("é" * (MOST_ANSWER // 2) + "\n[cut: ")
-    assert capped("short") == "short"

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -22,6 +23,7 @@ def test_a_secret_is_struck_out_in_every_common_form(
     raw = secret.encode()
     forms = [raw, quote(raw, safe="").encode(), quote_plus(raw).encode(), raw.hex().encode()]
     forms += [raw.hex().upper().encode(), json.dumps(secret)[1:-1].encode()]
+    forms += [json.dumps(secret)[1:-1].replace("/", "\\/").encode()]
     for form in forms:
         left = struck(b"<" + form + b">", [secret])
         assert form not in left
@@ -53,6 +55,34 @@ def test_a_secret_that_comes_in_pieces_is_struck_out(
     shown += striking.add(content[at:]) + striking.rest()
     assert secret.encode() not in shown
     assert MARK in shown
+
+
+FOLDED: dict[str, Callable[[bytes], bytes]] = {
+    "lines of base64": lambda raw: b"\n".join(_parts(base64.b64encode(raw), 8)),
+    "groups of hexadecimal": lambda raw: b":".join(_parts(raw.hex().encode(), 2)),
+    "mixed hexadecimal": lambda raw: raw.hex().encode().title(),
+}
+
+
+def _parts(text: bytes, size: int) -> list[bytes]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+@pytest.mark.req("D39")
+@pytest.mark.parametrize("form", FOLDED)
+@given(st.lists(st.integers(1, 12), max_size=40), st.text("xyz .", max_size=9))
+def test_a_secret_in_groups_that_come_in_pieces_is_struck_out(
+    form: str, cuts: list[int], around: str
+) -> None:
+    secret = "sk-live/0123456789abcdefghijklmnopq"
+    content = around.encode() + FOLDED[form](secret.encode()) + b" " + around.encode()
+    striking, shown, at = Striking([secret]), b"", 0
+    for size in cuts:
+        shown += striking.add(content[at : at + size])
+        at += size
+    shown += striking.add(content[at:]) + striking.rest()
+    assert MARK in shown
+    assert len(shown) < len(around) * 2 + len(MARK) + 12
 
 
 @given(st.lists(st.binary(max_size=20)))

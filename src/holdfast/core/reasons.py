@@ -92,10 +92,15 @@ SENTENCES: Final[dict[str, str]] = {
 }
 
 CODES: Final = frozenset(SENTENCES)
-UNANSWERED: Final = (
-    frozenset(  # nobody said anything about the step, so there is nothing to learn from
-        {"call_failed", "call_refused", "credentials_missing", "budget_spent", "not_recorded"}
-    )
+UNANSWERED: Final = frozenset(  # an attempt got stuck on its way; nobody said a word about its work
+    {
+        "call_failed",
+        "call_refused",
+        "credentials_missing",
+        "budget_spent",
+        "not_recorded",
+        "tool_unconfirmed",
+    }
 )
 _OWN_WORDS: Final = frozenset({"run", "shell"})  # parts of a command that stand in the plan itself
 

@@ -14,6 +14,7 @@ from holdfast.model.call import Usage
 BYTES_PER_TOKEN: Final = 2
 USUAL_OUTPUT: Final = 1024
 MOST_OUTPUT: Final = 8192  # of an answer that the plan does not bound, where a limit must be kept
+MOST_RATIO: Final = 10_000  # whoever counts more tokens for 1,000 bytes does not tell the truth
 LEAST_OUTPUT: Final = 16  # a call that may say less than this is not worth its input
 
 
@@ -24,7 +25,8 @@ class Seen(NamedTuple):
 
     def and_also(self, size: int, input_tokens: int) -> Seen:
         """With one more call."""
-        return Seen(max(self.ratio, -(-input_tokens * 1000 // max(1, size))))
+        ratio = -(-input_tokens * 1000 // max(1, size))
+        return Seen(max(self.ratio, min(ratio, MOST_RATIO)))
 
 
 def input_bound(size: int, seen: Seen) -> int:

@@ -14,6 +14,7 @@ from holdfast.errors import AttemptError
 from holdfast.model.digest import Json
 from holdfast.model.expression import CLOSE, OPEN, Reference, Wrong, fill, is_template, parts
 from holdfast.model.plan import Step, StepId
+from holdfast.model.strict import strict_json
 
 _MOST_NAMES = 20
 _LONGEST_NAME = 60
@@ -106,18 +107,14 @@ class _Artifacts:
         if reference.name not in self._parsed:
             text = self._text(reference)
             try:
-                self._parsed[reference.name] = json.loads(text, parse_constant=_refuse)
-            except (ValueError, RecursionError) as error:
+                self._parsed[reference.name] = strict_json(text)
+            except ValueError as error:
                 start = _short(" ".join(text[:200].split()))
                 what = f"is not JSON and has no '{reference.fields[0]}'; it begins with '{start}'"
                 hint = f"print JSON in '{reference.name}', or take the whole text: "
                 whole = f"{OPEN} steps.{reference.name}.output {CLOSE}"
                 raise _refused(reference, what, hint + whole) from error
         return self._parsed[reference.name]
-
-
-def _refuse(word: str) -> Json:
-    raise ValueError(f"{word} is not a number of JSON")
 
 
 def _inside(reference: Reference, value: Json, depth: int, field: str) -> Json:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # it is made by whoever has budgets
     from holdfast.engine.purse import Purse
 
 RATE_LIMITED = "rate_limited"
+MOST_WORDS = 400  # of what a provider says is wrong
 
 
 _ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}\Z")
@@ -402,7 +403,8 @@ def digest_spread(text: str) -> int:
 
 def without(error: CallError, secrets: Sequence[str]) -> CallError:
     """An error in which a provider repeats no secret."""
-    error.message = struck_text(error.message, secrets)
+    words = struck_text(error.message, secrets)
+    error.message = words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 1]}…"
     error.hint = error.hint and struck_text(error.hint, secrets)
     return error
 

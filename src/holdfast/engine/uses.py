@@ -14,6 +14,8 @@ from holdfast.model.event import AttemptStarted, RunEvent, ToolStarted, ToolUsed
 from holdfast.model.secret import struck
 from holdfast.ports import Repeat, Said, Wanted
 
+MOST_ANSWER = 64 * 1024  # bytes of what a tool says
+
 
 class Board(Protocol):
     """Where facts are stored."""
@@ -57,10 +59,19 @@ class Uses:
         began = board.world.monotonic()
         said = await run()
         took = round((board.world.monotonic() - began) * 1000)
-        answer = struck(said.text.encode("utf-8", "replace"), board.world.hidden())
+        whole = struck(said.text.encode("utf-8", "replace"), board.world.hidden())
+        answer = capped(whole)  # only now: what is left of a secret at an edge is none
         await board.record(
             ToolUsed(step, attempt, key, wanted.tool, given, digest_bytes(answer), said.ok, took),
             arguments,
             answer,
         )
         return Said(answer.decode("utf-8", "replace"), said.ok)
+
+
+def capped(content: bytes) -> bytes:
+    """The beginning of a long answer, and how much there was."""
+    if len(content) <= MOST_ANSWER:
+        return content
+    kept = content[:MOST_ANSWER].decode("utf-8", "ignore")
+    return f"{kept}\n[cut: the first {MOST_ANSWER} of {len(content)} bytes]".encode()

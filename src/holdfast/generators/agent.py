@@ -32,7 +32,6 @@ from holdfast.ports import Calls, Candidate, Job, Repeat, Said, Tool, Wanted
 
 TURNS = 20
 MOST_USES = 64  # of tools, in one turn
-MOST_ANSWER = 64 * 1024  # bytes of what a tool says
 
 Open = Callable[[Job], Mapping[str, Tool]]
 
@@ -124,9 +123,9 @@ class _Talk:
 
         async def run() -> Said:
             try:
-                return Said(capped(await tool.call(arguments, self._job)))
+                return Said(await tool.call(arguments, self._job))
             except AttemptError as error:
-                return Said(capped(f"'{tool.offer.name}' failed: {error.message}"), ok=False)
+                return Said(f"'{tool.offer.name}' failed: {error.message}", ok=False)
 
         return await self._calls.use(wanted, run, self._repeat(tool))
 
@@ -149,15 +148,6 @@ class _Talk:
         self._lines.append(line)
         if self._job.on_output is not None:
             self._job.on_output("tool", line.encode("utf-8", "replace"))
-
-
-def capped(text: str) -> str:
-    """The beginning of a long answer, and how much there was."""
-    content = text.encode("utf-8", "replace")
-    if len(content) <= MOST_ANSWER:
-        return content.decode()
-    kept = content[:MOST_ANSWER].decode("utf-8", "ignore")
-    return f"{kept}\n[cut: the first {MOST_ANSWER} of {len(content)} bytes]"
 
 
 class FunctionTools:

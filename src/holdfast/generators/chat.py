@@ -46,8 +46,10 @@ _FINISH: dict[str, Finish] = {
     "tool_call": "tools",
 }
 _SECONDS = re.compile(r"\d+(\.\d+)?s\Z", re.ASCII)
-for _module in ("pydantic_ai", __name__):  # what it finds fault with is not for the person
-    warnings.filterwarnings("ignore", module=rf"{re.escape(_module)}(\.|$)")
+_ODD = (ValueError, TypeError, LookupError, AttributeError, AssertionError)
+_LIBRARIES = "pydantic|pydantic_ai|pydantic_core|openai|anthropic|google|mistralai|boto3|botocore"
+for _module in (_LIBRARIES, re.escape(__name__)):  # they may quote what a provider sent, keys too
+    warnings.filterwarnings("ignore", module=rf"({_module})(\.|$)")
 
 Build = Callable[[str, httpx2.AsyncClient], "Model"]  # a model by its name
 Faults = Mapping[type[Exception], str]  # errors of a vendor's own library: the reason of each
@@ -90,7 +92,7 @@ class Chat:
             raise CallError(message, reason="call_refused") from error
         except tuple(self._faults) as error:
             raise self._fault(error, request) from error
-        except (ValueError, TypeError, KeyError) as error:  # what it sent is not what it should be
+        except _ODD as error:  # what it sent is not what it should be
             raise _malformed(request, error, heard.size) from error
         return _answer(response, request, heard.size, wanted.output_mode)
 
@@ -392,7 +394,7 @@ def _after(error: faults.AgentRunError) -> float | None:
 
 
 def _short(error: Exception) -> str:
-    """What the provider says is wrong, in a line or three."""
+    """What the provider says is wrong; whoever tells it cuts it short, once no secret is in it."""
     body = getattr(error, "body", None)
     if isinstance(body, str):
         with suppress(ValueError):
@@ -401,5 +403,4 @@ def _short(error: Exception) -> str:
         inner = body.get("error") or body.get("Error")
         told = inner if isinstance(inner, dict) else body
         body = told.get("message") or told.get("Message") or inner or json.dumps(body, default=str)
-    words = " ".join(str(body or error).split())
-    return words if len(words) <= 300 else f"{words[:299]}…"  # noqa: PLR2004 - a line or three
+    return " ".join(str(body or error).split())

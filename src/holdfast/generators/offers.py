@@ -15,6 +15,7 @@ from holdfast.errors import AttemptError
 from holdfast.generators.imports import module_file
 from holdfast.model.call import Offer
 from holdfast.model.digest import Json
+from holdfast.model.strict import strict_json
 from holdfast.ports import Flaw
 
 _PLAIN: Mapping[str, Json] = {
@@ -154,8 +155,8 @@ def _either(nodes: Sequence[ast.expr]) -> Mapping[str, Json]:
 def arguments_of(text: str, schema: Json) -> dict[str, Json]:
     """What a model gave, if a tool takes it; ValueError says in words what is wrong with it."""
     try:
-        given = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
+        given = strict_json(text or "{}")
+    except ValueError as error:
         raise ValueError(f"the arguments are not JSON: {error}") from error
     if not isinstance(given, dict):
         raise ValueError("the arguments are not a JSON object")  # noqa: TRY004 - the model's fault

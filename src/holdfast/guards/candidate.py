@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
+from holdfast.model.strict import strict_json
 from holdfast.ports import Candidate, Job
 from holdfast.process.room import clean_environment, put_file, put_tree
 
@@ -84,25 +83,8 @@ def json_of(candidate: Candidate) -> Json:
 def parse_json(content: bytes) -> Json:
     """Strict JSON in UTF-8: no NaN, no infinities, no key twice; ValueError says why it is none."""
     try:
-        value: Json = json.loads(
-            content.decode(), parse_constant=_refuse, object_pairs_hook=_once_each
-        )
+        return strict_json(content.decode())
     except UnicodeDecodeError as error:
         raise ValueError("not JSON: not UTF-8") from error
-    except RecursionError as error:
-        raise ValueError("not JSON: nested too deeply") from error
     except ValueError as error:
         raise ValueError(f"not JSON: {error}") from error
-    return value
-
-
-def _once_each(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key '{twice}' stands in one object twice")
-    return found
-
-
-def _refuse(word: str) -> Json:
-    raise ValueError(f"{word} is not a number of JSON")

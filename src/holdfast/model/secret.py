@@ -23,15 +23,20 @@ _LETTERS = 7  # of base64 that are looked for
 _FOLDED = 12  # letters of base64 that are looked for in pieces, too
 _APART = rb"[\s:]*"  # between the bytes of a value in hexadecimal
 _BREAK = rb"(?:\r?\n|\\r|\\n|[ \t])*"
+_BETWEEN = (b" \t\r\n\\", b" \t\r\n\v\f:")  # of base64, as far as it matters; of hexadecimal
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 
 
 class _Forms(NamedTuple):
-    """How some values may stand in a text: the longest first; in pieces; cut off."""
+    """How some values may stand in a text: the longest first; in pieces; cut off.
+
+    `letters` are those of what stands in pieces, without what is between them: base64, and hexadecimal.
+    """
 
     plain: tuple[bytes, ...]
     folded: tuple[re.Pattern[bytes], ...]
     edges: tuple[bytes, ...]
+    letters: tuple[tuple[bytes, ...], tuple[bytes, ...]] = ((), ())
 
 
 def struck(content: bytes, secrets: Iterable[str]) -> bytes:
@@ -76,7 +81,8 @@ class Striking:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets = tuple(secrets)
-        self._forms = _forms_of(self._secrets).plain
+        self._all = _forms_of(self._secrets)
+        self._forms = self._all.plain
         self._waiting = b""
 
     def add(self, data: bytes) -> bytes:
@@ -85,15 +91,19 @@ class Striking:
             return data
         whole = self._waiting + data
         end = len(whole) - max(_begun(whole, form) for form in self._forms)
+        end = min(end, _begun_in_pieces(whole, self._all.letters))
         moved = True
         while moved:  # nothing may be cut in two that is a secret
             across = [at for form in self._forms if (at := _across(whole, form, end)) is not None]
+            across += [at for found in self._all.folded if (at := _over(whole, found, end)) >= 0]
             moved = bool(across)
             end = min([end, *across])
         self._waiting, shown = whole[end:], whole[:end]
         for form in self._forms:
             if form in shown:
                 shown = shown.replace(form, MARK)
+        for pattern in self._all.folded:
+            shown = pattern.sub(MARK, shown)
         return shown
 
     def rest(self) -> bytes:
@@ -110,6 +120,28 @@ def _begun(content: bytes, form: bytes) -> int:
             return len(content) - at
         at = content.find(form[:1], at + 1)
     return 0
+
+
+def _begun_in_pieces(content: bytes, letters: tuple[tuple[bytes, ...], tuple[bytes, ...]]) -> int:
+    """Where at the end of a content a form in pieces may begin; its length if none does."""
+    end = len(content)
+    for forms, apart in zip(letters, _BETWEEN, strict=True):
+        reach = 4 * max(map(len, forms), default=0)
+        first = max(0, len(content) - reach)
+        kept = [at for at in range(first, len(content)) if content[at] not in apart]
+        bare = bytes(content[at] for at in kept)
+        if apart is _BETWEEN[1]:
+            bare = bare.lower()
+        size = max((_begun(bare, form) for form in forms), default=0)
+        if size:
+            end = min(end, kept[-size])
+    return end
+
+
+def _over(content: bytes, pattern: re.Pattern[bytes], place: int) -> int:
+    """Where what matches begins that stands on both sides of a place; -1 if nothing does."""
+    found = (match.start() for match in pattern.finditer(content) if match.end() > place)
+    return next((at for at in found if at < place), -1)
 
 
 def _across(content: bytes, form: bytes, place: int) -> int | None:
@@ -156,6 +188,7 @@ def _forms_of(secrets: tuple[str, ...]) -> _Forms:
             ),
         ),
         tuple(sorted(_raw(value) for value in values if len(_raw(value)) > SURE)),
+        (tuple(sorted(folded)), tuple(sorted(raw.hex().encode() for raw in spelled))),
     )
 
 
@@ -171,6 +204,7 @@ def _forms(value: str) -> Iterator[bytes]:
         yield _ESCAPE.sub(lambda found: found[0].lower(), quoted).encode()
     for escaped in (json.dumps(value), json.dumps(value, ensure_ascii=False), repr(value)):
         yield escaped[1:-1].encode("utf-8", "surrogateescape")
+        yield escaped[1:-1].replace("/", "\\/").encode("utf-8", "surrogateescape")
     for letter, name in ((b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;"), (b'"', b"&quot;")):
         raw = raw.replace(letter, name)
     yield raw
