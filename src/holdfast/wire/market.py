@@ -97,6 +97,11 @@ def budgets(root: str) -> Budgets:
     return market(root).budgets
 
 
+def budget_file(root: str, name: str) -> str:
+    """The file that says the budget of a run, a day or the project; nothing if none does."""
+    return market(root).budget_files.get(name, "")
+
+
 def price_of(root: str) -> Callable[[str, Usage], int | None]:
     """What so many tokens of a model cost in micro-dollars; None if nobody knows."""
 
