@@ -150,3 +150,37 @@ def test_where_tokens_are_bounded_only_the_plan_helps(project: Project, shop: Ma
     project.plan(steps, limits={"tokens": int(found[1])})
     assert project.call(*found[2].split()[1:]).code == 0
     assert (before, len(shop.asked)) == (2, 3), "what was answered is not asked again"
+
+
+@pytest.mark.parametrize("name", ["day", "project"])
+def test_the_file_is_named_that_says_the_smaller_budget(
+    project: Project, shop: Market, name: str
+) -> None:
+    shop.configure(PRICE, budgets={name: 5})
+    project.write("holdfast.toml", f"[budgets]\n{name} = 0.2\n")
+    project.plan(chain("a", "b"))
+    ended = project.call("run", "--yes")
+    assert ended.code == 5
+    assert f"raise [budgets] {name} in {project.root / 'holdfast.toml'}" in ended.out
+    assert f"of the $0.20 for the {name} the run has $0.05 left" in ended.out
+    project.write("holdfast.toml", f"[budgets]\n{name} = 1\n")
+    shop.configure(PRICE, budgets={name: 0.2})
+    told_again = project.call("resume")
+    assert told_again.code == 5
+    own = project.home / ".config" / "holdfast" / "config.toml"
+    assert f"raise [budgets] {name} in {own}" in told_again.out
+    shop.configure(PRICE, budgets={name: 2})
+    assert pasted(project, told_again).code == 0
+
+
+def test_a_run_that_spent_nothing_before_its_day_was_over_can_go_on(
+    project: Project, shop: Market
+) -> None:
+    shop.configure(PRICE, budgets={"day": 0.2})
+    project.plan(chain("a"), name="one")
+    assert project.run("--yes").code == 0
+    project.plan(chain("b"), name="two")
+    ended = project.call("run", "--yes")
+    assert ended.code == 5
+    shop.configure(PRICE, budgets={"day": 1})
+    assert pasted(project, ended).code == 0

@@ -76,9 +76,9 @@ class Allowance:
             return AttemptError(words, reason=LIMIT, limit="cost", wanted=cost)
         if room is not None and taken + cost > room.left:
             name = room.budget.partition(" ")[0]
-            whole = f"your {dollars(room.most)} for the {name}"
+            whole = f"the {dollars(room.most)} for the {name}"
             words = _money_words(whole, room.left - taken, cost, self.whose)
-            words += f"; raise [budgets] {name} in your own configuration"
+            words += f"; raise [budgets] {name} in {room.file or 'your own configuration'}"
             return AttemptError(words, reason=LIMIT, limit=room.budget, wanted=cost)
         return None
 

@@ -139,7 +139,8 @@ def purse_for(root: str, project: str, location: str, store: Store) -> Purse | N
     from holdfast.store.host import budget_lock
 
     day, whole = micro(found.day), micro(found.project)
-    return Purse(store, project, day, whole, day_began, budget_lock(location))
+    lock, file_of = budget_lock(location), partial(budget_file, root)
+    return Purse(store, project, day, whole, day_began, lock, file_of)
 
 
 def desk_for(
