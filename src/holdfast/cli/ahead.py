@@ -96,8 +96,13 @@ class Ahead:
 
 def look_ahead(where: Place, loaded: Loaded, options: Options) -> Foreseen:
     """A preview against the store, or against nothing if there is none yet."""
+    return look_ahead_of(where, loaded.plan, options)
+
+
+def look_ahead_of(where: Place, plan: Plan, options: Options) -> Foreseen:
+    """The same of a plan that comes from elsewhere than its file."""
     with reading(where) as store:
-        return _foresee(where, loaded.plan, store, options)
+        return _foresee(where, plan, store, options)
 
 
 def gather(

@@ -15,7 +15,7 @@ from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
 from holdfast.cli.outlook import compared, price_words, print_lines, table
 from holdfast.cli.place import Place
-from holdfast.cli.provisions import provide
+from holdfast.cli.provisions import can_bound, provide
 from holdfast.cli.say import out_json
 from holdfast.cli.view import view
 from holdfast.core.preview import Outlook, options_from
@@ -217,7 +217,9 @@ def consent(
         return
     if view().asks:
         print_lines(table(ahead, view()), err=True)
-    consent_to(touched, yes=False, paid=paid, price=price_words(ahead) if paid else "")
+    bounds = can_bound(where.root, map(ahead.foreseen.plan.steps.__getitem__, paid))
+    price = price_words(ahead) if paid else ""
+    consent_to(touched, yes=False, paid=paid, price=price, bounds=bounds)
     _still(where, loaded, options, ahead)
 
 
