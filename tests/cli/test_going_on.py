@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.testing.server import Asked, Say
 from tests.cli.market import Market, market
-from tests.cli.project import Answer, Project
+from tests.cli.project import Answer, Project, finish, kill
 from tests.cli.served import verdict
 
 pytestmark = pytest.mark.req("R165")
@@ -184,3 +184,34 @@ def test_a_run_that_spent_nothing_before_its_day_was_over_can_go_on(
     assert ended.code == 5
     shop.configure(PRICE, budgets={"day": 1})
     assert pasted(project, ended).code == 0
+
+
+def test_a_watch_is_bounded_as_a_whole(project: Project, shop: Market) -> None:
+    project.write("in.txt", "0")
+    project.plan({"a": {"prompt": "read it", "model": MODEL, "inputs": "in.txt", "retries": 0}})
+    watcher = project.start("run", "--watch", "--max-cost", "0.4")
+    assert watcher.stderr is not None
+    while b"watching" not in watcher.stderr.readline():
+        pass
+    project.write("in.txt", "1")
+    while b"watching" not in watcher.stderr.readline():
+        pass
+    project.write("in.txt", "2")
+    ended = finish(watcher)
+    assert ended.code == 5, ended.err
+    assert "of $0.10 the run has $0.10 left" in ended.out
+    assert "the runs of this watch spent $0.30 of $0.40" in ended.err
+    assert len(shop.asked) == 2
+
+
+def test_a_watch_goes_on_after_a_smaller_bound(project: Project, shop: Market) -> None:
+    project.write("in.txt", "0")
+    step = {"prompt": "read it", "model": MODEL, "inputs": "in.txt", "retries": 0}
+    project.plan({"a": step}, limits={"usd": 0.1})
+    watcher = project.start("run", "--watch", "--max-cost", "0.4")
+    assert watcher.stderr is not None
+    while b"watching" not in watcher.stderr.readline():
+        pass
+    assert watcher.poll() is None
+    assert shop.asked == []
+    kill(watcher)

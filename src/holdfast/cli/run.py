@@ -41,7 +41,7 @@ from holdfast.cli.say import short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
-from holdfast.cli.watch import watch
+from holdfast.cli.watch import Spending, watch
 from holdfast.config.settings import read_settings
 from holdfast.core.changes import asking_for_nothing
 from holdfast.core.state import COMPLETE, State
@@ -93,7 +93,8 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--max-cost",
             type=Dollars(),
-            help="What the run may spend on models in all; stops before it would be more (exit 5).",
+            help="What the run may spend on models in all; stops before it would be more (exit 5). "
+            "With 'run --watch', all runs of the watch together.",
         ),
         click.option(
             "--approve",
@@ -274,6 +275,7 @@ def _watched(
     """
     later = asking_for_nothing(options)
     rounds = iter([options])
+    spending = Spending(where, cast("int | None", manner["max_cost"]))
 
     def again() -> int:
         chosen, plan = next(rounds, later), where.load().plan
@@ -283,9 +285,10 @@ def _watched(
             outside = _outside(plan)
             consent_to([s for s, step in outside.items() if agreed.get(s) != step], yes=False)
             agreed.update(outside)
-        return _start(where, plan, chosen, manner, "", removed)
+        bound = max_cost(where, plan, {"max_cost": spending.left_to(plan.name)})
+        return _start(where, plan, replace(chosen, max_cost=bound), manner, "", removed)
 
-    return watch(where, later, again)
+    return watch(where, later, again, spending)
 
 
 def _outside(plan: Plan) -> dict[StepId, Step]:
