@@ -81,6 +81,8 @@ def estimate_words(found: Estimate) -> str:
     low, high = found.p50, found.p90
     if low is None or high is None:
         return f"? ({UNKNOWN})"
+    if found.refused:
+        return "$0: no call fits its budget"
     if found.basis == "price":
         top = max(found.costs)
         sign = "≤ " if found.bounded else "~"
