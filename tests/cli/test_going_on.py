@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.testing.server import Asked, Say
+from holdfast.testing.server import Asked, Hang, Say
 from tests.cli.market import Market, market
-from tests.cli.project import Answer, Project, finish, kill
+from tests.cli.project import Answer, Project, finish, kill, until
 from tests.cli.served import verdict
 
 pytestmark = pytest.mark.req("R165")
@@ -215,3 +215,63 @@ def test_a_watch_goes_on_after_a_smaller_bound(project: Project, shop: Market) -
     assert watcher.poll() is None
     assert shop.asked == []
     kill(watcher)
+
+
+def test_a_step_says_what_of_its_budget_is_left(project: Project, shop: Market) -> None:
+    refuse = {"regex": {"pattern": "better"}}
+    step = chain("a", budget={"usd": 0.3}, retries=3, guards=[refuse])
+    project.plan(step)
+    run = project.run("--yes")
+    assert (run.codes["a"], len(shop.asked)) == ("budget_spent", 1)
+    told = project.ok("status").out
+    assert "its budget is $0.30, of which $0.15 is left, and another call may cost $0." in told
+
+
+@pytest.mark.req("R167")
+def test_what_was_cut_off_is_told_alike_everywhere(project: Project) -> None:
+    with market(project, lambda asked: Hang() if asked.number == 1 else said(asked)) as shop:
+        shop.configure(PRICE)
+        project.plan(chain("a"), limits={"usd": 1})
+        engine = project.start("run", "--yes")
+        until(lambda: shop.asked or engine.poll() is not None, "the model is asked")
+        kill(engine)
+        totals = project.ok("cost", "--json").json["totals"]
+        most = f"up to ${totals['interrupted_usd']:.2f}"
+        status = project.ok("status").out.splitlines()
+        assert f"{most} spent" in status[0]
+        assert status[1].endswith(f"interrupted, {most}")
+        assert most in project.ok("history").out
+        resumed = project.call("resume")
+        assert f"{most} of $1.00 spent so far" in resumed.err
+        assert resumed.code == 0
+
+
+@pytest.mark.req("R165", "R82")
+def test_only_what_is_sampled_is_asked_about(project: Project, shop: Market) -> None:
+    project.plan(chain("a", "b", "c"))
+    assert project.run("--yes").code == 0
+    told = project.refused(2, "run", "--resample", "b")
+    assert "these steps cost money: b ($0.15 typical)" in told
+    before = len(shop.asked)
+    assert project.run("--yes", "--resample", "b").code == 0
+    assert len(shop.asked) == before + 1
+    assert "· $0.15 typical" in project.ok("plan", "--resample", "b").out
+
+
+@pytest.mark.req("R166")
+def test_a_preview_names_the_bounds_that_a_run_would_come_to(
+    project: Project, shop: Market
+) -> None:
+    shop.configure(PRICE, budgets={"day": 0.4})
+    project.plan(chain("a"), name="one")
+    assert project.run("--yes").code == 0
+    project.plan(chain("b", "c", retries=0), name="two", limits={"tokens": 250})
+    table = project.ok("plan").out
+    assert "· limit 250 tokens" in table
+    assert "! limits.tokens is 250, and this may use " in table
+    assert "! of the $0.40 for the day $0.25 is left, and this may cost $0." in table
+    shop.configure(PRICE, budgets={"day": 5})
+    project.plan(chain("b", "c", retries=0), name="two", limits={"tokens": 5000})
+    table = project.ok("plan").out
+    assert "· limit 5000 tokens" in table
+    assert "! " not in table

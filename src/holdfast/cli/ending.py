@@ -214,7 +214,7 @@ def headline(
     took = seconds(max(0, end - state.since))
     word = "running, engine gone" if abandoned else str(state.status)
     time = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
-    spent = spent_words(state, saved.cost, saved.unpriced)
+    spent = spent_words(state, saved.cost, saved.unpriced, driven=driven)
     paid = f" · {spent}" if spent else ""
     why = ""
     if state.status in _WITH_REASON and state.rest is not None:

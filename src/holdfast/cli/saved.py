@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.cli.again import again
-from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, preview_json
+from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, is_selected, preview_json
 from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
 from holdfast.cli.outlook import compared, price_words, print_lines, table
@@ -230,6 +230,7 @@ def paid_in(ahead: Ahead) -> list[StepId]:
         step_id
         for step_id, outlook in ahead.outlooks.items()
         if _may_run(outlook)
+        and is_selected(ahead.options, step_id)
         and is_paid(ahead.where.root, steps[step_id], about_it=outlook.means == "adopt")
     ]
 
@@ -239,7 +240,9 @@ def _touched(loaded: Loaded, ahead: Ahead) -> list[str]:
     return [
         step_id
         for step_id, step in loaded.plan.steps.items()
-        if needs_consent(step) and _may_run(ahead.outlooks[step_id])
+        if needs_consent(step)
+        and _may_run(ahead.outlooks[step_id])
+        and is_selected(ahead.options, step_id)
     ]
 
 

@@ -84,7 +84,8 @@ def _step(
         notes.append(f"for {seconds(max(0, now - step.started_at))}" if now else "interrupted")
     elif step.phase == "done":
         notes.append(seconds(step.duration_ms))
-    if cost := step_words(step.spent):
+    open_calls = (step.calls or {}).values() if not now else ()
+    if cost := step_words(step.spent, sum(call.reserved or 0 for call in open_calls)):
         notes.append(cost)
     phase = shown_phase(state, step_id)
     what = "" if voice else f" {phase}"
