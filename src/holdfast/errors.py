@@ -231,16 +231,20 @@ class EditError(HoldfastError):
 class AttemptError(HoldfastError):
     """An attempt ended without a candidate; `reason` is the code for the journal.
 
-    `limit` names the limit that was reached, if that is the reason.
+    `limit` names the limit that was reached, if that is the reason, and `wanted` what the call that it left
+    no room for may use: micro-dollars, or tokens.
     """
 
     code = "attempt"
 
-    def __init__(self, message: str, *, reason: str, log: bytes = b"", limit: str = "") -> None:
+    def __init__(
+        self, message: str, *, reason: str, log: bytes = b"", limit: str = "", wanted: int = 0
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.log = log
         self.limit = limit
+        self.wanted = wanted
 
 
 class CallError(HoldfastError):

@@ -517,6 +517,7 @@ class Outcome(NamedTuple):
     log: bytes = b""
     asks: tuple[str, ...] = ()  # the guards that leave it to a person
     limit: str = ""  # the limit that kept it from asking a model
+    wanted: int = 0  # what that call may use: micro-dollars, or tokens
 
 
 class Fragments(Protocol):

@@ -115,7 +115,7 @@ def test_the_budget_of_a_day_holds_over_all_runs_of_the_store(project: Project) 
         assert ended.code == 5
         assert len(shop.asked) == 3
         assert "a limit was reached: day budget" in ended.out
-        said = "! of your $0.0015 for the day the run has $0 left, and another call may cost"
+        said = "! of the $0.0015 for the day the run has $0 left, and another call may cost"
         assert said in ended.out
         assert "resume --max-cost" not in ended.out
         told = project.ok("status").out

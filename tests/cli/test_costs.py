@@ -284,3 +284,47 @@ def test_a_kept_artifact_that_new_guards_may_refuse_is_agreed_to_first(project: 
         assert (project.call("run").code, len(shop.asked)) == (2, 1)
         assert project.run("--yes").codes == {"a": "guard_rejected"}
         assert len(shop.asked) == 2, "what was kept is refused, and the model is asked again"
+
+
+@pytest.mark.req("R166")
+def test_an_agent_without_history_may_take_all_its_turns(project: Project) -> None:
+    with market(project, lambda _: Say("good", input=100, output=50)) as shop:
+        shop.configure({"input": 1000, "output": 1000})
+        model = {"id": "fake:m", "max_tokens": 100}
+        agent = {"uses": "agent", "prompt": "do it", "model": model, "retries": 0}
+        one = {"prompt": "do it", "model": model, "retries": 0}
+        project.plan({"one": one, "eight": {**agent, "turns": 8}, "many": agent})
+        found = project.ok("plan", "--json").json["steps"]
+        once = found["one"]["cost_usd"]["p90"]
+        eight, many = found["eight"]["cost_usd"], found["many"]["cost_usd"]
+        assert eight["p90"] == pytest.approx(8 * once + 0.1 * sum(range(8)), abs=0.2)
+        assert eight["p50"] == pytest.approx(4 * once + 0.1 * sum(range(4)), abs=0.2)
+        assert many["p90"] > 20 * once
+        assert found["eight"]["tokens"]["p90"] > 8 * found["one"]["tokens"]["p50"]
+        project.plan({"eight": {**agent, "turns": 8, "budget": {"usd": 1.5}}})
+        assert "no history: ≤ $1.50" in project.ok("plan").out
+
+
+@pytest.mark.req("R166")
+@pytest.mark.parametrize(
+    ("budget", "shown"),
+    [
+        ({"tokens": 400}, "no history: ≤ $0.40"),
+        ({"tokens": 60}, "$0: no call fits its budget"),
+        ({"usd": 0.05}, "$0: no call fits its budget"),
+        ({"usd": 0.4, "tokens": 300}, "no history: ≤ $0.30"),
+    ],
+)
+def test_a_budget_of_a_step_bounds_what_it_is_expected_to_cost(
+    project: Project, budget: dict[str, float], shown: str
+) -> None:
+    with market(project, lambda _: Say("good", input=100, output=50)) as shop:
+        shop.configure({"input": 1000, "output": 1000})
+        model = {"id": "fake:m", "max_tokens": 100}
+        project.plan({"a": {"prompt": "say a", "model": model, "budget": budget}})
+        assert shown in project.ok("plan").out
+        run = project.run("--yes")
+        if "fits" in shown:
+            assert (run.codes["a"], shop.asked) == ("budget_spent", [])
+        else:
+            assert run.code == 0

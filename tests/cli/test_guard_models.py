@@ -72,7 +72,7 @@ def test_what_guards_asked_by_themselves_is_gone_for_runs(project: Project) -> N
         assert project.call("guard", "a", "--on", "mine.txt", "--yes").code == 0
         told = project.call("guard", "a", "--on", "mine.txt", "--yes")
         assert told.code == 5
-        assert "of your $0.41 for the day there is $0.41 left" in told.out
+        assert "of the $0.41 for the day there is $0.40 left" in told.out
         assert len(shop.asked) == 1
 
 

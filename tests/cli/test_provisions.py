@@ -8,6 +8,7 @@ from holdfast.testing.server import ModelServer, Say
 from tests.cli.keyrings import give_keyring
 from tests.cli.market import LOADED, asking, market
 from tests.cli.project import Project, finish
+from tests.cli.served import verdict
 from tests.cli.terminal import Terminal
 
 KEY = {"FAKE_KEY": "sk-of-the-fake-one"}
@@ -162,3 +163,107 @@ def test_a_bound_of_one_step_says_nothing_about_another(project: Project) -> Non
         project.plan({"a": bounded, "b": asking("say b", model="fake:unpriced")})
         assert project.run("--yes", env=KEY).code == 0
         assert len(server.requests) == 2
+
+
+GOING_ON = [
+    ("resume",),
+    ("retry", "bad"),
+    ("replay",),
+    ("skip", "bad", "--because", "it is broken"),
+    ("fork", "@", "--from", "bad"),
+]
+
+
+def _plan_failed(project: Project, model: str) -> None:
+    """A run in which a command failed; below it two models are asked, the second of which is `model`."""
+    project.plan(
+        {
+            "bad": {"shell": "test -e flag"},
+            "first": asking("say it", model="free:m", needs=["bad"]),
+            "second": asking("say more", needs=["first"], model=model),
+        }
+    )
+
+
+@pytest.mark.req("R165")
+@pytest.mark.parametrize("words", GOING_ON)
+@pytest.mark.parametrize("agreed", [(), ("--yes",), ("--max-cost", "1")])
+def test_whoever_goes_on_is_told_of_a_missing_key_before_anything_is_paid(
+    project: Project, words: tuple[str, ...], agreed: tuple[str, ...]
+) -> None:
+    with ModelServer(lambda _: Say("good")) as server:
+        configure(project, server.url, '[prices."free:m"]\ninput = 1\noutput = 1\n')
+        _plan_failed(project, "fake:m")
+        assert project.run("--yes", env=KEY).code == 1
+        project.write("flag", "")
+        before = project.events()
+        answer = project.call(*words, *agreed, "--json")
+        assert answer.code == 4, answer.err
+        assert answer.json["error"]["message"] == "there is no key for 'fake' (asked by 'second')"
+        assert (project.events(), server.requests) == (before, [])
+        assert project.call(*words, "--yes", env=KEY).code == 0
+        assert len(server.requests) == 2
+
+
+@pytest.mark.req("R165")
+@pytest.mark.parametrize("words", GOING_ON)
+def test_whoever_goes_on_is_told_that_a_bound_cannot_be_kept(
+    project: Project, words: tuple[str, ...]
+) -> None:
+    with ModelServer(lambda _: Say("good")) as server:
+        configure(project, server.url, '[prices."free:m"]\ninput = 1\noutput = 1\n')
+        _plan_failed(project, "free:other")
+        assert project.run("--yes").code == 1
+        project.write("flag", "")
+        before = project.events()
+        told = project.refused(2, *words, "--max-cost", "1")
+        assert "the price of 'free:other' is not known (asked by 'second')" in told
+        told = project.refused(2, *words)
+        assert "these steps cost money: first, second" in told
+        assert "say --yes" in told
+        assert "--max-cost" not in told
+        assert (project.events(), server.requests) == (before, [])
+        assert project.call(*words, "--yes").code == 0, "nothing was changed by the refusals"
+
+
+@pytest.mark.req("R165")
+def test_a_yes_to_what_has_no_price_is_never_a_bound(project: Project) -> None:
+    with ModelServer(lambda _: Say("good")) as server:
+        configure(project, server.url)
+        judge = {"judge": {"rubric": "good", "model": "free:m"}}
+        project.plan({"a": asking("say it", model="free:m"), "b": {"shell": "echo b"}})
+        assert "--max-cost" not in project.refused(2, "run")
+        project.run("-s", "b")
+        project.plan({"b": {"shell": "echo b", "guards": [judge]}})
+        told = project.refused(2, "guard", "b")
+        assert "these steps cost money: b" in told
+        assert "--max-cost" not in told
+
+
+@pytest.mark.req("R165")
+def test_what_stands_needs_no_key_when_a_run_goes_on(project: Project) -> None:
+    with ModelServer(lambda _: Say("good")) as server:
+        configure(project, server.url)
+        project.plan({"a": asking("say it", model="fake:m"), "b": {"shell": "test -e flag"}})
+        assert project.run("--yes", "-s", "a", env=KEY).code == 0
+        assert project.run("--yes", "--fail-fast", "-j", "1").code == 1
+        project.write("flag", "")
+        assert project.call("resume").code == 0
+        assert len(server.requests) == 1
+
+
+@pytest.mark.req("R165")
+@pytest.mark.parametrize("words", [("guard", "b"), ("amend", "b", "mine.txt")])
+def test_guards_outside_of_a_run_are_told_of_a_missing_key_too(
+    project: Project, words: tuple[str, ...]
+) -> None:
+    with ModelServer(lambda _: Say(verdict(1))) as server:
+        configure(project, server.url)
+        project.write("mine.txt", "mine\n")
+        judge = {"judge": {"rubric": "good", "model": "fake:m"}}
+        project.plan({"b": {"shell": "echo b", "guards": [judge]}})
+        assert project.run("--yes", env=KEY).code == 0
+        for agreed in ([], ["--yes"], ["--max-cost", "1"]):
+            told = project.refused(4, *words, *agreed)
+            assert "there is no key for 'fake' (asked by 'b')" in told
+        assert len(server.requests) == 1

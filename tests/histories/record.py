@@ -416,6 +416,17 @@ def unsent(project: Project) -> None:
         project.call("resume", "--yes")
 
 
+def short(project: Project) -> None:
+    """Calls that limits leave no room for: of money, which is raised, and of tokens."""
+    ask = {"prompt": "say it", "model": {"id": "fake:m", "max_tokens": 100}}
+    project.plan({"a": ask, "b": {**ask, "needs": ["a"]}})
+    with served(project, [Say("one", input=10, output=90), Say("two")]):
+        project.run("--max-cost", "0.0003")
+        project.resume("--max-cost", "0.01")
+        project.plan({"c": ask}, limits={"tokens": 50})
+        project.run("--yes")
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -439,6 +450,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "models": models,
     "samples": samples,
     "unsent": unsent,
+    "short": short,
 }
 
 

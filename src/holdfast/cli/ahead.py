@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast import wire
 from holdfast.cli.additions import waiting_in
@@ -37,6 +37,9 @@ from holdfast.model.digest import Json
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
+
+if TYPE_CHECKING:  # it is made by whoever has budgets
+    from holdfast.engine.purse import Room as Left
 
 PREVIEW_SCHEMA = "holdfast.preview/1"
 MOST_COUNTED = 30
@@ -75,6 +78,7 @@ class Ahead:
     saved: Saved
     looked: tuple[RunId, Looked] | None  # how good the estimate of the last run was
     budget: int | None  # what a run may spend, in micro-dollars
+    room: Left | None  # what the budget of the day or the project leaves
     counted: Mapping[StepId, str]
     last: RunId  # the line's last run
     waiting: Sequence[Addition]  # what the last run was asked to add, and a new one leaves out
@@ -96,8 +100,13 @@ class Ahead:
 
 def look_ahead(where: Place, loaded: Loaded, options: Options) -> Foreseen:
     """A preview against the store, or against nothing if there is none yet."""
+    return look_ahead_of(where, loaded.plan, options)
+
+
+def look_ahead_of(where: Place, plan: Plan, options: Options) -> Foreseen:
+    """The same of a plan that comes from elsewhere than its file."""
     with reading(where) as store:
-        return _foresee(where, loaded.plan, store, options)
+        return _foresee(where, plan, store, options)
 
 
 def gather(
@@ -111,14 +120,19 @@ def gather(
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
         expected, saved, looked = _costs(where, store, foreseen, plan.name)
+        room = wire.market.room_left(where.root, plan.project, store) if expected else None
         known_answers = recorded(where, store, foreseen)
         last, waiting = waiting_in(store, plan)
-    room = Room(
+    places = Room(
         here=parallel or plan.limits.parallel or os.cpu_count() or 1,
         whole=1 if parallel == 1 else plan.limits.parallel,
         providers=wire.market.rooms(where.root, foreseen.plan),
     )
-    running = {s: one for s, one in expected.items() if _runs(foreseen.outlooks[s])}
+    running = {
+        s: one
+        for s, one in expected.items()
+        if _runs(foreseen.outlooks[s]) and is_selected(options, s)
+    }
     return Ahead(
         where=where,
         plan=plan,
@@ -128,7 +142,7 @@ def gather(
         label=label,
         changes=changes_since(earlier.plan if earlier else None, plan, foreseen),
         timings=known,
-        estimate=_estimate(foreseen, known, room),
+        estimate=_estimate(foreseen, known, places),
         costs={s: one.cost for s, one in expected.items()},
         money=total({s: one.cost for s, one in running.items()}),
         tokens={s: one.tokens for s, one in expected.items()},
@@ -138,6 +152,7 @@ def gather(
         saved=saved,
         looked=looked,
         budget=_budget(where, foreseen.plan),
+        room=room,
         counted=counted,
         last=last,
         waiting=waiting,
@@ -280,6 +295,11 @@ def _estimate(foreseen: Foreseen, known: Mapping[StepId, Timing], room: Room) ->
 
 
 # --- how much -------------------------------------------------------------------------------------------
+
+
+def is_selected(options: Options, step_id: StepId) -> bool:
+    """Whether a run may make a step; what is not selected stands or is left out."""
+    return not options.select or step_id in options.select
 
 
 def _runs(outlook: Outlook) -> bool:

@@ -9,14 +9,21 @@ from holdfast import wire
 from holdfast.cli.again import again, folded
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import commands, conflict_lines, waiting_words
-from holdfast.cli.limits import NO_MONEY, Money, money_lines, raise_words
+from holdfast.cli.limits import (
+    NO_MONEY,
+    Money,
+    Own,
+    going_on,
+    limit_words,
+    money_lines,
+    own_of,
+)
 from holdfast.cli.money import spent_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.since import waiting_since
 from holdfast.cli.view import width_now
 from holdfast.core.estimate import asked_models, looked_back
-from holdfast.core.moves import LIMIT
 from holdfast.core.outlay import Saved
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
@@ -56,7 +63,7 @@ def conclude(
         usual = usual_times(store, state) if state.counts["reused"] else {}
         saved = sum(usual.get(s, 0) for s in state.steps if shown_phase(state, s) == "reused")
         words = last_words(store, state) | waiting_since(store, state)
-        money = money_of(store, state)
+        money = money_of(store, state, file)
         print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved, money=money))
     return exit_code(state)
 
@@ -73,7 +80,7 @@ def exit_code(state: State) -> int:
     return EXIT.get(str(state.status), 1)
 
 
-def money_of(store: Store, state: State) -> Money:
+def money_of(store: Store, state: State, file: str | None) -> Money:
     """What is known of a run's money beside the run itself."""
     looked = None
     if state.spent.calls and state.status == "completed":
@@ -81,16 +88,8 @@ def money_of(store: Store, state: State) -> Money:
 
         runs = newest_runs(store, state.project, state.line)
         looked = looked_back(account(store, runs)).get(state.run)
-    return Money(saved_of(store, state), looked, limit_words(store, state))
-
-
-def limit_words(store: Store, state: State) -> str:
-    """What was said when a call would have gone beyond a limit; nothing if none did."""
-    short = next((s for s in state.steps.values() if s.last and s.last.code == LIMIT), None)
-    if state.status == "limit" and short is not None and short.said is not None:
-        with suppress(IntegrityError):
-            return clean(store.get(short.said).decode("utf-8", "replace"))
-    return ""
+    why, own = limit_words(store, state), own_of(state, file)
+    return Money(saved_of(store, state), looked, why, own)
 
 
 def saved_of(store: Store, state: State) -> Saved:
@@ -166,7 +165,7 @@ def end_block(
         lines.append(
             f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
         )
-    lines.append(again(f"next: {next_commands(state, driven=driven)}"))
+    lines.append(again(f"next: {next_commands(state, driven=driven, own=money.own)}"))
     return [one_line(line) for line in lines]
 
 
@@ -215,7 +214,7 @@ def headline(
     took = seconds(max(0, end - state.since))
     word = "running, engine gone" if abandoned else str(state.status)
     time = f", saved ~{seconds(saved_ms)}" if saved_ms >= 1000 else ""  # noqa: PLR2004 - a second
-    spent = spent_words(state, saved.cost, saved.unpriced)
+    spent = spent_words(state, saved.cost, saved.unpriced, driven=driven)
     paid = f" · {spent}" if spent else ""
     why = ""
     if state.status in _WITH_REASON and state.rest is not None:
@@ -250,7 +249,7 @@ def _waiting(state: State, words: Mapping[StepId, str]) -> list[str]:
     return lines
 
 
-def next_commands(state: State, *, driven: bool = True) -> str:
+def next_commands(state: State, *, driven: bool = True, own: Own = NO_MONEY.own) -> str:
     """The commands that fit where a run stands."""
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
@@ -270,9 +269,9 @@ def next_commands(state: State, *, driven: bool = True) -> str:
         return "    ".join(offers)
     if state.status == "blocked" and (cut := _cut_off(state)):
         return f"holdfast run -s +{named(cut[0])}    holdfast run"
-    if state.status == "limit" and (raised := raise_words(state)):
-        return f"holdfast resume --max-cost {raised}    holdfast cost    holdfast status"
-    if state.status in {"paused", "limit", "blocked", "failed", "escalated"}:
+    if state.status == "limit":
+        return "    ".join(going_on(state, own))
+    if state.status in {"paused", "blocked", "failed", "escalated"}:
         return "holdfast resume    holdfast status"
     made = (s for s in reversed(state.graph.order) if state.steps[s].phase in COMPLETE)
     last = next(made, None)

@@ -169,7 +169,7 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         when = age_words(now - state.started_at) if drawn else moment(state.started_at)
         line = f"{item.row.line}  " if every_line else ""
         gaps = f"{count(len(state.gaps), 'gap')}  " if state.gaps else ""
-        words = step_words(state.spent)
+        words = step_words(state.spent, state.reserved)
         cost = f", {words}" if words else ""
         head = (
             f"{short(item.row.run)}  {item.word:<11} {complete:>7} done {_reused(state):>4}"

@@ -19,6 +19,7 @@ from holdfast.cli.ask import consent_to
 from holdfast.cli.gates import is_paid
 from holdfast.cli.money import Dollars, estimate_words
 from holdfast.cli.place import Place
+from holdfast.cli.provisions import can_bound, provide_guards
 from holdfast.cli.recording import provider_options
 from holdfast.cli.say import talk
 from holdfast.engine.furnish import copy_into, furnish, lay_out
@@ -75,7 +76,11 @@ def stored_candidate(store: Store, digest: Digest, form: Form) -> Candidate:
 
 
 def ask_about_cost(where: Place, plan: Plan, step: Step, consent: Consent) -> None:
-    """Ask before the guards of a step cost money; a limit is an answer too."""
+    """Ask before the guards of a step cost money; a limit is an answer too.
+
+    What cannot be done for want of a key, a library or a price is refused before.
+    """
+    provide_guards(where, plan, step, wire.market.cost_bound(where.root, plan, consent.max_cost))
     if consent.yes or consent.max_cost is not None or not is_paid(where.root, step, about_it=True):
         return
     from holdfast.engine.outlays import Forecast
@@ -86,7 +91,8 @@ def ask_about_cost(where: Place, plan: Plan, step: Step, consent: Consent) -> No
         weigh = partial(wire.files_size, where.root)
         found = Forecast(store, plan, plan.name, price, given, weigh).of({step.id: "adopt"})
     words = estimate_words(found[step.id].cost)
-    consent_to([], yes=False, look="", paid=[step.id], price=words)
+    bounds = can_bound(where.root, [step], about_it=True)
+    consent_to([], yes=False, look="", paid=[step.id], price=words, bounds=bounds)
 
 
 def judge(

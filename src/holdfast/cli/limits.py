@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
+from holdfast import wire
 from holdfast.cli.measure import count
 from holdfast.cli.money import cost_words, exact
+from holdfast.cli.place import root_of
 from holdfast.core.estimate import Looked, asked_models
+from holdfast.core.moves import LIMIT
 from holdfast.core.outlay import Saved
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import cost_limit
+from holdfast.engine import allowance
+from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.call import MICRO
 from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
-from holdfast.model.text import first_line
+from holdfast.model.text import clean, first_line
+from holdfast.ports import Store
 
 NAMED = 6  # steps that are named
 _CENT = MICRO // 100
+
+
+class Own(NamedTuple):
+    """What a person lets every run spend in micro-dollars, and the file that says so."""
+
+    most: int | None = None
+    file: str = ""
 
 
 class Money(NamedTuple):
@@ -25,9 +39,36 @@ class Money(NamedTuple):
     saved: Saved = Saved()
     looked: Looked | None = None
     why: str = ""
+    own: Own = Own()
 
 
 NO_MONEY = Money()
+
+
+def own_of(state: State, file: str | None) -> Own:
+    """The person's budget for a run, if one of this plan file rests at a limit."""
+    if state.status == "limit":
+        with suppress(UsageError):  # said by whoever has to keep it
+            root = root_of(file)
+            most = wire.market.micro(wire.market.budgets(root).run)
+            return Own(most, wire.market.budget_file(root, "run"))
+    return Own()
+
+
+def limit_words(store: Store, state: State) -> str:
+    """Why there was no room for a call; nothing if a run rests for another reason."""
+    if state.status != "limit" or state.rest is None:
+        return ""
+    most, tokens, spent = cost_limit(state), state.plan.limits.tokens, state.spent
+    if state.wanted and state.rest.because == ("cost",) and most is not None:
+        return allowance.cost_words(most, most - spent.cost, state.wanted)
+    if state.wanted and state.rest.because == ("tokens",) and tokens is not None:
+        return allowance.token_words(tokens, tokens - spent.tokens, state.wanted)
+    short = next((s for s in state.steps.values() if s.last and s.last.code == LIMIT), None)
+    if short is not None and short.said is not None:
+        with suppress(IntegrityError):
+            return clean(store.get(short.said).decode("utf-8", "replace"))
+    return ""
 
 
 def money_lines(state: State, money: Money) -> list[str]:
@@ -62,17 +103,52 @@ def _left(state: State) -> list[StepId]:
     ]
 
 
-def raise_words(state: State) -> str:
-    """The amount that would probably let a run come to its end; nothing if its own limit is not in the way.
+# --- how to go on -------------------------------------------------------------------------------
+
+
+def going_on(state: State, own: Own) -> list[str]:
+    """What lets a run go on that came to a limit; what bounds it beside the command is to be raised first."""
+    because = state.rest.because if state.rest is not None else ()
+    if because == ("tokens",):
+        return [_more_tokens(state), "holdfast status"]
+    if because == ("cost",) and cost_limit(state) is not None:
+        return [_more_money(state, own), "holdfast cost", "holdfast status"]
+    asks = any(asked_models(state.plan.steps[s]) for s in _left(state))
+    said_yes = state.spent.cost or state.max_cost is not None or not asks
+    return ["holdfast resume" if said_yes else "holdfast resume --yes", "holdfast status"]
+
+
+def _more_money(state: State, own: Own) -> str:
+    wanted = _wanted(state)
+    amount, planned = exact(wanted), wire.market.micro(state.plan.limits.usd)
+    is_planned = planned is not None and planned < wanted
+    places = ["limits.usd in the plan"] if is_planned else []
+    places += [f"[budgets] run in {own.file}"] if own.most is not None and own.most < wanted else []
+    command = (
+        f"holdfast {'run' if is_planned else 'resume'} --max-cost {amount}"  # it keeps its plan
+    )
+    return f"raise {' and '.join(places)} to {amount}, then {command}" if places else command
+
+
+def _wanted(state: State) -> int:
+    """The micro-dollars that leave room for the call that was refused, and probably for the whole run.
 
     Each step that is left is taken for what those before it cost.
     """
-    most, rest = cost_limit(state), state.rest
-    if most is None or rest is None or rest.because != ("cost",):
-        return ""
+    spent, most = state.spent.cost + state.reserved, cost_limit(state) or 0
     left = sum(bool(asked_models(state.plan.steps[s])) for s in _left(state))
     paid = [s.spent.cost for s in state.steps.values() if s.phase == "done" and s.spent is not None]
-    each = -(-sum(paid) // len(paid)) if paid else most
-    wanted = max(state.spent.cost + left * each, most) * 5 // 4 + 1
+    each = -(-sum(paid) // len(paid)) if paid else state.wanted or most
+    likely = max(spent + left * each, most) * 5 // 4 + 1
+    wanted = max(likely, spent + max(0, left - 1) * each + state.wanted)
     step = _CENT if wanted >= _CENT else _CENT // 100
-    return exact(-(-wanted // step) * step)
+    return -(-wanted // step) * step
+
+
+def _more_tokens(state: State) -> str:
+    """A run keeps its plan, so only a new one goes on; it takes what is made."""
+    left = sum(bool(asked_models(state.plan.steps[s])) for s in _left(state))
+    used = state.spent.tokens + state.reserved_tokens
+    amount = used + max(1, left) * state.wanted
+    how_much = f" to {amount}" if state.wanted else ""
+    return f"raise limits.tokens in the plan{how_much}, then holdfast run --yes"

@@ -51,11 +51,22 @@ def cost_words(cost: int, unpriced: int) -> str:
     return f"{dollars(cost)} and {count(unpriced, 'call')} of unknown price"
 
 
-def spent_words(state: State, saved: int = 0, unpriced_saved: int = 0) -> str:
-    """What a run spent and saved; nothing if it asked no model and saved nothing."""
+def most_words(spent: Spent, reserved: int) -> str:
+    """The same with calls that were cut off: nobody knows more than what they may have cost."""
+    words = cost_words(spent.cost + reserved, spent.unpriced)
+    return f"up to {words}" if reserved else words
+
+
+def spent_words(
+    state: State, saved: int = 0, unpriced_saved: int = 0, *, driven: bool = True
+) -> str:
+    """What a run spent and saved; nothing if it asked no model and saved nothing.
+
+    Calls that were under way when its engine died may have cost all that was reserved for them.
+    """
     parts = []
     if state.spent.calls:
-        parts.append(f"{cost_words(state.spent.cost, state.spent.unpriced)} spent")
+        parts.append(f"{most_words(state.spent, 0 if driven else state.reserved)} spent")
     if saved:
         parts.append(f"~{dollars(saved)} saved")
     elif unpriced_saved:
@@ -63,17 +74,17 @@ def spent_words(state: State, saved: int = 0, unpriced_saved: int = 0) -> str:
     return ", ".join(parts)
 
 
-def step_words(spent: Spent | None) -> str:
-    """What a step cost; nothing if it asked no model."""
-    return "" if spent is None or not spent.calls else cost_words(spent.cost, spent.unpriced)
+def step_words(spent: Spent | None, cut_off: int = 0) -> str:
+    """What a step cost, with calls that were cut off; nothing if it asked no model."""
+    return "" if spent is None or not spent.calls else most_words(spent, cut_off)
 
 
 def limit_words(state: State) -> str:
-    """What a run has spent of what it may; nothing if there is neither."""
+    """What a run that nobody drives has spent of what it may; nothing if there is neither."""
     most = cost_limit(state)
     if most is None:
-        return step_words(state.spent)
-    return f"{cost_words(state.spent.cost, state.spent.unpriced)} of {dollars(most)}"
+        return step_words(state.spent, state.reserved)
+    return f"{most_words(state.spent, state.reserved)} of {dollars(most)}"
 
 
 def estimate_words(found: Estimate) -> str:
@@ -81,6 +92,8 @@ def estimate_words(found: Estimate) -> str:
     low, high = found.p50, found.p90
     if low is None or high is None:
         return f"? ({UNKNOWN})"
+    if found.refused:
+        return "$0: no call fits its budget"
     if found.basis == "price":
         top = max(found.costs)
         sign = "≤ " if found.bounded else "~"

@@ -19,7 +19,8 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
-from holdfast.cli.run import drive, max_cost, raised_cost, run_options, still_outside, unpaid
+from holdfast.cli.provisions import can_bound, provide_all
+from holdfast.cli.run import agree_again, drive, max_cost, run_options
 from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import COMPLETE, State
@@ -61,9 +62,7 @@ def replay(
         hint = f"holdfast retry {named(found[0])}" if found else "holdfast status"
         raise UsageError(f"nothing failed in {short(state.run)}{left}", hint=hint)
     below = state.graph.below(failed)
-    touched = [s for s in still_outside(state) if s in below]
-    consent_to(touched, yes=bool(manner["yes"]), paid=unpaid(where, state, below, manner))
-    raised = raised_cost(where, state, manner)
+    raised = agree_again(where, state, below, manner)
     return drive(
         where,
         state.plan,
@@ -110,15 +109,14 @@ def skip(
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
         step_id = _waivable(state, step)
-        driven = wire.is_driven(with_store, state)
+        driven, raised = wire.is_driven(with_store, state), None
         if not driven:
             allowed = manner["secrets"]
             check_secrets(with_store, state, allowed if isinstance(allowed, tuple) else ())
             drives = partial(wire.is_driven, with_store)
             left = left_alone(with_store, state, wire.now_ms(), drives, without=step_id)
             below = state.graph.below([step_id]) - {step_id} - left
-            touched = [s for s in still_outside(state) if s in below]
-            consent_to(touched, yes=bool(manner["yes"]), paid=unpaid(where, state, below, manner))
+            raised = agree_again(where, state, below, manner)
         asked = SkipRequested(state.run, step_id, who(), with_store.put(because.encode()))
         request = ask(with_store, state, asked, wire.now_ms)
         if driven:
@@ -126,7 +124,6 @@ def skip(
             return 0
     finally:
         with_store.close()
-    raised = raised_cost(where, state, manner)
     return drive(
         where,
         state.plan,
@@ -210,12 +207,13 @@ def fork(
     below |= {s for s, here in state.steps.items() if here.phase not in COMPLETE or s in state.gaps}
     for one in sorted(once & below, key=state.graph.rank.__getitem__):
         talk(f"{one}: its effect may have happened in {short(state.run)}; the fork does it anew")
-    outside = [s for s in state.graph.order if state.plan.steps[s].effects == "external"]
-    agreed = manner["max_cost"] is not None
-    again = [state.plan.steps[s] for s in state.graph.order if s in below and not agreed]
-    paid = [step.id for step in again if is_paid(where.root, step)]
-    consent_to([s for s in outside if s in below], yes=bool(manner["yes"]), paid=paid)
+    again = [state.plan.steps[s] for s in state.graph.order if s in below]
+    outside = [step.id for step in again if step.effects == "external"]
     bound = max_cost(where, state.plan, manner)
+    provide_all(where, state.plan, [step.id for step in again], bound)
+    paid = [step for step in again if is_paid(where.root, step) and manner["max_cost"] is None]
+    names, bounds = [step.id for step in paid], can_bound(where.root, paid)
+    consent_to(outside, yes=bool(manner["yes"]), paid=names, bounds=bounds)
     talk(f"forking {short(state.run)} at '{step_id}' into line '{line}'")
     keep_line(where, line)
     return drive(

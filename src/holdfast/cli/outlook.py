@@ -25,7 +25,7 @@ from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.model.event import Reason
-from holdfast.model.money import dollars
+from holdfast.model.money import dollars, dollars_left, dollars_needed
 from holdfast.model.plan import Step, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms
@@ -449,6 +449,7 @@ def _totals(ahead: Ahead) -> list[str]:
         lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
     lines += [*_idle(ahead), *_unrecorded(ahead), *_written(ahead), *_since(ahead)]
     lines += [*left_out(ahead.last, ahead.waiting), *unpriced_lines(ahead), *_far_off(ahead)]
+    lines += bound_lines(ahead)
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -465,6 +466,19 @@ def unpriced_lines(ahead: Ahead) -> Iterable[str]:
         yield f"! {unpriced_words(unknown)}: give it in [prices] of your own config.toml"
 
 
+def bound_lines(ahead: Ahead) -> Iterable[str]:
+    """The bounds that a run may come to and that are not its own budget: of tokens, a day, the project."""
+    tokens, room = ahead.plan.limits.tokens, ahead.room
+    if ahead.costs and tokens is not None and ahead.used.p90 > tokens:
+        yield f"! limits.tokens is {tokens}, and this may use {ahead.used.p90}"
+    if room is not None and ahead.money.p90 > room.left:
+        name = room.budget.partition(" ")[0]
+        yield (
+            f"! of the {dollars(room.most)} for the {name} {dollars_left(max(0, room.left))} is left,"
+            f" and this may cost {dollars_needed(ahead.money.p90)}"
+        )
+
+
 def _far_off(ahead: Ahead) -> Iterable[str]:
     """A warning that these estimates may be as wrong as the last."""
     if ahead.looked is not None and ahead.costs and ahead.looked[1].is_off:
@@ -479,7 +493,9 @@ def _prices(ahead: Ahead) -> list[str]:
     if not ahead.costs:
         return []
     budget = [f"budget {dollars(ahead.budget)}"] if ahead.budget is not None else []
-    return [price_words(ahead), *budget]
+    tokens = ahead.plan.limits.tokens
+    limit = [f"limit {tokens} tokens"] if tokens is not None else []
+    return [price_words(ahead), *budget, *limit]
 
 
 def _times(ahead: Ahead) -> list[str]:

@@ -90,14 +90,19 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
         if " " in plan and not plan.endswith(SUFFIXES):
             raise UsageError("a goal in words needs a planner, which this version does not have")
         raise UsageError(f"there is no plan file '{plan}'")
-    try:
-        root = os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
-    except FileNotFoundError as error:
-        raise UsageError("the current directory is not there any more", hint="-C DIR") from error
+    root = root_of(file)
     location = wire.store_location(root, store)
     found = Place(file, root, location, plan_id, _params())
     keep_here(_here(found, plan, store))
     return found
+
+
+def root_of(file: str | None) -> str:
+    """The project directory of a plan file; without one, where the person is."""
+    try:
+        return os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("the current directory is not there any more", hint="-C DIR") from error
 
 
 def keep_line(where: Place, line: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from holdfast import wire
-from holdfast.cli.ahead import look_ahead
+from holdfast.cli.ahead import look_ahead_of
 from holdfast.cli.gates import ASKED
 from holdfast.cli.place import Place
 from holdfast.core.estimate import asked_models
+from holdfast.core.moves import NOT_SELECTED
 from holdfast.core.preview import Outlook
+from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.engine.foresee import Foreseen
 from holdfast.errors import CredentialsError, UsageError
 from holdfast.formats.planfile import Loaded
@@ -25,20 +28,67 @@ def provide(where: Place, loaded: Loaded, options: Options, max_cost: int | None
 
     Only steps that would run count; what stands needs nobody. Who has all of it is not kept waiting.
     """
-    root, plan = where.root, loaded.plan
-    models = {
-        (model, is_bounded(root, plan, step, max_cost))
-        for step in plan.steps.values()
-        for model in asked_models(step)
-    }
-    if not any(wire.market.may_lack(root, model, bounded=bounded) for model, bounded in models):
+    plan = loaded.plan
+    if _may_lack(where.root, plan, plan.steps.values(), max_cost):
+        foreseen = look_ahead_of(where, plan, options)
+        _check(where.root, foreseen.plan, _asked(foreseen), max_cost)
+
+
+def provide_again(
+    where: Place, state: State, steps: Iterable[StepId], max_cost: int | None
+) -> None:
+    """The same for these steps of a run that is to go on; what stands of another run needs nobody."""
+    bound = state.max_cost if max_cost is None else max_cost
+    left = {s for s in steps if is_to_do(state.steps[s])}
+    if not _may_lack(where.root, state.plan, (state.plan.steps[s] for s in left), bound):
         return
-    foreseen = look_ahead(where, loaded, options)
-    asked = _asked(foreseen)
+    foreseen = look_ahead_of(where, replace(state.plan, name=state.line), state.options)
+    _check(where.root, foreseen.plan, _asked(foreseen, left), bound)
+
+
+def provide_all(where: Place, plan: Plan, steps: Iterable[StepId], max_cost: int | None) -> None:
+    """The same for steps that are made whatever stands."""
+    chosen = [plan.steps[s] for s in steps]
+    if _may_lack(where.root, plan, chosen, max_cost):
+        _check(where.root, plan, _askers(chosen), max_cost)
+
+
+def provide_guards(where: Place, plan: Plan, step: Step, max_cost: int | None) -> None:
+    """The same for the guards of a step that look at something outside of a run; its limits do not hold."""
+    plan = replace(plan, limits=replace(plan.limits, usd=None))
+    asked = {model: [step.id] for model in asked_models(step, about_it=True)}
+    if any(_lacks(where.root, plan, step, model, max_cost) for model in asked):
+        _check(where.root, plan, asked, max_cost)
+
+
+def is_to_do(step: StepState) -> bool:
+    """Whether a run that goes on may come to a step."""
+    unselected = step.reason is not None and step.reason.code == NOT_SELECTED
+    return step.phase not in COMPLETE and not (step.phase == "skipped" and unselected)
+
+
+def _may_lack(root: str, plan: Plan, steps: Iterable[Step], max_cost: int | None) -> bool:
+    return any(
+        _lacks(root, plan, step, model, max_cost) for step in steps for model in asked_models(step)
+    )
+
+
+def _lacks(root: str, plan: Plan, step: Step, model: str, max_cost: int | None) -> bool:
+    bounded = is_bounded(root, plan, step, max_cost)
+    return wire.market.may_lack(root, model, bounded=bounded)
+
+
+def _check(root: str, plan: Plan, asked: Askers, max_cost: int | None) -> None:
     _check_libraries(root, asked)
     _check_keys(root, asked)
-    if unknown := unpriced(root, foreseen, max_cost):
+    if unknown := _unpriced(root, plan, asked, max_cost):
         raise UsageError(unpriced_words(unknown), hint=_price_hint(next(iter(unknown))))
+
+
+def can_bound(root: str, steps: Iterable[Step], *, about_it: bool = False) -> bool:
+    """Whether a bound in dollars can be kept while these steps run: every price is known."""
+    models = {model for step in steps for model in asked_models(step, about_it=about_it)}
+    return all(wire.market.has_price(root, model) for model in models)
 
 
 def is_bounded(root: str, plan: Plan, step: Step, max_cost: int | None = None) -> bool:
@@ -50,11 +100,14 @@ def is_bounded(root: str, plan: Plan, step: Step, max_cost: int | None = None) -
 
 def unpriced(root: str, foreseen: Foreseen, max_cost: int | None = None) -> Askers:
     """The models of unknown price that steps with a bound in dollars would ask."""
-    steps = foreseen.plan.steps
+    return _unpriced(root, foreseen.plan, _asked(foreseen), max_cost)
+
+
+def _unpriced(root: str, plan: Plan, asked: Askers, max_cost: int | None) -> Askers:
     return {
         model: bounded
-        for model, askers in _asked(foreseen).items()
-        if (bounded := [s for s in askers if is_bounded(root, foreseen.plan, steps[s], max_cost)])
+        for model, askers in asked.items()
+        if (bounded := [s for s in askers if is_bounded(root, plan, plan.steps[s], max_cost)])
         and not wire.market.has_price(root, model)
     }
 
@@ -72,10 +125,18 @@ def _price_hint(model: str) -> str:
     )
 
 
-def _asked(foreseen: Foreseen) -> dict[str, list[StepId]]:
+def _askers(steps: Iterable[Step]) -> dict[str, list[StepId]]:
+    found: dict[str, list[StepId]] = {}
+    for step in steps:
+        for model in asked_models(step):
+            found.setdefault(model, []).append(step.id)
+    return found
+
+
+def _asked(foreseen: Foreseen, among: Collection[StepId] | None = None) -> dict[str, list[StepId]]:
     found: dict[str, list[StepId]] = {}
     for step_id, outlook in foreseen.outlooks.items():
-        if _would_run(outlook):
+        if _would_run(outlook) and (among is None or step_id in among):
             step = foreseen.plan.steps[step_id]
             for model in asked_models(step, about_it=outlook.means == "adopt"):
                 found.setdefault(model, []).append(step_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -33,6 +33,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
+from holdfast.cli.provisions import can_bound, is_to_do, provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
@@ -40,11 +41,10 @@ from holdfast.cli.say import short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
-from holdfast.cli.watch import watch
+from holdfast.cli.watch import Spending, watch
 from holdfast.config.settings import read_settings
 from holdfast.core.changes import asking_for_nothing
-from holdfast.core.moves import NOT_SELECTED
-from holdfast.core.state import COMPLETE, State, StepState
+from holdfast.core.state import COMPLETE, State
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
 from holdfast.engine.loop import Engine
@@ -93,7 +93,8 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--max-cost",
             type=Dollars(),
-            help="What the run may spend on models in all; stops before it would be more (exit 5).",
+            help="What the run may spend on models in all; stops before it would be more (exit 5). "
+            "With 'run --watch', all runs of the watch together.",
         ),
         click.option(
             "--approve",
@@ -274,6 +275,7 @@ def _watched(
     """
     later = asking_for_nothing(options)
     rounds = iter([options])
+    spending = Spending(where, cast("int | None", manner["max_cost"]))
 
     def again() -> int:
         chosen, plan = next(rounds, later), where.load().plan
@@ -283,9 +285,10 @@ def _watched(
             outside = _outside(plan)
             consent_to([s for s, step in outside.items() if agreed.get(s) != step], yes=False)
             agreed.update(outside)
-        return _start(where, plan, chosen, manner, "", removed)
+        bound = max_cost(where, plan, {"max_cost": spending.left_to(plan.name)})
+        return _start(where, plan, replace(chosen, max_cost=bound), manner, "", removed)
 
-    return watch(where, later, again)
+    return watch(where, later, again, spending)
 
 
 def _outside(plan: Plan) -> dict[StepId, Step]:
@@ -348,12 +351,14 @@ def resume(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
     raised = raised_cost(where, state, manner)
+    provide_again(where, state, set(state.steps) - stay, raised)
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
     if not manner["yes"]:
         paid = unpaid(where, state, state.steps, manner)
-        consent_to(_will_touch(where, state), yes=False, paid=paid)
+        bounds = can_bound(where.root, map(state.plan.steps.__getitem__, paid))
+        consent_to(_will_touch(where, state), yes=False, paid=paid, bounds=bounds)
     return drive(where, state.plan, manner, lambda world: resume_run(world, found, max_cost=raised))
 
 
@@ -411,10 +416,7 @@ def retry(
     phase = state.steps[step_id].phase
     if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
-        touched = [s for s in still_outside(state) if s in below]
-        paid = unpaid(where, state, below, manner)
-        consent_to(touched, yes=bool(manner["yes"]), paid=paid)
-        named, raised = (step_id,), raised_cost(where, state, manner)
+        named, raised = (step_id,), agree_again(where, state, below, manner)
         return drive(
             where,
             state.plan,
@@ -428,6 +430,7 @@ def retry(
         force_steps=forced_steps(where, loaded, [step_id]),
         max_cost=max_cost(where, loaded.plan, manner),
     )
+    provide(where, loaded, options, cast("int | None", manner["max_cost"]))
     if not manner["yes"]:
         consent(where, loaded, options, parallel=0, agreed=manner["max_cost"] is not None)
     say_left_out(where, loaded.plan)
@@ -444,6 +447,19 @@ def max_cost(where: Place, plan: Plan, manner: Mapping[str, object]) -> int | No
     return wire.market.cost_bound(where.root, plan, cast("int | None", manner["max_cost"]))
 
 
+def agree_again(
+    where: Place, state: State, steps: Collection[StepId], manner: Mapping[str, object]
+) -> int | None:
+    """See that these steps of a run can be done and may be; what the run may spend from now on."""
+    raised = raised_cost(where, state, manner)
+    provide_again(where, state, steps, raised)
+    touched = [s for s in still_outside(state) if s in steps]
+    paid = unpaid(where, state, [s for s in state.graph.order if s in steps], manner)
+    bounds = can_bound(where.root, map(state.plan.steps.__getitem__, paid))
+    consent_to(touched, yes=bool(manner["yes"]), paid=paid, bounds=bounds)
+    return raised
+
+
 def unpaid(
     where: Place, state: State, steps: Iterable[StepId], manner: Mapping[str, object]
 ) -> list[StepId]:
@@ -455,13 +471,8 @@ def unpaid(
         or manner["max_cost"] is not None
     ):
         return []
-    left = [s for s in steps if _is_to_do(state.steps[s]) and s not in state.added]
+    left = [s for s in steps if is_to_do(state.steps[s]) and s not in state.added]
     return [s for s in left if is_paid(where.root, state.plan.steps[s])]
-
-
-def _is_to_do(step: StepState) -> bool:
-    unselected = step.reason is not None and step.reason.code == NOT_SELECTED
-    return step.phase not in COMPLETE and not (step.phase == "skipped" and unselected)
 
 
 def raised_cost(where: Place, state: State, manner: Mapping[str, object]) -> int | None:

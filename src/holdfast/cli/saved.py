@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdfast.cli.again import again
-from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, preview_json
+from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, is_selected, preview_json
 from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
 from holdfast.cli.outlook import compared, price_words, print_lines, table
 from holdfast.cli.place import Place
-from holdfast.cli.provisions import provide
+from holdfast.cli.provisions import can_bound, provide
 from holdfast.cli.say import out_json
 from holdfast.cli.view import view
 from holdfast.core.preview import Outlook, options_from
@@ -217,7 +217,9 @@ def consent(
         return
     if view().asks:
         print_lines(table(ahead, view()), err=True)
-    consent_to(touched, yes=False, paid=paid, price=price_words(ahead) if paid else "")
+    bounds = can_bound(where.root, map(ahead.foreseen.plan.steps.__getitem__, paid))
+    price = price_words(ahead) if paid else ""
+    consent_to(touched, yes=False, paid=paid, price=price, bounds=bounds)
     _still(where, loaded, options, ahead)
 
 
@@ -228,6 +230,7 @@ def paid_in(ahead: Ahead) -> list[StepId]:
         step_id
         for step_id, outlook in ahead.outlooks.items()
         if _may_run(outlook)
+        and is_selected(ahead.options, step_id)
         and is_paid(ahead.where.root, steps[step_id], about_it=outlook.means == "adopt")
     ]
 
@@ -237,7 +240,9 @@ def _touched(loaded: Loaded, ahead: Ahead) -> list[str]:
     return [
         step_id
         for step_id, step in loaded.plan.steps.items()
-        if needs_consent(step) and _may_run(ahead.outlooks[step_id])
+        if needs_consent(step)
+        and _may_run(ahead.outlooks[step_id])
+        and is_selected(ahead.options, step_id)
     ]
 
 

@@ -10,7 +10,8 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import again, out_next
-from holdfast.cli.ending import last_words, limit_words, print_lines, run_told
+from holdfast.cli.ending import last_words, print_lines, run_told
+from holdfast.cli.limits import limit_words, own_of
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import (
     Place,
@@ -97,6 +98,7 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
         voice=voice,
         additions=more,
         why=limit_words(store, state),
+        own=own_of(state, where.file),
     )
     if imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]

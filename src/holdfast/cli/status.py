@@ -9,6 +9,7 @@ from holdfast.cli.again import again
 from holdfast.cli.ending import headline, next_commands
 from holdfast.cli.failure import refusal
 from holdfast.cli.gates import conflict_lines, waiting_words
+from holdfast.cli.limits import NO_MONEY, Own
 from holdfast.cli.money import step_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, seconds, short
@@ -32,10 +33,11 @@ def status_lines(
     voice: bool = False,
     additions: Mapping[int, Addition] = NONE,
     why: str = "",
+    own: Own = NO_MONEY.own,
 ) -> list[str]:
     """Each step, or of many only those that want attention; the run in one line; what to do next.
 
-    `why` are the words of the limit that it came to.
+    `why` are the words of the limit that it came to, `own` is what a person lets every run spend.
     """
     every = every or len(state.steps) <= FEW
     lines = [headline(state, now, driven=driven), *_origin(state)]
@@ -51,7 +53,7 @@ def status_lines(
     lines += conflict_lines(state)
     lines += [one_line(line) for line in addition_lines(additions, driven=driven)]
     lines += [one_line(f"! {first_line(why)}")] if why else []
-    return [*lines, again(f"next: {next_commands(state, driven=driven)}")]
+    return [*lines, again(f"next: {next_commands(state, driven=driven, own=own)}")]
 
 
 def _origin(state: State) -> list[str]:
@@ -82,7 +84,8 @@ def _step(
         notes.append(f"for {seconds(max(0, now - step.started_at))}" if now else "interrupted")
     elif step.phase == "done":
         notes.append(seconds(step.duration_ms))
-    if cost := step_words(step.spent):
+    open_calls = (step.calls or {}).values() if not now else ()
+    if cost := step_words(step.spent, sum(call.reserved or 0 for call in open_calls)):
         notes.append(cost)
     phase = shown_phase(state, step_id)
     what = "" if voice else f" {phase}"

@@ -4,25 +4,84 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from holdfast.cli.ahead import look_ahead, reading
 from holdfast.cli.place import Place
-from holdfast.cli.preview import look_ahead
 from holdfast.cli.report import report
 from holdfast.cli.say import talk
+from holdfast.core.views import cost_limit
+from holdfast.engine.journals import read_state
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.event import Options
+from holdfast.model.money import dollars
+from holdfast.ports import RunRow
 
 _LOOK_UP_MS = 500
+_WATCHING = "watching; Ctrl-C ends"
 _NEVER = (".git", ".holdfast", "__pycache__")
 
 
-def watch(where: Place, options: Options, run: Callable[[], int]) -> int:
-    """Run, then wait for a change of the project that gives work to do, and so on until Ctrl-C."""
+class Spending:
+    """What all runs of a watch may spend together, in micro-dollars; None is no bound."""
+
+    def __init__(self, where: Place, most: int | None) -> None:
+        self._where = where
+        self._most = most
+        self._lines: set[str] = set()  # the plan may be given another name
+        self._before = {row.run for row in self._rows()}
+
+    def left_to(self, line: str) -> int | None:
+        """What the next run may spend, which is of this line."""
+        self._lines.add(line)
+        return None if self._most is None else max(0, self._most - self._spent())
+
+    def is_over(self) -> bool:
+        """Whether the last run came to this bound, not to a smaller one; that is said."""
+        rows = [row.run for row in self._rows() if row.line in self._lines]
+        if self._most is None or not rows:
+            return False
+        with reading(self._where) as store:
+            state = read_state(store, rows[-1])
+        if state is None or state.rest is None or state.rest.because != ("cost",):
+            return False
+        spent = self._spent()
+        if cost_limit(state) != max(0, self._most - spent + state.spent.cost):
+            return False
+        told = f"{dollars(spent)} of {dollars(self._most)}"
+        talk(f"the runs of this watch spent {told}; --max-cost bounds them together, so it ends")
+        return True
+
+    def _spent(self) -> int:
+        from holdfast.engine.outlays import spent_in
+
+        own = [r.run for r in self._rows() if r.line in self._lines and r.run not in self._before]
+        with reading(self._where) as store:
+            return spent_in(store, [f"run:{run}" for run in own], 0)
+
+    def _rows(self) -> list[RunRow]:
+        if self._most is None:
+            return []
+        with reading(self._where) as store:
+            return list(store.runs())
+
+
+def watch(where: Place, options: Options, run: Callable[[], int], spending: Spending) -> int:
+    """Run, then wait for a change of the project that gives work to do, and so on until Ctrl-C.
+
+    It also ends when its runs have spent what they may spend together.
+    """
     watched = _Watched(where, options)
     code = watched.run(run)
+    if spending.is_over():
+        return code
+    talk(_WATCHING)
     try:
         for _ in _changes(where.root):
-            if watched.has_work():
-                code = watched.run(run)
+            if not watched.has_work():
+                continue
+            code = watched.run(run)
+            if spending.is_over():
+                break
+            talk(_WATCHING)
     except KeyboardInterrupt:
         talk("")
     return code
@@ -63,7 +122,6 @@ class _Watched:
             code = run()
         except HoldfastError as error:
             code = self._tell(error)
-        talk("watching; Ctrl-C ends")
         return code
 
     def has_work(self) -> bool:

@@ -40,6 +40,7 @@ class Market:
     names: Mapping[str, str] = field(default_factory=dict)  # tier or alias -> provider:model
     prices: Mapping[str, Price] = field(default_factory=dict)
     budgets: Budgets = Budgets()
+    budget_files: Mapping[str, str] = field(default_factory=dict)  # which one says each budget
     recordings: str = ""  # the directory of recorded answers
     is_recorded: bool = False  # whether all answers come from there, whoever is asked
 
@@ -55,11 +56,13 @@ def read_market(root: str, env: Mapping[str, str] = os.environ) -> Market:
     place = personal_file(env)
     own = table(place)
     project, there = project_table(root)
+    mine, theirs = _budgets(own, place), _budgets(project, there)
     return Market(
         _providers(own, place, env),
         {**_names(project, there), **_names(own, place)},
         _prices(own, place),
-        _smaller(_budgets(own, place), _budgets(project, there)),
+        _smaller(mine, theirs),
+        _files(_smaller(mine, theirs), theirs, place, there),
         os.path.abspath(env.get("HOLDFAST_RECORDED") or os.path.join(root, "recorded")),
         _is_recorded(env),
     )
@@ -176,6 +179,15 @@ def _smaller(one: Budgets, other: Budgets) -> Budgets:
     return Budgets(
         least(one.run, other.run), least(one.day, other.day), least(one.project, other.project)
     )
+
+
+def _files(least: Budgets, theirs: Budgets, place: str, there: str) -> dict[str, str]:
+    """The file that says each budget: the project's only where it is the smaller one."""
+    return {
+        name: there if bound is not None and bound == getattr(theirs, name) else place
+        for name in _BUDGET
+        if (bound := getattr(least, name)) is not None
+    }
 
 
 def _section(given: Mapping[str, object], name: str, place: str) -> Mapping[str, object]:

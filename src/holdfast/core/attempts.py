@@ -186,6 +186,13 @@ def attempt_failed(state: State, event: AttemptFailed, at: int) -> None:
     step.fed = (*step.fed, Fed(None, "", event.feedback, event.alike, event.code))
 
 
+def _come_short(state: State, event: AttemptLost) -> None:
+    """A limit left no room for a call; of several calls the largest counts."""
+    limit = Reason(LIMIT, (event.limit or "cost",))
+    known = state.wanted if state.short == limit else 0
+    state.short, state.wanted = limit, max(known, event.wanted)
+
+
 def attempt_lost(state: State, event: AttemptLost, at: int) -> None:
     """An attempt gave no answer."""
     step = move(state, event.step, "attempt_lost")
@@ -197,6 +204,6 @@ def attempt_lost(state: State, event: AttemptLost, at: int) -> None:
         step.losses += 1
         _spend(step, at, 0)
     elif event.code == LIMIT:
-        state.short = Reason(LIMIT, (event.limit or "cost",))
+        _come_short(state, event)
     step.said = event.feedback
     step.last, step.log = Reason(event.code), event.log

@@ -33,13 +33,14 @@ class Estimate:
     """What one step may cost in micro-dollars, or use in tokens: each of `costs` as likely as the others.
 
     Without costs nobody knows. `attempts` is how many earlier ones it is known from; `bounded`
-    says that it cannot cost more than the highest.
+    says that it cannot cost more than the highest, `refused` that its own budget pays for no call.
     """
 
     costs: tuple[int, ...] = ()
     basis: Basis = "none"
     attempts: int = 0
     bounded: bool = False
+    refused: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -59,6 +60,7 @@ class Estimate:
 
 UNKNOWN: Final = Estimate()
 NOTHING: Final = Estimate((0,))
+REFUSED: Final = Estimate((0,), "price", bounded=True, refused=True)
 
 
 class Expected(NamedTuple):
@@ -115,19 +117,25 @@ def _ratio(size: int, read: int) -> float:
     return min(float(WIDEST), max(1 / WIDEST, size / read))
 
 
-def from_price(once: int | None, tries: int, most: int | None, *, bounded: bool) -> Estimate:
-    """From the price of one try, how many there may be at most, and the step's own budget."""
+def from_price(
+    once: int | None, tries: int, most: int | None, *, bounded: bool, longest: int | None = None
+) -> Estimate:
+    """From the price of one try, how many there may be at most, and the step's own budget.
+
+    `longest` is the price of a try that takes as long as it may, if that is not the same.
+    """
     if once is None:
         return UNKNOWN if most is None else Estimate((most,), "price", bounded=True)
-    low, high = once, once * max(1, tries)
+    low, high = once, (once if longest is None else longest) * max(1, tries)
     if most is not None:
         low, high = min(low, most), min(high, most)
     return Estimate((low, low, high), "price", bounded=bounded or most == high)
 
 
-def from_size(once: int, tries: int, most: int | None) -> Estimate:
+def from_size(once: int, tries: int, most: int | None, longest: int | None = None) -> Estimate:
     """From the tokens of one try, how many there may be at most, and the step's own budget."""
-    return replace(from_price(once, tries, most, bounded=False), basis="size")
+    found = from_price(once, tries, most, bounded=False, longest=longest)
+    return replace(found, basis="size")
 
 
 def either(first: Estimate, then: Estimate) -> Estimate:

@@ -133,7 +133,7 @@ def _run_started(state: State, event: RunStarted, at: int) -> None:
 
 def _run_resumed(state: State, event: RunResumed, at: int) -> None:
     state.status, state.rest, state.escalation = "running", None, None
-    state.short = None
+    state.short, state.wanted = None, 0
     if event.max_cost is not None:
         state.max_cost = event.max_cost
     state.since, state.attempts = at, 0

@@ -208,6 +208,7 @@ class State:
     reserved_tokens: int = 0
     max_cost: int | None = None  # what a person lets it spend in all
     short: Reason | None = None  # the limit that a call would have gone over
+    wanted: int = 0  # what the largest of such calls may use: micro-dollars, or tokens
     heard: int = 0  # the last request of the line's journal that was answered
     refused: dict[int, Digest] = field(
         default_factory=dict

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.core.moves import LIMIT
-from holdfast.core.outlay import Short
 from holdfast.core.reserve import LEAST_OUTPUT, Seen, input_bound, output_bound
 from holdfast.errors import AttemptError
 from holdfast.model.call import MICRO, Request, Usage
 from holdfast.model.fixed import fixed
-from holdfast.model.money import dollars
+from holdfast.model.money import dollars, dollars_left, dollars_needed
 from holdfast.model.plan import Step
 
 if TYPE_CHECKING:  # it is made by whoever has budgets
@@ -66,32 +65,61 @@ class Allowance:
         return self._lack_of_money(bound.cost or 0) or self._lack_of_tokens(bound.tokens)
 
     def _lack_of_money(self, cost: int) -> AttemptError | None:
-        own, most, room, taken = self.step.budget.get("usd"), self.most, self.room, self.taken.cost
-        price = f"another call may cost {dollars(cost)}"
-        if own is not None and self.spent.cost + cost > float(str(own)) * MICRO:
-            return AttemptError(f"its budget is ${own}, and {price}", reason="budget_spent")
+        own, most, room, taken = self._own_dollars, self.most, self.room, self.taken.cost
+        if own is not None and self.spent.cost + cost > own:
+            left = dollars_left(max(0, own - self.spent.cost))
+            of_it = f", of which {left} is left" if self.spent.cost else ""
+            words = f"its budget is {dollars(own)}{of_it}, and {_price_words(cost)}"
+            return AttemptError(words, reason="budget_spent")
         if most is not None and taken + cost > most:
-            return self._short("cost", dollars(most), most - taken, price)
+            words = cost_words(most, most - taken, cost, self.whose)
+            return AttemptError(words, reason=LIMIT, limit="cost", wanted=cost)
         if room is not None and taken + cost > room.left:
             name = room.budget.partition(" ")[0]
-            whole = f"your {dollars(room.most)} for the {name}"
-            mend = f"{price}; raise [budgets] {name} in your own configuration"
-            return self._short(room.budget, whole, room.left - taken, mend)
+            whole = f"the {dollars(room.most)} for the {name}"
+            words = _money_words(whole, room.left - taken, cost, self.whose)
+            words += f"; raise [budgets] {name} in {room.file or 'your own configuration'}"
+            return AttemptError(words, reason=LIMIT, limit=room.budget, wanted=cost)
         return None
 
-    def _short(self, limit: Short, whole: str, left: int, price: str) -> AttemptError:
-        words = f"of {whole} {self.whose} {dollars(max(0, left))} left, and {price}"
-        return AttemptError(words, reason=LIMIT, limit=limit)
+    @property
+    def _own_dollars(self) -> int | None:
+        """The step's own budget in micro-dollars."""
+        own = self.step.budget.get("usd")
+        return None if own is None else int(float(str(own)) * MICRO)
 
     def _lack_of_tokens(self, wanted: int) -> AttemptError | None:
         own, most, used = self.step.budget.get("tokens"), self.tokens, self.taken.tokens
-        more = f"and another call may use {wanted}"
         if own is not None and self.spent.tokens + wanted > int(str(own)):
-            return AttemptError(f"its budget is {own} tokens, {more}", reason="budget_spent")
+            left = max(0, int(str(own)) - self.spent.tokens)
+            of_it = f", of which {left} are left" if self.spent.tokens else ""
+            words = f"its budget is {own} tokens{of_it}, and another call may use {wanted}"
+            return AttemptError(words, reason="budget_spent")
         if most is not None and used + wanted > most:
-            words = f"of {most} tokens {self.whose} {max(0, most - used)} left, {more}"
-            return AttemptError(words, reason=LIMIT, limit="tokens")
+            words = token_words(most, most - used, wanted, self.whose)
+            return AttemptError(words, reason=LIMIT, limit="tokens", wanted=wanted)
         return None
+
+
+RUN: Final = "the run has"
+
+
+def cost_words(most: int, left: int, wanted: int, whose: str = RUN) -> str:
+    """That a bound in dollars leaves no room for a call."""
+    return _money_words(dollars(most), left, wanted, whose)
+
+
+def token_words(most: int, left: int, wanted: int, whose: str = RUN) -> str:
+    """That a bound of tokens leaves no room for a call."""
+    return f"of {most} tokens {whose} {max(0, left)} left, and another call may use {wanted}"
+
+
+def _money_words(whole: str, left: int, wanted: int, whose: str) -> str:
+    return f"of {whole} {whose} {dollars_left(max(0, left))} left, and {_price_words(wanted)}"
+
+
+def _price_words(cost: int) -> str:
+    return f"another call may cost {dollars_needed(cost)}"
 
 
 def bounded(
@@ -108,7 +136,7 @@ def bounded(
     most = output_bound(asked, request.most, limited=allowed.is_limited)
     is_capped = asked is None and allowed.is_limited  # else nothing holds the answer to it
 
-    def bound(said: int) -> Bound:
+    def bound(said: int, read: int = read) -> Bound:
         cost = price(request.model, Usage(input=read, output=said))
         return Bound(read + said, cost)
 
@@ -120,6 +148,10 @@ def bounded(
         return replace(request, most=most if is_capped else None), bound(most)
     if is_capped and alone and (fewer := _longest(most, fits)) >= LEAST_OUTPUT:
         return replace(request, most=fewer), bound(fewer)
+    if lack.wanted:  # whoever asks it again may not have seen how the model counts
+        afresh = bound(most, input_bound(size, Seen()))
+        may_use = afresh.tokens if lack.limit == "tokens" else afresh.cost or 0
+        lack.wanted = max(lack.wanted, may_use)
     return lack
 
 

@@ -19,7 +19,7 @@ from holdfast.core.backoff import wait_before
 from holdfast.core.reserve import Seen, counted
 from holdfast.core.state import Spent, State
 from holdfast.core.views import cost_limit
-from holdfast.engine.allowance import Allowance, Bound, Taken, bounded
+from holdfast.engine.allowance import RUN, Allowance, Bound, Taken, bounded
 from holdfast.engine.contents import Contents
 from holdfast.engine.rates import Gate
 from holdfast.engine.scribe import Scribe
@@ -354,7 +354,7 @@ class Asker:
             most=cost_limit(state),
             tokens=state.plan.limits.tokens,
             room=board.purse.room(state.run) if board.purse is not None else None,
-            whose="the run has",
+            whose=RUN,
         )
         seen, alone = board.seen(request.model), not self._others_run
         return bounded(request, size, seen, allowed, board.models.cost, alone=alone)

@@ -376,7 +376,13 @@ class Finisher:
     ) -> Result:
         if outcome.ended == "lost":
             return self.lost(
-                started, outcome.code, now, outcome.feedback, outcome.log, limit=outcome.limit
+                started,
+                outcome.code,
+                now,
+                outcome.feedback,
+                outcome.log,
+                limit=outcome.limit,
+                wanted=outcome.wanted,
             )
         if outcome.ended == "failed":
             return self._failed(started, outcome.code, outcome.feedback, outcome.log, took, now)
@@ -444,11 +450,13 @@ class Finisher:
         unwatched: bool = False,
         theirs: Digest | None = None,
         limit: str = "",
+        wanted: int = 0,
     ) -> Result:
         """An attempt that gave no answer: what it left at its output paths is kept, then put back.
 
         `unwatched` says that its engine died, so that anybody may have written there since;
-        `theirs` is what a person wrote where its changes were taken back; `limit` is what was reached.
+        `theirs` is what a person wrote where its changes were taken back; `limit` is what was reached
+        and `wanted` what that left no room for.
         """
         step = self._state.plan.steps[started.step]
         blobs: list[tuple[Digest, bytes]] = []
@@ -456,7 +464,14 @@ class Finisher:
         log_digest = self.contents.note(step, blobs, log)
         unsent = self._sent.unsent(started, self._state.steps[step.id].calls or ())
         event = AttemptLost(
-            step.id, started.attempt, code, words, log_digest, limit=limit, unsent=unsent
+            step.id,
+            started.attempt,
+            code,
+            words,
+            log_digest,
+            limit=limit,
+            unsent=unsent,
+            wanted=wanted,
         )
         result = Result(event, now, blobs)
         back = self._put_back(started, step, result, loud=True, unwatched=unwatched)

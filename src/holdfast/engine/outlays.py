@@ -7,6 +7,7 @@ from functools import cache
 
 from holdfast.core.estimate import (
     NOTHING,
+    REFUSED,
     Expected,
     Looked,
     asked_models,
@@ -20,7 +21,7 @@ from holdfast.core.estimate import (
 )
 from holdfast.core.outlay import CALLS, KINDS, Account, Made, Outlay, Saved, account_of
 from holdfast.core.preview import Means
-from holdfast.core.reserve import USUAL_OUTPUT, Seen, input_bound
+from holdfast.core.reserve import LEAST_OUTPUT, USUAL_OUTPUT, Seen, input_bound
 from holdfast.core.state import State
 from holdfast.engine.journals import read_plan, runs_of
 from holdfast.engine.lines import line_journal
@@ -28,7 +29,7 @@ from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.call import MICRO, Message, Request, Usage, request_bytes
 from holdfast.model.digest import Digest, canonical, digest_json
-from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.model.plan import TURNS, Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
 MOST_RUNS = 20  # the newest of a line that are looked at
@@ -180,20 +181,46 @@ class Forecast:
     def _at_most(self, step: Step, size: int, *, whole: bool) -> Expected:
         """From what it reads and may answer; `whole` says that all it reads is known."""
         asked = step.parameters.get("max_tokens")
-        prices, tokens = self._asked_about(step)
-        if step.asks_model and step.model:
-            said = asked if isinstance(asked, int) else USUAL_OUTPUT
-            usage = Usage(input=input_bound(size, Seen()), output=said)
-            prices.append(self._price(step.model, usage))
-            tokens += usage.input + usage.output
-        once = _summed(prices)
+        read = input_bound(size, Seen())
+        if step.asks_model and self._is_refused(step, read):
+            return Expected(REFUSED, REFUSED)
+        said = asked if isinstance(asked, int) else USUAL_OUTPUT
+        usual, longest = _turns(step)
+        once, tokens = self._taking(step, usual, read, said)
+        high, most_tokens = self._taking(step, longest, read, said)
         is_whole = whole and isinstance(asked, int) and not step.has_judge
         bounded = once == 0 or (is_whole and step.uses == "llm")
-        tries, bound = 1 + step.retries, step.budget.get("tokens")
+        tries, bound = 1 + step.retries, _own_tokens(step)
         return Expected(
-            from_price(once, tries, _own_budget(step), bounded=bounded),
-            from_size(tokens, tries, bound if isinstance(bound, int) else None),
+            from_price(once, tries, self._most(step), bounded=bounded, longest=high),
+            from_size(tokens, tries, bound, most_tokens),
         )
+
+    def _taking(self, step: Step, turns: int, read: int, said: int) -> tuple[int | None, int]:
+        """What one try costs and uses that takes so many turns; each reads what was said in those before."""
+        prices, tokens = self._asked_about(step)
+        for turn in range(turns if step.model else 0):
+            usage = Usage(input=read + turn * said, output=said)
+            prices.append(self._price(step.model, usage))
+            tokens += usage.input + usage.output
+        return _summed(prices), tokens
+
+    def _is_refused(self, step: Step, read: int) -> bool:
+        """Whether the step's own budget leaves no room for its first call, as short as it may be."""
+        asked = step.parameters.get("max_tokens")
+        usage = Usage(input=read, output=asked if isinstance(asked, int) else LEAST_OUTPUT)
+        price, usd, tokens = self._price(step.model, usage), _own_budget(step), _own_tokens(step)
+        dear = usd is not None and price is not None and price > usd
+        return dear or (tokens is not None and usage.input + usage.output > tokens)
+
+    def _most(self, step: Step) -> int | None:
+        """What the step's own budget lets it spend: of dollars, or of tokens at their highest price."""
+        tokens, bounds = _own_tokens(step), [_own_budget(step)]
+        if tokens is not None:
+            whole = (Usage(input=tokens), Usage(output=tokens))
+            dear = [self._price(model, usage) for model in asked_models(step) for usage in whole]
+            bounds += [None if None in dear else max(cost or 0 for cost in dear)]
+        return min((bound for bound in bounds if bound is not None), default=None)
 
     def _of_guards(self, step: Step) -> Expected:
         """What it takes to let the guards look once. A model that made it too tells nothing of itself."""
@@ -285,6 +312,21 @@ class Forecast:
 
 def _summed(prices: Collection[int | None]) -> int | None:
     return None if None in prices else sum(price or 0 for price in prices)
+
+
+def _turns(step: Step) -> tuple[int, int]:
+    """How many turns a model usually takes for a step, and at most: of an agent nobody knows, so half."""
+    if not step.asks_model:
+        return 0, 0
+    if step.uses != "agent":
+        return 1, 1
+    most = TURNS if step.turns is None else step.turns
+    return -(-most // 2), most
+
+
+def _own_tokens(step: Step) -> int | None:
+    tokens = step.budget.get("tokens")
+    return tokens if isinstance(tokens, int) else None
 
 
 def _own_budget(step: Step) -> int | None:

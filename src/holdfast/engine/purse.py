@@ -26,11 +26,12 @@ _AT_ONCE = 500  # events that are read before others have their turn
 
 
 class Room(NamedTuple):
-    """The budget that leaves least: its name, what it is, and what a run may have spent in all."""
+    """The budget that leaves least: its name, what it is, what a run may have spent in all, who says so."""
 
     budget: Short
     most: int
     left: int
+    file: str = ""
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class Purse:
         whole: int | None,
         began_today: Callable[[], int],
         lock: Lock | None = None,
+        file_of: Callable[[str], str] = lambda _: "",
     ) -> None:
         self._store = store
         self._project = project
@@ -59,6 +61,7 @@ class Purse:
         self._whole = whole
         self._began_today = began_today
         self._lock = lock
+        self._file_of = file_of  # that says the budget of a day or a project
         self._turn = asyncio.Lock()
         self._seen: dict[tuple[str, int], _Seen] = {}  # by journal, and since when
         self._before: dict[tuple[RunId, int], int] = {}
@@ -84,11 +87,12 @@ class Purse:
             today = self._began_today()
             spent = sum(self._spent(journal, today) for journal in others)
             left = self._day - spent + self._spent_before(run, today)
-            found.append(Room("day budget", self._day, left))
+            found.append(Room("day budget", self._day, left, self._file_of("day")))
         if self._whole is not None:
             own = [j for j in paid_in(self._store, self._project) if j != f"run:{run}"]
             spent = sum(self._spent(journal, 0) for journal in own)
-            found.append(Room("project budget", self._whole, self._whole - spent))
+            left, file = self._whole - spent, self._file_of("project")
+            found.append(Room("project budget", self._whole, left, file))
         return min(found, key=lambda room: room.left, default=None)
 
     async def _catch_up(self) -> None:

@@ -171,7 +171,12 @@ def _unless_full(job: Job, outcome: Outcome) -> Outcome:
 def _without_candidate(error: AttemptError) -> Outcome:
     if error.reason in _LOST:
         return Outcome(
-            "lost", error.reason, feedback=error.message, log=error.log, limit=error.limit
+            "lost",
+            error.reason,
+            feedback=error.message,
+            log=error.log,
+            limit=error.limit,
+            wanted=error.wanted,
         )
     if error.reason == "guard_rejected":
         verdict = Verdict("reject", "produces", error.message)

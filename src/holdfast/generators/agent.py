@@ -27,10 +27,9 @@ from holdfast.generators.offers import arguments_of, offer_of
 from holdfast.generators.python import Call, Pool
 from holdfast.model.call import Answer, Message, Offer, Request, ToolUse
 from holdfast.model.digest import Json
-from holdfast.model.plan import Step
+from holdfast.model.plan import TURNS, Step
 from holdfast.ports import Calls, Candidate, Job, Repeat, Said, Tool, Wanted
 
-TURNS = 20
 MOST_USES = 64  # of tools, in one turn
 
 Open = Callable[[Job], Mapping[str, Tool]]

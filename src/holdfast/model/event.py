@@ -257,8 +257,9 @@ class AttemptLost:
     """The attempt ended without an answer: its process died, timed out, or a guard broke.
 
     `kept` is the manifest of what lay at its output paths when they were put back: nobody's bytes are lost.
-    `limit` names the limit that left no room for another call of a model. `unsent` are calls that were under
-    way and never left the machine: they cost nothing.
+    `limit` names the limit that left no room for another call of a model, and `wanted` is what that call may
+    use at most: micro-dollars, or tokens. `unsent` are calls that were under way and never left the machine:
+    they cost nothing.
     """
 
     step: StepId
@@ -269,6 +270,7 @@ class AttemptLost:
     kept: Digest | None = None
     limit: str = ""
     unsent: tuple[int, ...] = ()
+    wanted: int = 0
 
 
 @fixed

@@ -21,6 +21,7 @@ STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
 PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
 MODEL_USES = frozenset({"llm", "agent"})
+TURNS = 20  # of a model with tools, if a step does not say how many
 AGENT = "agent"  # what a step uses of which nobody said how it is done
 
 NeedType = Literal["data", "sequence", "approval"]

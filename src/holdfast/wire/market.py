@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import CallError, UsageError
 from holdfast.model.call import MICRO, Usage
-from holdfast.model.plan import Plan, Step
+from holdfast.model.plan import Plan, RunId, Step
 from holdfast.model.provider import Known
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.config.providers import Budgets, Market
     from holdfast.engine.aside import Desk
-    from holdfast.engine.purse import Purse
+    from holdfast.engine.purse import Purse, Room
     from holdfast.generators.models import Source
     from holdfast.model.provider import Provider
     from holdfast.ports import ChatModel, Job, Store
@@ -97,6 +97,11 @@ def budgets(root: str) -> Budgets:
     return market(root).budgets
 
 
+def budget_file(root: str, name: str) -> str:
+    """The file that says the budget of a run, a day or the project; nothing if none does."""
+    return market(root).budget_files.get(name, "")
+
+
 def price_of(root: str) -> Callable[[str, Usage], int | None]:
     """What so many tokens of a model cost in micro-dollars; None if nobody knows."""
 
@@ -134,7 +139,14 @@ def purse_for(root: str, project: str, location: str, store: Store) -> Purse | N
     from holdfast.store.host import budget_lock
 
     day, whole = micro(found.day), micro(found.project)
-    return Purse(store, project, day, whole, day_began, budget_lock(location))
+    lock, file_of = budget_lock(location) if location else None, partial(budget_file, root)
+    return Purse(store, project, day, whole, day_began, lock, file_of)
+
+
+def room_left(root: str, project: str, store: Store) -> Room | None:
+    """What the budgets of the day and the project leave to a new run; None if there are none."""
+    purse = purse_for(root, project, "", store)
+    return None if purse is None else purse.room(RunId(""))
 
 
 def desk_for(
