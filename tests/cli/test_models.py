@@ -1,5 +1,6 @@
 """Steps that models do: what is asked, what comes of every kind of answer, and what is never asked again."""
 
+import gzip
 import json
 from typing import Any
 from urllib.error import HTTPError
@@ -7,7 +8,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from holdfast.testing.server import Fail, ModelServer, Raw, Reply, Say
+from holdfast.testing.server import Asked, Fail, ModelServer, OpenAI, Raw, Reply, Say
 from tests.cli.models import served, step
 from tests.cli.project import Project
 
@@ -237,6 +238,17 @@ def test_no_more_is_read_than_anybody_could_want(project: Project, reply: Reply)
     with served(project, [reply]) as server:
         run = project.run("--yes")
     assert (run.code, run.codes["a"], len(server.requests)) == (1, "answer_too_large", 1), run.err
+
+
+def test_an_answer_that_comes_packed_is_read_all_the_same(project: Project) -> None:
+    project.plan({"a": step()})
+    asked = Asked(1, {"model": "m", "stream": True}, {})
+    said = b"".join(OpenAI().events(asked, Say("kelp")))
+    packed = Raw(gzip.compress(said), "text/event-stream", headers={"content-encoding": "gzip"})
+    with served(project, [packed]):
+        run = project.run("--yes")
+    assert run.states == {"a": "done"}, run.err
+    assert project.shown("a") == b"kelp"
 
 
 def test_a_slow_answer_ends_with_the_time_of_the_step(project: Project) -> None:
