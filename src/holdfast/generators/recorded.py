@@ -30,10 +30,11 @@ from holdfast.model.call import (
     Request,
     ToolUse,
     Usage,
+    answer_bytes,
     request_bytes,
     request_json,
 )
-from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.digest import Digest, EncodingError, Json, digest_bytes
 from holdfast.model.hiding import answered_without, asked_without
 
 SCHEMA = "holdfast.recording/1"
@@ -136,6 +137,10 @@ class Recorder:
         """Write an answer down. It was paid for: a disk that fails is told of and loses nothing."""
         secrets = self._hidden()
         request, answer = asked_without(request, secrets), answered_without(answer, secrets)
+        try:
+            answer_bytes(answer)
+        except EncodingError:
+            return  # whoever asked finds out that this is no answer
         key = key_of(request)
         answers = self._heard.setdefault(key, [])
         answers.append(_answer_json(answer))
