@@ -47,10 +47,9 @@ def output_bound(asked: int | None, enough: int | None, *, limited: bool) -> int
 def counted(usage: Usage, size: int, said: int) -> Usage:
     """What a call used, as far as that can be: none of it negative, and no more cached than read.
 
-    Whoever does not count is taken to have used a token for two bytes of what was read and said.
+    Where nothing is counted, a token is taken for two bytes of what was read, or of what was said.
     """
-    read, wrote = max(0, usage.input), max(0, usage.output)
-    if not read and not wrote:
-        return Usage(input=-(-size // BYTES_PER_TOKEN), output=-(-said // BYTES_PER_TOKEN))
+    read = max(0, usage.input) or -(-size // BYTES_PER_TOKEN)
+    wrote = max(0, usage.output) or -(-said // BYTES_PER_TOKEN)
     cached = min(read, max(0, usage.cached))
     return Usage(read, wrote, cached, min(read - cached, max(0, usage.stored)))

@@ -18,7 +18,7 @@ from holdfast.core.backoff import wait_before
 from holdfast.core.reserve import counted
 from holdfast.engine.allowance import Bound
 from holdfast.errors import AttemptError, CallError
-from holdfast.model.call import Answer, Request, answer_bytes, request_bytes
+from holdfast.model.call import Answer, Request, answer_bytes, request_bytes, said_bytes
 from holdfast.model.digest import Digest, EncodingError, digest_bytes
 from holdfast.model.event import CallAnswered, CallFailed, CallStarted
 from holdfast.model.hiding import answered_without, asked_without
@@ -136,8 +136,7 @@ async def _whole(
     try:
         said = await book.models.ask(call.sent, listen, lambda: book.leaves(call.number))
         safe = answered_without(said, book.hidden())
-        said_size = len(safe.text.encode("utf-8", "replace"))
-        usage = counted(safe.usage, len(question.body), said_size)
+        usage = counted(safe.usage, len(question.body), said_bytes(safe))
         answer = replace(safe, usage=usage)
         return answer, answer_bytes(answer)
     except (EncodingError, RecursionError) as error:
