@@ -61,6 +61,39 @@ def test_what_a_provider_says_it_used_never_makes_room(project: Project, said: S
     project.ok("verify")
 
 
+def test_who_counts_nothing_is_charged_for_the_tools_it_uses(project: Project) -> None:
+    project.write("work.py", "def look(at: str) -> str:\n    return 'seen'\n")
+    project.plan({"a": {**OPEN, "uses": "agent", "prompt": "do it", "tools": ["work:look"]}})
+
+    def said(asked: Asked) -> Reply:
+        use = ("look", {"at": "x" * 20_000})
+        return Say(tools=[use], input=0, output=0) if asked.number == 1 else Say("done")
+
+    with market(project, said):
+        assert project.run("--yes").states == {"a": "done"}
+    first, _ = of_kind(project, "call_answered")
+    assert 10_000 <= first["output"] <= 10_020
+    assert first["cost"] == 100 * first["output"]
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"),
+    [
+        (Say("x" * 400, input=7, output=0), (7, 200)),
+        (Say("x" * 400, input=0, output=7), (100, 7)),
+    ],
+    ids=["only what is read", "only what is said"],
+)
+def test_what_a_provider_does_not_count_is_counted_here(
+    project: Project, said: Say, counted: tuple[int, int]
+) -> None:
+    project.plan({"a": {**OPEN, "prompt": "ask" * 60}})
+    with market(project, lambda _: said):
+        assert project.run("--yes").states == {"a": "done"}
+    (one,) = of_kind(project, "call_answered")
+    assert (one["input"] >= counted[0], one["output"]) == (True, counted[1])
+
+
 def test_a_call_that_never_ends_leaves_its_room_to_the_next(project: Project) -> None:
     def said(asked: Asked) -> Reply:
         return Hang() if "never" in asked.last else Say("done")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.testing.server import Asked, Fail, Reply, Say
+from holdfast.testing.server import Asked, Fail, OpenAI, Raw, Reply, Say
 from tests.cli.market import market
 from tests.cli.project import Project
 from tests.cli.served import plan_quotes, verdict
@@ -86,6 +86,42 @@ def test_a_judge_that_cannot_be_asked_gives_no_verdict(project: Project) -> None
         assert "no such thing" in told.out
         cost = project.ok("cost", "--json").json["totals"]
         assert (cost["calls"], cost["cost_usd"]) == (1, 0.0)
+
+
+@pytest.mark.req("R165")
+def test_an_answer_without_an_encoding_is_asked_for_again_and_counted(project: Project) -> None:
+    def told(asked: Asked) -> Reply:
+        return broken(asked, Say(tools=[("look", {})]), "use-0") if asked.number == 1 else good
+
+    good = Say(verdict(1), input=10, output=5)
+    with market(project, told) as shop:
+        project.plan({"a": STEP})
+        project.write("mine.txt", "Cats\n")
+        said = project.ok("guard", "a", "--on", "mine.txt", "--yes")
+        assert "what 'fake:m' answered cannot be read; asking again" in said.err
+        assert len(shop.asked) == 2
+        rows = project.ok("cost", "--json").json["totals"]
+        assert (rows["calls"], rows["interrupted"]) == (2, 1), (
+            "nobody knows what the first one cost"
+        )
+        project.ok("verify")
+
+
+def test_an_answer_whose_name_is_none_is_an_answer(project: Project) -> None:
+    with market(project, lambda asked: broken(asked, Say(verdict(1)), "answer-1")) as shop:
+        project.plan({"a": STEP})
+        project.write("mine.txt", "Cats\n")
+        project.ok("guard", "a", "--on", "mine.txt", "--yes")
+        assert len(shop.asked) == 1
+        assert project.ok("cost", "--json").json["totals"]["cost_usd"] == 0.0005
+
+
+def broken(asked: Asked, reply: Say, name: str) -> Raw:
+    """An answer in which a name is half a character."""
+    said = b"".join(OpenAI().events(asked, reply))
+    wrong = said.replace(json.dumps(name).encode(), json.dumps("\ud800").encode())
+    assert wrong != said
+    return Raw(wrong, "text/event-stream")
 
 
 @pytest.mark.req("R165")

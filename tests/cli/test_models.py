@@ -1,5 +1,6 @@
 """Steps that models do: what is asked, what comes of every kind of answer, and what is never asked again."""
 
+import gzip
 import json
 from typing import Any
 from urllib.error import HTTPError
@@ -7,7 +8,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from holdfast.testing.server import Fail, ModelServer, Raw, Reply, Say
+from holdfast.testing.server import Asked, Fail, ModelServer, OpenAI, Raw, Reply, Say
 from tests.cli.models import served, step
 from tests.cli.project import Project
 
@@ -246,6 +247,50 @@ def test_no_more_is_read_than_anybody_could_want(project: Project, reply: Reply)
     with served(project, [reply]) as server:
         run = project.run("--yes")
     assert (run.code, run.codes["a"], len(server.requests)) == (1, "answer_too_large", 1), run.err
+
+
+def test_an_answer_whose_name_is_none_is_an_answer(project: Project) -> None:
+    project.plan({"a": step()})
+
+    def script(asked: Asked) -> Reply:
+        said = b"".join(OpenAI().events(asked, Say("kelp")))
+        return Raw(said.replace(b'"answer-1"', b'"\\ud800"'), "text/event-stream")
+
+    with served(project, script) as server:
+        run = project.run("--yes", "--record", "rec")
+    assert (run.states, len(server.requests)) == ({"a": "done"}, 1), run.err
+    assert [one["id"] for one in calls(project, "call_answered")] == [""]
+    again = project.run("--provider", "recorded", "--recorded", "rec", "--force")
+    assert again.states == {"a": "done"}, again.err
+
+
+def test_what_has_no_encoding_is_asked_for_again_and_not_recorded(project: Project) -> None:
+    project.write("work.py", "def look() -> str:\n    return 'seen'\n")
+    project.plan({"a": step(uses="agent", tools=["work:look"])})
+
+    def script(asked: Asked) -> Reply:
+        if asked.number > 1:
+            return Say("kelp")
+        said = b"".join(OpenAI().events(asked, Say(tools=[("look", {})])))
+        return Raw(said.replace(b'"use-0"', b'"\\ud800"'), "text/event-stream")
+
+    with served(project, script) as server:
+        run = project.run("--yes", "--record", "rec")
+    assert (run.states, len(server.requests)) == ({"a": "done"}, 2), run.err
+    assert [one["code"] for one in calls(project, "call_failed")] == ["malformed"]
+    again = project.run("--provider", "recorded", "--recorded", "rec", "--force")
+    assert again.states == {"a": "done"}, again.err
+
+
+def test_an_answer_that_comes_packed_is_read_all_the_same(project: Project) -> None:
+    project.plan({"a": step()})
+    asked = Asked(1, {"model": "m", "stream": True}, {})
+    said = b"".join(OpenAI().events(asked, Say("kelp")))
+    packed = Raw(gzip.compress(said), "text/event-stream", headers={"content-encoding": "gzip"})
+    with served(project, [packed]):
+        run = project.run("--yes")
+    assert run.states == {"a": "done"}, run.err
+    assert project.shown("a") == b"kelp"
 
 
 def test_a_slow_answer_ends_with_the_time_of_the_step(project: Project) -> None:

@@ -213,6 +213,11 @@ def test_a_step_of_a_recorded_model_is_told_to_name_another_one(project: Project
         ("[]", "schema holdfast.recording/1"),
         ('{"schema": "holdfast.recording/1", "answers": []}', "holds no answers"),
         ('{"schema": "holdfast.recording/1", "answers": [{"text": 1}]}', "finish"),
+        (
+            """{"schema": "holdfast.recording/1", "answers":
+            [{"text": "\\ud800", "finish": "stop", "usage": {}}]}""",
+            "lone surrogate",
+        ),
     ],
 )
 def test_a_file_that_is_no_recording_is_named(project: Project, content: str, words: str) -> None:

@@ -1,5 +1,6 @@
 """What holds for every vendor of models, whatever language its servers speak: one suite for all."""
 
+import gzip
 import json
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -300,6 +301,32 @@ def test_what_will_not_pass_ends_the_step(project: Project, vendor: Vendor) -> N
     assert found.codes == {name: code for name, (_, code) in ENDED.items()}, found.err
     assert found.code == 1
     assert len(server.requests) == len(ENDED)
+    project.ok("verify")
+
+
+LARGE = b"a" * (3 << 20)
+SMALL = gzip.compress(LARGE)
+PACKED = {"content-encoding": "gzip"}
+LARGE_ERRORS = {
+    "plain": Raw(LARGE, status=400),
+    "packed-once": Raw(SMALL, status=400, headers=PACKED),
+    "packed-twice": Raw(
+        gzip.compress(SMALL), status=400, headers={"content-encoding": "gzip, gzip"}
+    ),
+}
+
+
+def test_no_more_of_an_error_is_unpacked_than_anybody_could_want(
+    project: Project, vendor: Vendor
+) -> None:
+    project.plan({name: step(vendor, f"case {name}", retries=0) for name in LARGE_ERRORS})
+    with served(project, vendor, lambda asked: LARGE_ERRORS[spoken_of(asked, LARGE_ERRORS)]) as it:
+        found = run(project, vendor)
+    assert len(it.requests) == len(LARGE_ERRORS), found.err
+    for asked in it.requests:
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        assert headers["accept-encoding"] == "identity"
+    assert found.codes == dict.fromkeys(LARGE_ERRORS, "answer_too_large"), found.err
     project.ok("verify")
 
 

@@ -6,30 +6,18 @@ the journal of the line, and counts for the budgets of the day and the project.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager, nullcontext
 
-from holdfast.core.backoff import wait_before
-from holdfast.core.reserve import Seen, counted
+from holdfast.core.reserve import Seen
 from holdfast.engine.allowance import Allowance, Bound, Taken, bounded
-from holdfast.engine.calls import (
-    digest_spread,
-    given_up,
-    known_id,
-    waiting_words,
-    without,
-)
+from holdfast.engine.exchange import Opened, Question, answer_to, begun, question_of
 from holdfast.engine.purse import Purse
 from holdfast.errors import AttemptError, CallError, ConflictError
-from holdfast.model.call import Answer, Request, answer_bytes, request_bytes
-from holdfast.model.digest import Digest
-from holdfast.model.event import CallAnswered, CallFailed, CallStarted, Event
+from holdfast.model.call import Answer, Request
+from holdfast.model.event import CallAnswered, CallFailed, Event
 from holdfast.model.fixed import fixed
-from holdfast.model.hiding import answered_without, asked_without
 from holdfast.model.plan import RunId, Step
-from holdfast.model.secret import struck
 from holdfast.ports import Append, Batch, ChatModel, Repeat, Said, Store, Wanted
 
 _NO_RUN = RunId("")
@@ -57,6 +45,8 @@ class Aside:
     def __init__(self, desk: Desk, step: Step) -> None:
         self._desk = desk
         self._step = step
+        self.step = step.id
+        self.attempt = _NO_ATTEMPT
         self.spent = 0  # micro-dollars
         self._tokens = 0
 
@@ -69,76 +59,63 @@ class Aside:
 
     async def ask(self, request: Request, listen: Callable[[str], None] | None = None) -> Answer:
         """The answer of the model; AttemptError if there is none."""
-        request, tries = asked_without(request, self._desk.hidden()), 0
-        while True:
-            try:
-                return await self._once(request, listen or (lambda _: None))
-            except CallError as raised:
-                error, tries = without(raised, self._desk.hidden()), tries + 1
-                spread = digest_spread(f"{self._step.id}/{tries}")
-                wait = wait_before(tries, error.after, spread) if error.again else None
-                if wait is None and error.again:
-                    raise AttemptError(given_up(error, tries), reason="call_failed") from raised
-                if wait is None:
-                    raise AttemptError(str(error), reason=error.reason) from raised
-                self._desk.say(waiting_words(self._step.id, error, wait))
-                await asyncio.sleep(wait)
-
-    async def _once(self, request: Request, listen: Callable[[str], None]) -> Answer:
-        desk, step = self._desk, self._step.id
-        body = request_bytes(request)
-        digest = desk.store.put(body)
-        async with desk.purse.alone() if desk.purse is not None else nullcontext():
-            sent, bound = self._reserved(request, len(body))
-            number = self._tell(
-                lambda at: CallStarted(
-                    step, _NO_ATTEMPT, at, request.model, digest, bound.cost, bound.tokens
-                )
-            )
-        began = desk.monotonic()
-        try:
-            said = await desk.models.ask(sent, listen, lambda: None)
-        except CallError as error:
-            self._failed(number, error, bound)
-            raise
-        took, answer = desk.monotonic() - began, answered_without(said, desk.hidden())
-        usage = counted(answer.usage, len(body), len(answer.text.encode("utf-8", "replace")))
-        answer = replace(answer, usage=usage)
-        kept, cost = desk.store.put(answer_bytes(answer)), desk.models.cost(request.model, usage)
-        self.spent += cost or 0
-        self._tokens += usage.input + usage.output
-        self._tell(
-            lambda _: CallAnswered(
-                step,
-                _NO_ATTEMPT,
-                number,
-                kept,
-                usage.input,
-                usage.output,
-                usage.cached,
-                cost,
-                round(took * 1000),
-                answer.finish,
-                known_id(answer),
-            )
+        return await answer_to(
+            question_of(request, self._desk.hidden()), self, listen or (lambda _: None)
         )
-        return answer
 
-    def _failed(self, number: int, error: CallError, bound: Bound) -> None:
-        """Store that there was no answer, and what that may have cost."""
+    # --- the book of its calls -----------------------------------------------------------------------
+
+    @property
+    def models(self) -> ChatModel:
+        """Who is asked."""
+        return self._desk.models
+
+    def hidden(self) -> Sequence[str]:
+        """What is never to be written down."""
+        return self._desk.hidden()
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow."""
+        return self._desk.monotonic()
+
+    def turn(self, provider: str) -> AbstractAsyncContextManager[None]:
+        """Guards ask one after the other."""
+        del provider
+        return nullcontext()
+
+    async def begin(self, question: Question) -> Opened:
+        """Store what the call may use."""
         desk = self._desk
-        charged = error.read is not None  # nobody knows how much
-        cost, tokens = (bound.cost, bound.tokens) if charged else (0, 0)
+        desk.store.put(question.body)
+        async with desk.purse.alone() if desk.purse is not None else nullcontext():
+            sent, bound = self._reserved(question.request, len(question.body))
+            number = self._tell(lambda at: begun(question, self, at, bound))
+        return Opened(number, sent, bound)
+
+    def leaves(self, number: int) -> None:
+        """Nobody asks later whether it did."""
+
+    async def answered(self, question: Question, fact: CallAnswered, content: bytes) -> None:
+        """Store the answer."""
+        del question
+        self._settle(fact, content, fact.cost, fact.input + fact.output)
+
+    async def failed(self, fact: CallFailed, message: bytes) -> None:
+        """Store that there was no answer, and why."""
+        self._settle(fact, message, fact.cost, fact.tokens)
+
+    def waits(self, question: Question, error: CallError, seconds: float) -> None:
+        """Say that the same is asked again."""
+        del question
+        again = f"asking again in {seconds:.0f} s, nothing is lost"
+        self._desk.say(f"{self.step}: {error.message}; {again}")
+
+    def _settle(self, fact: Event, content: bytes, cost: int | None, tokens: int) -> None:
+        """Store how a call ended, and what it took."""
+        self._desk.store.put(content)
         self.spent += cost or 0
         self._tokens += tokens
-        words: Digest = desk.store.put(
-            struck(error.message.encode("utf-8", "replace"), desk.hidden())
-        )
-        self._tell(
-            lambda _: CallFailed(
-                self._step.id, _NO_ATTEMPT, number, error.reason, cost, tokens, words
-            )
-        )
+        self._tell(lambda _: fact)
 
     def _tell(self, event: Callable[[int], Event]) -> int:
         """Append a fact to the journal, whoever else writes to it; its number there."""

@@ -8,54 +8,36 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from holdfast.core.backoff import wait_before
-from holdfast.core.reserve import Seen, counted
+from holdfast.core.reserve import Seen
 from holdfast.core.state import Spent, State
 from holdfast.core.views import cost_limit
 from holdfast.engine.allowance import RUN, Allowance, Bound, Taken, bounded
 from holdfast.engine.contents import Contents
+from holdfast.engine.exchange import Opened, Question, answer_to, begun, question_of
 from holdfast.engine.rates import Gate
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.sent import Call, Notes
 from holdfast.engine.uses import Uses
 from holdfast.engine.world import World
 from holdfast.errors import AttemptError, CallError, IntegrityError
-from holdfast.model.call import (
-    Answer,
-    Request,
-    Usage,
-    answer_bytes,
-    answer_from,
-    request_bytes,
-)
-from holdfast.model.digest import Digest, EncodingError, digest_bytes
+from holdfast.model.call import Answer, Request, answer_from
+from holdfast.model.digest import Digest
 from holdfast.model.event import (
     AttemptStarted,
     CallAnswered,
     CallFailed,
-    CallStarted,
     RunEvent,
 )
-from holdfast.model.hiding import answered_without, asked_without
-from holdfast.model.plan import Step
-from holdfast.model.secret import struck_text
 from holdfast.ports import ChatModel, Repeat, Said, Wanted
 
 if TYPE_CHECKING:  # it is made by whoever has budgets
     from holdfast.engine.purse import Purse
 
 RATE_LIMITED = "rate_limited"
-MOST_WORDS = 400  # of what a provider says is wrong
-
-
-_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}\Z")
 
 
 class Switchboard:
@@ -143,9 +125,9 @@ class Switchboard:
         """What the calls of a model used so far."""
         return self._seen.get(model, Seen())
 
-    def saw(self, model: str, size: int, usage: Usage) -> None:
-        """One more call was answered."""
-        self._seen[model] = self.seen(model).and_also(size, usage.input)
+    def saw(self, model: str, size: int, read: int) -> None:
+        """One more call was answered, which took so many tokens to read so many bytes."""
+        self._seen[model] = self.seen(model).and_also(size, read)
 
     def settled(self) -> None:
         """A call ended: there may be room for another one."""
@@ -193,10 +175,11 @@ class Asker:
         rest: Callable[[], None],
     ) -> None:
         self._board = board
-        self._started = started
+        self.step = started.step
+        self.attempt = started.attempt
         self._listen = listen
         self._rest = rest
-        self._step: Step = board.state.plan.steps[started.step]
+        self._step = board.state.plan.steps[started.step]
         self._paid = list(board.state.steps[started.step].paid)
         self._number = 0
         self._is_open = False  # a line of an answer
@@ -210,131 +193,76 @@ class Asker:
 
     async def ask(self, request: Request, listen: Callable[[str], None] | None = None) -> Answer:
         """The answer, from the store or from the model; secrets are neither asked nor answered."""
-        request = asked_without(request, self._board.world.hidden())
-        body = request_bytes(request)
-        digest = digest_bytes(body)
-        for kept in [paid for paid in self._paid if paid.request == digest]:
+        question = question_of(request, self.hidden())
+        for kept in [paid for paid in self._paid if paid.request == question.digest]:
             self._paid.remove(kept)
             with contextlib.suppress(IntegrityError):  # purged since, or damaged: it is asked again
                 return answer_from(self._board.content(kept.answer))
         self._rest()
         await self._board.ready(request.provider)
-        tries = 0
-        while True:
-            self._number += 1
-            number = self._number
-            try:
-                return await self._once(number, request, digest, body, listen or self._hear)
-            except CallError as raised:
-                error = without(raised, self._board.world.hidden())
-                tries += 1
-                wait = wait_before(tries, error.after, self._spread(tries)) if error.again else None
-                await self._failed(number, request, error, wait)
-                if wait is None and error.again:
-                    raise AttemptError(given_up(error, tries), reason="call_failed") from error
-                if wait is None:
-                    raise AttemptError(str(error), reason=error.reason) from raised
-                self._note(f"[{error.message}; asks again in {wait:.0f} s]\n")
-                if error.after is not None or error.reason == RATE_LIMITED:
-                    self._board.gate(request.provider).hold(wait)
-                await asyncio.sleep(wait)
+        return await answer_to(question, self, listen or self._hear)
 
-    async def _once(
-        self,
-        number: int,
-        request: Request,
-        digest: Digest,
-        body: bytes,
-        listen: Callable[[str], None],
-    ) -> Answer:
-        board, step_id, attempt = self._board, self._started.step, self._started.attempt
-        models = board.models
-        async with board.gate(request.provider):
-            sent = await self._reserve(number, request, digest, body)
-            began = board.world.monotonic()
-            leaves = partial(board.sent.sending, Call(step_id, attempt, number))
-            answer = await _whole(models.ask(sent, listen, leaves), request)
-            answer = answered_without(answer, board.world.hidden())
-            took = board.world.monotonic() - began
-        said_bytes = len(answer.text.encode("utf-8", "replace"))
-        usage = counted(answer.usage, len(body), said_bytes)
-        answer = replace(answer, usage=usage, id=known_id(answer))
-        content = answer_bytes(answer)
-        board.saw(request.model, len(body), usage)
-        await board.record(
-            CallAnswered(
-                step_id,
-                attempt,
-                number,
-                digest_bytes(content),
-                usage.input,
-                usage.output,
-                usage.cached,
-                models.cost(request.model, usage),
-                round(took * 1000),
-                answer.finish,
-                answer.id,
-            ),
-            content,
-        )
-        board.settled()
-        self._note()
-        return answer
+    # --- the book of its calls -----------------------------------------------------------------------
 
-    async def _failed(
-        self, number: int, request: Request, error: CallError, wait: float | None
-    ) -> None:
-        """Store that a call gave no answer, and what it may have cost."""
-        calls = self._board.state.steps[self._started.step].calls or {}
-        if number not in calls:  # nothing was sent
-            return
-        cost: int | None = 0
-        tokens = 0
-        if error.read is not None:  # some of it may have been charged; nobody knows how much
-            cost, tokens = calls[number].reserved, calls[number].tokens
-        message = error.message.encode("utf-8", "replace")
-        await self._board.record(
-            CallFailed(
-                self._started.step,
-                self._started.attempt,
-                number,
-                error.reason,
-                cost,
-                tokens,
-                digest_bytes(message),
-                None if wait is None else round(wait * 1000),
-            ),
-            message,
-        )
-        self._board.settled()
+    @property
+    def models(self) -> ChatModel:
+        """Who is asked."""
+        return self._board.models
 
-    async def _reserve(self, number: int, request: Request, digest: Digest, body: bytes) -> Request:
-        """Store what the call may use, once every limit has room for it; the request to send.
+    def hidden(self) -> Sequence[str]:
+        """What is never to be written down."""
+        return self._board.world.hidden()
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow."""
+        return self._board.world.monotonic()
+
+    def turn(self, provider: str) -> AbstractAsyncContextManager[None]:
+        """As long as it lasts, a call of the provider may be under way."""
+        return self._board.gate(provider)
+
+    async def begin(self, question: Question) -> Opened:
+        """Store what the call may use, once every limit has room for it.
 
         While others are under way it waits for what they leave. The last one goes alone: an answer that the
         plan does not bound is then bounded by what is left. AttemptError if that is not worth it.
         """
-        board, started = self._board, self._started
+        board = self._board
+        self._number += 1
+        number = self._number
         while True:
             async with board.purse.alone() if board.purse is not None else nullcontext():
-                found = self._found(request, len(body))
+                found = self._found(question.request, len(question.body))
                 if not isinstance(found, AttemptError):
                     sent, bound = found
-                    call = CallStarted(
-                        started.step,
-                        started.attempt,
-                        number,
-                        request.model,
-                        digest,
-                        bound.cost,
-                        bound.tokens,
-                    )
                     board.sent.begin()
-                    await board.record(call, body)
-                    return sent
+                    await board.record(begun(question, self, number, bound), question.body)
+                    return Opened(number, sent, bound)
             if not self._others_run:
                 raise found
             await board.next_settled()
+
+    def leaves(self, number: int) -> None:
+        """Note that the first byte of a call is about to leave."""
+        self._board.sent.sending(Call(self.step, self.attempt, number))
+
+    async def answered(self, question: Question, fact: CallAnswered, content: bytes) -> None:
+        """Store the answer."""
+        self._board.saw(question.request.model, len(question.body), fact.input)
+        await self._board.record(fact, content)
+        self._board.settled()
+        self._note()
+
+    async def failed(self, fact: CallFailed, message: bytes) -> None:
+        """Store that there was no answer, and why."""
+        await self._board.record(fact, message)
+        self._board.settled()
+
+    def waits(self, question: Question, error: CallError, seconds: float) -> None:
+        """Say that the same is asked again; a provider that wants to be left alone is, by all."""
+        self._note(f"[{error.message}; asks again in {seconds:.0f} s]\n")
+        if error.after is not None or error.reason == RATE_LIMITED:
+            self._board.gate(question.request.provider).hold(seconds)
 
     @property
     def _others_run(self) -> bool:
@@ -371,53 +299,3 @@ class Asker:
         self._is_open = False
         if self._listen is not None and words:
             self._listen("note", words.encode("utf-8", "replace"))
-
-    def _spread(self, tries: int) -> int:
-        return digest_spread(f"{self._started.step}/{self._started.attempt}/{tries}")
-
-
-async def _whole(asking: Awaitable[Answer], request: Request) -> Answer:
-    """An answer that can be stored; CallError if what came is none."""
-    try:
-        answer = await asking
-        answer_bytes(answer)
-    except (EncodingError, RecursionError) as error:
-        raise CallError(
-            f"what '{request.model}' answered cannot be read",
-            reason="malformed",
-            again=True,
-            read=0,
-        ) from error
-    return answer
-
-
-def known_id(answer: Answer) -> str:
-    """What the provider calls an answer, if that is a name."""
-    return answer.id if _ID.match(answer.id) else ""
-
-
-def digest_spread(text: str) -> int:
-    """A number that is always the same for a text and hardly ever for two."""
-    return int(digest_bytes(text.encode())[:8], 16)
-
-
-def without(error: CallError, secrets: Sequence[str]) -> CallError:
-    """An error in which a provider repeats no secret."""
-    words = struck_text(error.message, secrets)
-    error.message = words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 1]}…"
-    error.hint = error.hint and struck_text(error.hint, secrets)
-    return error
-
-
-def given_up(error: CallError, tries: int) -> str:
-    """Why nobody is asked any more now: the last answer, how often it was tried, and what to do."""
-    often = "once" if tries == 1 else f"{tries} times"
-    late = f"; it wants to be left alone for {error.after:.0f} s" if error.after else ""
-    hint = f"\nhint: {error.hint}" if error.hint else ""
-    told = f"asked {often} in vain, the last time: {error.message}{late}"
-    return f"{told}; 'holdfast resume' asks again, and nothing that was answered{hint}"
-
-
-def waiting_words(step_id: str, error: CallError, wait: float) -> str:
-    """What is said while a provider is left alone."""
-    return f"{step_id}: {error.message}; asking again in {wait:.0f} s, nothing is lost"

@@ -30,10 +30,11 @@ from holdfast.model.call import (
     Request,
     ToolUse,
     Usage,
+    answer_bytes,
     request_bytes,
     request_json,
 )
-from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.digest import Digest, EncodingError, Json, digest_bytes
 from holdfast.model.hiding import answered_without, asked_without
 
 SCHEMA = "holdfast.recording/1"
@@ -136,6 +137,10 @@ class Recorder:
         """Write an answer down. It was paid for: a disk that fails is told of and loses nothing."""
         secrets = self._hidden()
         request, answer = asked_without(request, secrets), answered_without(answer, secrets)
+        try:
+            answer_bytes(answer)
+        except EncodingError:
+            return  # whoever asked finds out that this is no answer
         key = key_of(request)
         answers = self._heard.setdefault(key, [])
         answers.append(_answer_json(answer))
@@ -197,8 +202,11 @@ def _answers(place: str) -> list[Answer]:
         given = data.get("answers")
         if not isinstance(given, list) or not given:
             raise ValueError("it holds no answers")  # noqa: TRY301 - told below
-        return [_answer(item) for item in given]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        answers = [_answer(item) for item in given]
+        for answer in answers:
+            answer_bytes(answer)  # else nobody could store it
+        return answers
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, EncodingError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
         raise CallError(
             f"'{os.path.relpath(place)}' is not a recording: {words}",

@@ -127,6 +127,12 @@ def _use(use: ToolUse) -> dict[str, Json]:
     return {"id": use.id, "name": use.name, "arguments": use.arguments}
 
 
+def said_bytes(answer: Answer) -> int:
+    """How many bytes a model said: its text, and the tools it uses with what it gives them."""
+    uses = (part for use in answer.uses for part in (use.name, use.arguments))
+    return sum(len(part.encode("utf-8", "replace")) for part in (answer.text, *uses))
+
+
 def answer_bytes(answer: Answer) -> bytes:
     """The canonical encoding of an answer; `answer_from` reads it back."""
     usage = answer.usage

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.model.call import Answer, Message, Offer, Request, ToolUse
 from holdfast.model.digest import Json
 from holdfast.model.secret import struck_text
+
+_NAME = re.compile(r"[A-Za-z0-9_.:\-]{1,128}\Z")
 
 
 def asked_without(request: Request, secrets: Sequence[str]) -> Request:
@@ -25,9 +28,10 @@ def asked_without(request: Request, secrets: Sequence[str]) -> Request:
 
 
 def answered_without(answer: Answer, secrets: Sequence[str]) -> Answer:
-    """An answer that repeats no secret; a name that holds one is none."""
+    """An answer that repeats no secret, and whose name is one or nothing; one that holds a secret is none."""
     text, uses = struck_text(answer.text, secrets), _uses(answer.uses, secrets)
-    name = answer.id if struck_text(answer.id, secrets) == answer.id else ""
+    is_name = _NAME.match(answer.id) and struck_text(answer.id, secrets) == answer.id
+    name = answer.id if is_name else ""
     if text == answer.text and uses == answer.uses and name == answer.id:
         return answer
     return replace(answer, text=text, uses=uses, id=name)

@@ -93,10 +93,12 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Bytes as they are, with status 200."""
+    """Bytes as they are, with a status and headers of their own."""
 
     content: bytes
     kind: str = "application/json"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,8 @@ class ModelServer:
             _whole(http, *self.language.failure(reply))
             return
         if isinstance(reply, Raw):
-            _whole(http, 200, reply.content, {"content-type": reply.kind})
+            headers = {"content-type": reply.kind, **reply.headers}
+            _whole(http, reply.status, reply.content, headers)
             return
         self._closing.wait(reply.delay)
         self._await(reply.after)
