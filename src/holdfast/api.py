@@ -12,6 +12,7 @@ from typing import Literal, Unpack, cast
 from holdfast import wire
 from holdfast.core.approvals import Approval
 from holdfast.core.growth import after as put_after
+from holdfast.core.growth import with_steps
 from holdfast.core.state import State
 from holdfast.core.views import run_json
 from holdfast.engine.answers import given_for, lying_there
@@ -20,6 +21,7 @@ from holdfast.engine.decisions import Decisions, Given, Wanted
 from holdfast.engine.journals import read_state
 from holdfast.engine.requests import additions, ask_to_add, check_needs, plan_to_be
 from holdfast.engine.runs import start_run
+from holdfast.engine.unkept import Hidden
 from holdfast.errors import UsageError
 from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
@@ -277,7 +279,11 @@ def run(
     opened = wire.open_store(location, create=True)
     try:
         wishes = wire.Wishes(
-            parallel=jobs, functions=plan.functions, record=record, recorded=folder
+            parallel=jobs,
+            functions=plan.functions,
+            record=record,
+            recorded=folder,
+            agreed="anything" if folder is None else "nothing",
         )
         world = wire.world_for(built, root, location, opened, wishes)
         repeated = wire.repeat(world, built, options)
@@ -337,7 +343,7 @@ def add(
         more, _ = held(whole, more, wire.own_agents)
         check_added(whole, more)
         check_needs(state, more)
-        hidden = wire.market.Vault(root).values
+        hidden = _hidden(root, opened, state.project, state.line, with_steps(whole, more))
         return ask_to_add(opened, state, more, getpass.getuser(), because, wire.now_ms, hidden)
     finally:
         opened.close()
@@ -474,7 +480,8 @@ def answer(
         decisions = _decisions(store, line)
         wanted, doing = decisions.answerable(step)
         person.names_for(wanted.approval.request.names)
-        hidden = wire.market.Vault(os.path.abspath(root), lambda: doing.secrets).values
+        row = store.runs(line)[-1]
+        hidden = _hidden(os.path.abspath(root), store, row.project, row.line)
         if content is None:
             digest, form = lying_there(store, os.path.abspath(root), doing, hidden)
         else:
@@ -509,8 +516,12 @@ def _decisions(store: Store, line: str | None) -> Decisions:
     if not rows:
         raise UsageError("there is no run yet" + (f" of line '{line}'" if line else ""))
     row, drives = rows[-1], partial(wire.is_driven, store)
-    hidden = wire.market.Vault(os.getcwd()).values
+    hidden = _hidden(os.getcwd(), store, row.project, row.line)
     return Decisions(store, row.project, row.line, wire.now_ms, drives, hidden)
+
+
+def _hidden(root: str, store: Store, project: str, line: str, *plans: model.Plan) -> Hidden:
+    return wire.market.vault_for(root, store, project, line, lambda: plans).values
 
 
 def _asked(

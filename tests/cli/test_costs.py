@@ -182,6 +182,25 @@ def test_a_call_that_was_cut_off_is_told_with_the_most_it_may_have_cost(project:
         assert "lost: up to $0.0005 in 1 interrupted call" in told
 
 
+@pytest.mark.req("R166", "R167")
+def test_what_was_lost_at_an_unknown_price_is_not_nothing(project: Project) -> None:
+    replies: list[Reply] = [Say("bad", input=10, output=5), Hang()]
+    with market(project, replies) as shop:
+        shop.configure(price=None)
+        picky = asking("say a", guards=[{"regex": {"pattern": "good"}}]) | {"retries": 1}
+        project.plan({"a": picky})
+        engine = project.start("run", "--yes")
+        until(lambda: len(shop.asked) == 2 or engine.poll() is not None, "it is asked again")
+        kill(engine)
+        told = project.ok("cost").out.splitlines()
+        assert told[0].split() == ["STEP", "CALLS", "TOKENS", "SPENT", "REJECTED", "INTERRUPTED"]
+        assert told[1].split()[3:] == ["?", "?", "?"]
+        lost = (
+            "price unknown (1 call) in rejected attempts, price unknown (1 call) in 1 interrupted"
+        )
+        assert f"lost: {lost} call" in told
+
+
 @pytest.mark.req("R165", "R167")
 @pytest.mark.parametrize("command", ["resume", "run"])
 def test_a_call_that_had_not_left_when_its_engine_died_costs_nothing(

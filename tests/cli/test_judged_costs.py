@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.testing.server import Asked, Reply, Say
 from tests.cli.market import asking, market
-from tests.cli.project import Project
+from tests.cli.project import Project, kill
 from tests.cli.served import verdict
 from tests.cli.test_add import adds
 
@@ -155,21 +155,57 @@ def test_one_yes_is_for_all_tries_of_what_was_added(project: Project) -> None:
 
 
 @pytest.mark.req("R165")
-@pytest.mark.parametrize("agreed", ["--yes", "--max-cost", "resume --max-cost", "run"])
+@pytest.mark.parametrize("agreed", ["--yes", "--max-cost 1", "resume --max-cost 1"])
 def test_who_agreed_to_pay_is_not_asked_again_for_what_is_added(
     project: Project, agreed: str
 ) -> None:
     with market(project, script) as shop:
         project.plan({"a": grows(project, asking("say b"))})
-        if agreed == "run":
-            shop.configure(budgets={"run": 1})
-        if agreed == "resume --max-cost":
+        if agreed.startswith("resume"):
             assert project.run().states["b"] == "waiting"
-            ended = project.resume("--max-cost", "1")
+            ended = project.resume(*agreed.split()[1:])
         else:
-            ended = project.run(*{"--yes": ["--yes"], "run": []}.get(agreed, ["--max-cost", "1"]))
+            ended = project.run(*agreed.split())
         assert ended.states == {"a": "done", "b": "done"}, ended
         assert len(shop.asked) == 1
+
+
+@pytest.mark.req("R165")
+def test_the_own_budget_of_a_run_is_no_yes_to_what_is_added(project: Project) -> None:
+    with market(project, script) as shop:
+        shop.configure(budgets={"run": 1})
+        project.plan({"a": grows(project, asking("say b"))})
+        assert project.run().states == {"a": "done", "b": "waiting"}
+        assert shop.asked == []
+
+
+@pytest.mark.req("R165")
+def test_a_yes_to_whatever_is_added_holds_when_the_run_goes_on(project: Project) -> None:
+    with market(project, script) as shop:
+        waits = f"{adds(project, {'b': asking('say b')})}; {project.gate('go')}"
+        project.plan({"a": {"shell": project.sh(waits)}})
+        kill(project.begun_by("run", "--yes", step="a"))
+        project.open("go")
+        assert project.resume().states == {"a": "done", "b": "done"}
+        assert len(shop.asked) == 1
+
+
+@pytest.mark.req("R165")
+@pytest.mark.parametrize("words", [["run", "--force-node", "b"], ["retry", "b"]])
+def test_what_comes_with_a_reused_artifact_is_asked_about_before(
+    project: Project, words: list[str]
+) -> None:
+    with market(project, script) as shop:
+        project.plan({"a": grows(project, asking("say b"))})
+        assert project.run("--yes").code == 0
+        if words == ["retry", "b"]:
+            failed = project.run("--force-node", "b", "--provider", "recorded")
+            assert failed.states == {"a": "reused", "b": "failed"}
+        before = len(shop.asked)
+        assert "these steps cost money: b" in project.refused(2, *words)
+        assert len(shop.asked) == before
+        assert project.call(*words, "--max-cost", "1").code == 0
+        assert len(shop.asked) == before + 1
 
 
 @pytest.mark.req("R165")

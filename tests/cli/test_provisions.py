@@ -218,12 +218,10 @@ def test_whoever_goes_on_is_told_that_a_bound_cannot_be_kept(
         before = project.events()
         told = project.refused(2, *words, "--max-cost", "1")
         assert "the price of 'free:other' is not known (asked by 'second')" in told
-        told = project.refused(2, *words)
-        assert "these steps cost money: first, second" in told
-        assert "say --yes" in told
-        assert "--max-cost" not in told
         assert (project.events(), server.requests) == (before, [])
-        assert project.call(*words, "--yes").code == 0, "nothing was changed by the refusals"
+        assert project.call(*words).code == 0, (
+            "nothing was changed by the refusal, and the yes stands"
+        )
 
 
 @pytest.mark.req("R165")

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import api
+from holdfast.errors import UsageError
 from tests.cli.project import Project, kill, until
+from tests.cli.served import served, verdict
 
 WORD = "Kanarie-in-an-artifact"
 ALLOW = ("--secret", "WORD")
+SEES = {"shell": "true", "secrets": ["WORD"]}
 
 
 def stored(project: Project) -> list[Path]:
@@ -89,17 +93,21 @@ def test_a_variable_that_holds_no_key_blackens_nothing(project: Project) -> None
     assert "none" in project.ok("logs", "a").out
 
 
-def waiting_for_people(project: Project) -> None:
-    """A run in which one step is done, one waits for content, one for files, and one for a yes."""
+def waiting_for_people(project: Project, *secrets: str) -> None:
+    """A run in which one step is done, one waits for content, one for files, and one for a yes.
+
+    Another one sees the `secrets`.
+    """
     project.plan(
         {
             "a": {"shell": "echo one > a.txt", "produces": "a.txt"},
             "h": {"uses": "human"},
             "draw": {"uses": "human", "produces": ["logo.txt"]},
             "deploy": {"shell": "true", "needs": [{"step": "a", "type": "approval"}]},
+            "other": {"shell": "true", "secrets": [*secrets]},
         }
     )
-    assert project.run().code == 3
+    assert project.run(*(word for name in secrets for word in ("--secret", name))).code == 3
     project.write("given.txt", f"the key is {WORD}\n")
     project.write("more.yaml", f"steps: {{x: {{shell: 'echo {WORD}'}}}}\n")
     project.write("fine.yaml", "steps: {x: {shell: 'true'}}\n")
@@ -109,6 +117,7 @@ SAID = ("--because", f"it is {WORD}")
 
 
 @pytest.mark.req("I13")
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "WORD"])
 @pytest.mark.parametrize(
     "words",
     [
@@ -122,16 +131,18 @@ SAID = ("--because", f"it is {WORD}")
         ("approve", "deploy", "--yes", *SAID),
         ("reject", "deploy", *SAID),
         ("skip", "h", "--yes", *SAID),
+        ("skip", "h", "--yes", *ALLOW, *SAID),
         ("undo", "a", *SAID),
         ("pin", "a", *SAID),
+        ("purge", "12345678", *SAID),
     ],
 )
-def test_what_people_give_is_refused_if_it_holds_a_key(
-    project: Project, words: tuple[str, ...]
+def test_what_people_give_is_refused_if_it_holds_a_key_or_a_secret(
+    project: Project, words: tuple[str, ...], name: str
 ) -> None:
-    waiting_for_people(project)
+    waiting_for_people(project, *(["WORD"] if name == "WORD" else []))
     before = project.ok("history", "--json").out, project.ok("approvals", "--json").out
-    answer = project.call(*words, env={"OPENAI_API_KEY": WORD})
+    answer = project.call(*words, env={name: WORD})
     assert answer.code == 2, answer
     assert "holds the value of a secret or of a key" in answer.out + answer.err
     assert WORD not in answer.out + answer.err
@@ -150,4 +161,74 @@ def test_what_people_put_in_place_is_refused_if_it_holds_a_key(
     assert f"'{path}' holds the value of a secret or of a key" in said
     assert WORD not in said
     assert project.read(path) == f"{WORD}\n"
+    assert not stored(project)
+
+
+@pytest.mark.req("I13")
+def test_a_reason_is_refused_if_it_holds_a_secret_that_only_the_run_or_only_the_file_knows(
+    project: Project,
+) -> None:
+    seen = {"shell": "echo good", "secrets": ["WORD"]}
+    project.plan({"a": seen, "b": {"shell": "echo b"}})
+    assert project.run(*ALLOW, env={"WORD": WORD}).code == 0
+    project.plan({"a": {"shell": "echo good # edited"}, "b": {"shell": "echo b"}})
+    earlier = ("accept", "a", "--from", "@", *SAID)
+    assert "the value of a secret" in project.refused(2, *earlier, env={"WORD": WORD})
+    assert project.run().code == 0
+    project.plan({"a": {**seen, "shell": "echo new"}, "b": {"shell": "echo b"}})
+    for words in (("accept", "b", "--from", "@-1", *SAID), ("pin", "b", *SAID)):
+        assert "the value of a secret" in project.refused(2, *words, env={"WORD": WORD})
+    assert not stored(project)
+
+
+@pytest.mark.req("I13")
+def test_a_step_that_is_accepted_is_not_stored_if_it_holds_a_secret(project: Project) -> None:
+    project.plan({"a": {"shell": "echo good", "secrets": ["WORD"]}})
+    assert project.run(*ALLOW, env={"WORD": WORD}).code == 0
+    project.plan({"a": {"shell": f"echo good # {WORD}", "secrets": ["WORD"]}})
+    words = ("accept", "a", "--from", "@", "--because", "the same")
+    assert "the value of a secret" in project.refused(2, *words, env={"WORD": WORD})
+    assert not stored(project)
+
+
+@pytest.mark.req("I13")
+def test_a_skip_that_cannot_go_on_is_not_written_down(project: Project) -> None:
+    project.plan({"h": {"shell": "false"}, "other": {"shell": "true", "secrets": ["WORD"]}})
+    assert project.run(*ALLOW).code == 1
+    skip = ("skip", "h", "--because", "it is down")
+    assert "--secret WORD" in project.refused(2, *skip)
+    assert "no terminal" in project.refused(2, *skip, *ALLOW, "--approve", "ask")
+    assert project.resume(*ALLOW).states["h"] == "failed", "nobody goes on without it"
+    assert project.call(*skip, *ALLOW).code == 0
+
+
+@pytest.mark.req("I13")
+def test_a_guard_tells_no_judge_a_secret(project: Project) -> None:
+    with served(project, verdict(0.9)) as server:
+        judge = {"judge": {"rubric": "is it nice?", "model": "fake:m"}}
+        project.plan({"a": {"shell": "echo good", "guards": [judge]}, "b": SEES})
+        project.write("f.txt", f"it connects with {WORD} and sk-0123456789\n")
+        env = {"WORD": WORD, "OPENAI_API_KEY": "sk-0123456789"}
+        assert project.call("guard", "a", "--on", "f.txt", "--yes", env=env).code == 0
+        (asked,) = server.requests
+        assert "it connects with [secret] and [secret]" in " ".join(asked.texts)
+    assert not stored(project)
+
+
+@pytest.mark.req("I13")
+def test_programs_say_no_secret_either(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting_for_people(project, "WORD")
+    monkeypatch.chdir(project.root)
+    monkeypatch.setenv("WORD", WORD)
+    place, said = str(project.store), f"it is {WORD}"
+    run = str(project.status().id)
+    for give in (
+        lambda: api.approve(place, "deploy", because=said),
+        lambda: api.reject(place, "deploy", because=said),
+        lambda: api.answer(place, "h", said),
+        lambda: api.add("fine.yaml", run, because=said),
+        lambda: api.add("more.yaml", run),
+    ):
+        with pytest.raises(UsageError, match="the value of a secret"):
+            give()
     assert not stored(project)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from holdfast.testing.server import Fail, Reply, Say
+from holdfast.testing.server import Fail, Hang, Reply, Say
 from tests.cli.models import kill_before_it_asks, served
 from tests.cli.project import Project, finish, kill, until
 from tests.cli.served import verdict
@@ -427,6 +427,20 @@ def short(project: Project) -> None:
         project.run("--yes")
 
 
+def consent(project: Project) -> None:
+    """Nobody is asked where nobody is paid; then a bound, which holds after a kill; then a saved preview."""
+    ask = {"prompt": "say it", "model": "fake:m"}
+    project.plan({"a": ask, "b": {**ask, "prompt": "say more", "needs": ["a"]}})
+    with served(project, [Say("one"), Hang(), Say("two"), Say("three"), Say("four")]) as server:
+        project.run("--provider", "recorded")
+        engine = project.start("retry", "a", "--max-cost", "1")
+        until(lambda: len(server.requests) == 2, "the second one is asked")
+        kill(engine)
+        project.ok("resume")
+        project.ok("plan", "--force", "-o", "review.json")
+        project.ok("run", "review.json")
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -451,6 +465,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "samples": samples,
     "unsent": unsent,
     "short": short,
+    "consent": consent,
 }
 
 

@@ -26,11 +26,11 @@ from holdfast.core.changes import Probe
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.refs import encode_own
-from holdfast.core.state import COMPLETE
+from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import person_row
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.unkept import check_words
+from holdfast.engine.unkept import check_free, check_words
 from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.artifact import Artifact, Form, tree_entries
@@ -66,7 +66,6 @@ def accept(
     if not because.strip():
         raise UsageError("--because is empty: say why this result may stand")
     where = place(plan, store, plan_id)
-    check_words(because, wire.market.Vault(where.root).values)
     loaded = grown(where, where.load())
     found = loaded.plan.steps[known_step(loaded.plan, step)]
     with_store = where.open()
@@ -105,13 +104,16 @@ def _accept(
     where: Place, loaded: Loaded, step: Step, store: Store, run: RunId, because: str
 ) -> tuple[StepAccepted, bool]:
     """The recorded decision; false if the artifact stands without it."""
-    plan = loaded.plan
-    digest, form = _had(store, run, step)
+    plan, then = loaded.plan, load_state(store, run)
+    hidden = where.hidden(store, plan, then.plan)
+    check_words(because, hidden)
+    digest, form = _had(then, step)
     _check_fits(store, step, digest, form, run)
     outlook, probe = _known(where, loaded, step)
     check_unedited(where, store, loaded, step, digest, form)
     stands = probe.found
     own = encode_own(step, survey_of(where, plan, store).observe(step).parts)
+    check_free(f"what '{step.id}' is made of", own, hidden)
     if store.put(own) != probe.refs.own_ref:
         raise UsageError(f"something '{step.id}' reads changes just now", hint="try again")
     reason = store.put(because.encode())
@@ -145,10 +147,9 @@ def _accept(
     return told, True
 
 
-def _had(store: Store, run: RunId, step: Step) -> tuple[Digest, Form]:
+def _had(state: State, step: Step) -> tuple[Digest, Form]:
     """What the step had in that run."""
-    state = load_state(store, run)
-    then = state.steps.get(step.id)
+    run, then = state.run, state.steps.get(step.id)
     if then is None:
         raise UsageError(f"{short(run)} has no step '{step.id}'", hint=f"holdfast status {run}")
     if then.phase not in COMPLETE or then.digest is None:

@@ -24,6 +24,7 @@ from holdfast.cli.place import (
 from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
 from holdfast.core.growth import after as put_after
+from holdfast.core.growth import with_steps
 from holdfast.core.state import State
 from holdfast.engine.requests import (
     Answer,
@@ -80,7 +81,7 @@ def add(
         paid = [s for s, step in steps.items() if is_paid(where.root, step)]
         look = f"look at {one_line(fragment)}" if fragment != "-" else ""
         consent_to(outside, yes=yes, look=look, paid=paid, bounds=False)
-        hidden = wire.market.Vault(where.root).values
+        hidden = where.hidden(with_store, with_steps(state.plan, steps))
         request = ask_to_add(with_store, state, steps, who(), because, wire.now_ms, hidden)
         found = await_answer(with_store, state, request)
         if isinstance(found, RequestRefused):

@@ -106,7 +106,7 @@ def _amend(
     consent: Consent,
 ) -> StepAmended:
     plan = loaded.plan
-    hidden = wire.market.Vault(where.root, lambda: step.secrets).values
+    hidden = where.hidden(store, plan)
     check_words(because, hidden)
     newest = _amendable(where, loaded, step, store)
     digest, form, candidate = _content(where, step, store, file, newest, hidden)

@@ -63,7 +63,7 @@ def decisions_at(where: Place, store: Store) -> Decisions:
             "there is no run yet" + (f" of line '{line}'" if line else ""), hint="holdfast run"
         )
     row, drives = rows[-1], partial(wire.is_driven, store)
-    hidden = wire.market.Vault(where.root).values
+    hidden = where.hidden(store)
     return Decisions(store, row.project, row.line, wire.now_ms, drives, hidden)
 
 

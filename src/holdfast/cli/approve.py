@@ -222,7 +222,7 @@ def answer(
 
 def _content(at: Desk, step: Step, file: str | None) -> tuple[Digest, Form]:
     """Store what a person gives for a step: a file, stdin, or what lies at its output paths."""
-    hidden = wire.market.Vault(at.where.root, lambda: step.secrets).values
+    hidden = at.where.hidden(at.store)
     if file is None:
         return lying_there(at.store, at.where.root, step, hidden)
     if file == "-":

@@ -51,7 +51,7 @@ def ask_people(store: Store, where: Place, state: State) -> bool:
     except UsageError as error:
         talk(f"nobody is asked here: {error.message}")
         return False
-    hidden = wire.market.Vault(where.root).values
+    hidden = where.hidden(store, state.plan)
     decisions = Decisions(store, state.project, state.line, wire.now_ms, hidden=hidden)
     moved = False
     for wanted in decisions.wanted(state.run):

@@ -239,14 +239,16 @@ def _table(bill: Bill, now: int) -> list[str]:
     columns: list[tuple[str, Callable[[str, Totals], str]]] = [
         ("CALLS", lambda _, row: str(row.calls)),
         ("TOKENS", lambda _, row: f"{row.tokens:,}"),
-        ("SPENT", lambda _, row: "?" if row.unpriced and not row.cost else _some(row)),
+        ("SPENT", lambda _, row: _known(row.cost, row.unpriced)),
     ]
-    if whole.rejected:
-        columns.append(("REJECTED", lambda _, row: dollars(row.rejected)))
+    if whole.rejected or whole.unpriced_rejected:
+        columns.append(("REJECTED", lambda _, row: _known(row.rejected, row.unpriced_rejected)))
     if whole.cut:
-        columns.append(("INTERRUPTED", lambda _, row: _most(row.interrupted)))
+        columns.append(
+            ("INTERRUPTED", lambda _, row: _known(row.interrupted, row.unpriced_cut, "≤ "))
+        )
     if whole.saved or whole.unpriced_saved:
-        columns.append(("SAVED", lambda _, row: _kept(row)))
+        columns.append(("SAVED", lambda _, row: _known(row.saved, row.unpriced_saved)))
     if bill.looked:
         columns.append(("EXPECTED", lambda name, _: _expected(bill.looked.get(RunId(name)))))
     names = {name: _name(bill, name, now) for name in bill.rows}
@@ -272,16 +274,11 @@ def _name(bill: Bill, name: str, now: int) -> str:
     return f"{short(name)} ({age_words(now - bill.account.runs[RunId(name)].at)})"
 
 
-def _some(row: Totals) -> str:
-    return dollars(row.cost) + (" + ?" if row.unpriced else "")
-
-
-def _most(cost: int) -> str:
-    return f"≤ {dollars(cost)}" if cost else "$0"
-
-
-def _kept(row: Totals) -> str:
-    return "?" if row.unpriced_saved and not row.saved else dollars(row.saved)
+def _known(cost: int, unpriced: int, sign: str = "") -> str:
+    """A cell: what is known, and whether there is more that nobody knows."""
+    if not cost:
+        return "?" if unpriced else dollars(cost)
+    return f"{sign}{dollars(cost)}" + (" + ?" if unpriced else "")
 
 
 def _expected(looked: Looked | None) -> str:
@@ -305,10 +302,11 @@ def _sums(bill: Bill) -> list[str]:
         parts.append(f"saved by reuse: {UNKNOWN}")
     lines = [" · ".join(parts)]
     lost = []
-    if whole.rejected:
-        lost.append(f"{dollars(whole.rejected)} in rejected attempts")
+    if whole.rejected or whole.unpriced_rejected:
+        lost.append(f"{cost_words(whole.rejected, whole.unpriced_rejected)} in rejected attempts")
     if whole.cut:
-        most = f"up to {dollars(whole.interrupted)}" if whole.interrupted else UNKNOWN
+        most = "up to " if whole.interrupted else ""
+        most += cost_words(whole.interrupted, whole.unpriced_cut)
         lost.append(f"{most} in {count(whole.cut, 'interrupted call')}")
     if lost:
         lines.append(f"lost: {', '.join(lost)}")

@@ -14,13 +14,14 @@ from holdfast.cli.place import Place
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.lines import line_journal
 from holdfast.errors import StoreError, UsageError
+from holdfast.model.event import Agreed
 from holdfast.model.line import RunOpened
 from holdfast.model.plan import Plan, RunId
 
 _PAUSE = 0.05
 
 
-def detach(where: Place, plan: Plan, key: str, *, as_json: bool) -> int:
+def detach(where: Place, plan: Plan, key: str, agreed: Agreed, *, as_json: bool) -> int:
     """Start this very command again without a terminal, and wait until its run exists."""
     key = key or f"detached-{uuid.uuid4()}"
     folder = os.path.join(where.location, "detached")
@@ -28,7 +29,7 @@ def detach(where: Place, plan: Plan, key: str, *, as_json: bool) -> int:
     log = os.path.join(folder, f"{uuid.uuid4()}.log")
     with open(log, "wb") as file:
         process = subprocess.Popen(  # noqa: S603 - this very command
-            [sys.executable, "-m", "holdfast", *_again(sys.argv[1:], key)],
+            [sys.executable, "-m", "holdfast", *_again(sys.argv[1:], key, agreed)],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
@@ -48,7 +49,7 @@ def detach(where: Place, plan: Plan, key: str, *, as_json: bool) -> int:
     return 0
 
 
-def _again(arguments: Sequence[str], key: str) -> list[str]:
+def _again(arguments: Sequence[str], key: str, agreed: Agreed) -> list[str]:
     """The same words without `--detach` and `-C`, which are done; who was asked has answered."""
     words: list[str] = []
     rest = iter(arguments)
@@ -58,8 +59,7 @@ def _again(arguments: Sequence[str], key: str) -> list[str]:
         elif word != "--detach" and not (word.startswith("-C") and word != "-C"):
             words.append(word)
     end = words.index("--") if "--" in words else len(words)
-    only = [] if "--yes" in words[:end] else ["--only-shown"]  # more than that nobody agreed to
-    return [*words[:end], "--key", key, "--yes", *only, *words[end:]]
+    return [*words[:end], "--key", key, "--yes", "--agreed", agreed, *words[end:]]
 
 
 def _await_run(

@@ -28,10 +28,11 @@ from holdfast.engine.collect import (
     remove,
     unnamed,
 )
+from holdfast.engine.journals import has_ended
 from holdfast.engine.worktrees import drop_worktrees
 from holdfast.engine.written import written_paths
 from holdfast.model.digest import Json
-from holdfast.model.event import RunEnded
+from holdfast.model.plan import RunId
 from holdfast.ports import Holder, Store
 from holdfast.store.host import gone, this_process
 from holdfast.store.strangers import is_run
@@ -183,7 +184,7 @@ def leftovers(where: Place, store: Store, busy: _Busy) -> Iterable[str]:
             if kind == "apply" and (not is_run(name) or unsettled([path])):
                 continue  # whoever changes files next finishes what a kill left, or takes it back
             empty = not os.listdir(path)
-            if name not in known or (_has_ended(store, name) and not _is_kept(kind, path)):
+            if name not in known or (has_ended(store, RunId(name)) and not _is_kept(kind, path)):
                 yield from () if empty else (path,)
 
 
@@ -202,12 +203,6 @@ def unfinished(where: Place) -> list[str]:
 def unsettled(paths: Iterable[str]) -> list[str]:
     """Those of these directories that hold an open journal."""
     return [path for path in paths if any(is_open(os.path.join(path, k)) for k in keys_in(path))]
-
-
-def _has_ended(store: Store, run: str) -> bool:
-    journal = f"run:{run}"
-    last = max(0, store.last(journal) - 1)
-    return any(isinstance(item.event, RunEnded) for item in store.read(journal, last))
 
 
 # --- telling ----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from holdfast import wire
 from holdfast.cli.add import await_answer
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import consent_to, who
+from holdfast.cli.consent import agreed_with, said_of_money
 from holdfast.cli.gates import is_paid
 from holdfast.cli.place import (
     file_option,
@@ -25,10 +26,13 @@ from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.fork import fork_run, free_name
+from holdfast.engine.hold import Hold
+from holdfast.engine.loop import Engine
 from holdfast.engine.opened import is_left_rejected, left_alone, left_open
 from holdfast.engine.requests import ask, check_secrets
 from holdfast.engine.runs import resume_run
 from holdfast.engine.unkept import check_words
+from holdfast.engine.world import World
 from holdfast.errors import UsageError
 from holdfast.model.event import RequestRefused
 from holdfast.model.line import SkipRequested
@@ -61,12 +65,12 @@ def replay(
         left = f" but what a person rejected, {found[0]}" if found else ""
         hint = f"holdfast retry {named(found[0])}" if found else "holdfast status"
         raise UsageError(f"nothing failed in {short(state.run)}{left}", hint=hint)
-    below = state.graph.below(failed)
-    raised = agree_again(where, state, below, manner)
+    agreed, raised = agree_again(where, state, state.graph.below(failed), manner)
     return drive(
         where,
         state.plan,
         manner,
+        agreed,
         lambda world: resume_run(world, state.run, only=failed, max_cost=raised),
     )
 
@@ -104,32 +108,35 @@ def skip(
     if not because.strip():
         raise UsageError("--because is empty: say why the run may go on without it")
     where = place(plan, store, plan_id)
-    check_words(because, wire.market.Vault(where.root).values)
     with_store = where.open()
     try:
         state = load_state(with_store, find_run(with_store, run_id, where.line()))
         step_id = _waivable(state, step)
-        driven, raised = wire.is_driven(with_store, state), None
-        if not driven:
-            allowed = manner["secrets"]
-            check_secrets(with_store, state, allowed if isinstance(allowed, tuple) else ())
-            drives = partial(wire.is_driven, with_store)
-            left = left_alone(with_store, state, wire.now_ms(), drives, without=step_id)
-            below = state.graph.below([step_id]) - {step_id} - left
-            raised = agree_again(where, state, below, manner)
-        asked = SkipRequested(state.run, step_id, who(), with_store.put(because.encode()))
-        request = ask(with_store, state, asked, wire.now_ms)
-        if driven:
+        check_words(because, where.hidden(with_store, state.plan))
+        if wire.is_driven(with_store, state):
+            request = _ask_to_skip(with_store, state, step_id, because)
             _heard(with_store, state, step_id, request, as_json=bool(manner["as_json"]))
             return 0
+        allowed = manner["secrets"]
+        check_secrets(with_store, state, allowed if isinstance(allowed, tuple) else ())
+        drives = partial(wire.is_driven, with_store)
+        left = left_alone(with_store, state, wire.now_ms(), drives, without=step_id)
     finally:
         with_store.close()
-    return drive(
-        where,
-        state.plan,
-        manner,
-        lambda world: resume_run(world, state.run, only=(), max_cost=raised),
-    )
+    below = state.graph.below([step_id]) - {step_id} - left
+    agreed, raised = agree_again(where, state, below, manner)
+
+    def begin(world: World) -> tuple[Hold, Engine]:
+        """Only now is it written down: nothing keeps the run from going on any more."""
+        _ask_to_skip(world.store, state, step_id, because)
+        return resume_run(world, state.run, only=(), max_cost=raised)
+
+    return drive(where, state.plan, manner, agreed, begin)
+
+
+def _ask_to_skip(store: Store, state: State, step_id: StepId, because: str) -> int:
+    words = store.put(because.encode())
+    return ask(store, state, SkipRequested(state.run, step_id, who(), words), wire.now_ms)
 
 
 def _waivable(state: State, step: str) -> StepId:
@@ -211,11 +218,17 @@ def fork(
     outside = [step.id for step in again if step.effects == "external"]
     bound = max_cost(where, state.plan, manner)
     provide_all(where, state.plan, [step.id for step in again], bound)
-    paid = [step for step in again if is_paid(where.root, step) and manner["max_cost"] is None]
+    told = said_of_money(manner)
+    paid = [step for step in again if told == "nothing" and is_paid(where.root, step)]
     names, bounds = [step.id for step in paid], can_bound(where.root, paid)
     consent_to(outside, yes=bool(manner["yes"]), paid=names, bounds=bounds)
+    agreed = agreed_with(told, names)
     talk(f"forking {short(state.run)} at '{step_id}' into line '{line}'")
     keep_line(where, line)
     return drive(
-        where, state.plan, manner, lambda world: fork_run(world, state, step_id, line, bound)
+        where,
+        state.plan,
+        manner,
+        agreed,
+        lambda world: fork_run(world, state, step_id, line, bound),
     )

@@ -54,9 +54,9 @@ def pin(
     if (what is None) != listed or (remove and listed):
         raise UsageError("name what to pin, or say --list", hint="holdfast pin --list")
     where = place(plan, store, plan_id)
-    check_words(because, wire.market.Vault(where.root).values)
     with_store = where.open(readonly=listed)
     try:
+        check_words(because, where.hidden(with_store))
         said: Pinned | Unpinned | None = None
         if what is not None:
             change = _unpinned if remove else _pinned
@@ -230,9 +230,9 @@ def purge(
     if not because.strip():
         raise UsageError("a purge needs a reason", hint="--because 'holds a password'")
     where = place(plan, store, plan_id)
-    check_words(because, wire.market.Vault(where.root).values)
     with_store = where.open()
     try:
+        check_words(because, where.hidden(with_store))
         _check_alone(with_store)
         found = find_content(with_store, digest)
         digests = _all_of(with_store, found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -12,13 +13,14 @@ import click
 from holdfast import wire
 from holdfast.cli.again import Here, here_now, keep_here
 from holdfast.cli.say import talk
-from holdfast.errors import UsageError
+from holdfast.errors import PlanError, UsageError
 from holdfast.formats.heading import plan_name
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import RunRow, Store
 
 if TYPE_CHECKING:
+    from holdfast.engine.unkept import Hidden
     from holdfast.formats.planfile import Loaded
 
 PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
@@ -77,6 +79,22 @@ class Place:
     def open(self, *, create: bool = False, readonly: bool = False) -> Store:
         """Open the store."""
         return wire.open_store(self.location, create=create, readonly=readonly, say=talk)
+
+    def hidden(self, store: Store, *plans: Plan) -> Hidden:
+        """What nothing may hold that is stored here: keys, and what steps see as secrets.
+
+        Steps of the line's runs, of the plan file if it can be read, and of these plans.
+        """
+
+        def known() -> Iterator[Plan]:
+            yield from plans
+            if self.file is not None:
+                with suppress(PlanError, UsageError):  # it may be wrong, or lack a param
+                    yield self.load().plan
+
+        rows = store.runs(self.line())
+        project, line = (rows[-1].project, rows[-1].line) if rows else ("", "")
+        return wire.market.vault_for(self.root, store, project, line, known).values
 
     def exists(self) -> bool:
         """Whether there is a store already: made whole, not only begun by a process that was killed."""

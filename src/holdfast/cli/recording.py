@@ -20,9 +20,14 @@ def _for_all(variable: str, value: str | None) -> None:
         os.environ[variable] = value
 
 
+def asks_nobody() -> bool:
+    """Whether every answer of this command comes from recordings, whoever the plan names."""
+    return os.environ.get("HOLDFAST_PROVIDER") == "recorded"
+
+
 def _folder(value: str | None) -> None:
     """Where recordings are; said of a command that would not read them, it is a mistake that costs money."""
-    if value is not None and os.environ.get("HOLDFAST_PROVIDER") != "recorded":
+    if value is not None and not asks_nobody():
         raise UsageError(
             "--recorded says where recordings are, and models would be asked all the same",
             hint="say --provider recorded too, to ask nobody",

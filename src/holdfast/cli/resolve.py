@@ -50,7 +50,7 @@ def resolve(
         if not rows:
             raise UsageError("there is no run yet", hint="holdfast run")
         person = wire.person(opened, where.location, terminal=view().asks)
-        hidden = wire.market.Vault(where.root).values
+        hidden = where.hidden(opened)
         desk = Desk(opened, rows[-1].project, rows[-1].line, wire.now_ms, hidden)
         found = desk.find(conflict)
         said = desk.decide(found, desk.meant(found, take), person, because)

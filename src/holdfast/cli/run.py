@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -12,13 +12,12 @@ import click
 from holdfast import wire
 from holdfast.cli.additions import taken_up
 from holdfast.cli.again import again
-from holdfast.cli.ask import consent_to
 from holdfast.cli.asking import How, ask_people, how_to, policy_of
+from holdfast.cli.consent import consent_within
 from holdfast.cli.detach import detach as detached
 from holdfast.cli.drive import Drive, once
 from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
-from holdfast.cli.gates import is_paid, needs_consent
 from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
@@ -33,10 +32,10 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
-from holdfast.cli.provisions import can_bound, is_to_do, provide, provide_again
+from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
-from holdfast.cli.saved import Asked, agree, consent, find_saved
+from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved
 from holdfast.cli.say import short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
@@ -44,7 +43,7 @@ from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import Spending, watch
 from holdfast.config.settings import read_settings
 from holdfast.core.changes import asking_for_nothing
-from holdfast.core.state import COMPLETE, State
+from holdfast.core.state import State
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
 from holdfast.engine.loop import Engine
@@ -54,9 +53,9 @@ from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
-from holdfast.model.event import Drift, Options
+from holdfast.model.event import Agreed, Drift, Options
 from holdfast.model.money import dollars
-from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
+from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Store
 
 
@@ -67,7 +66,6 @@ class Manner:
     as_json: bool
     quiet: bool
     parallel: int
-    yes: bool
     secrets: tuple[str, ...]
     how: How
     waits: bool
@@ -179,7 +177,9 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--trust", metavar="DIGEST", help="Approve the plan of a file that comes from elsewhere."
 )
-@click.option("--only-shown", is_flag=True, hidden=True)
+@click.option(
+    "--agreed", "told", type=click.Choice(["nothing", "shown", "anything"]), hidden=True
+)  # what whoever began this in the background agreed to pay for
 def run(
     plan: str | None,
     store: str | None,
@@ -206,7 +206,7 @@ def run(
     diff_plan: bool,
     preview: str | None,
     trust: str | None,
-    only_shown: bool,
+    told: Agreed | None,
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
@@ -241,20 +241,20 @@ def run(
         from holdfast.cli.foreign import trust_foreign
 
         trust_foreign(where, loaded, options, trust)
-    if (agreed := agree(where, loaded, options, asked, manner)) is None:
+    if (given := agree(where, loaded, options, asked, manner)) is None:
         return 0
     if key:
         say_left_out(where, loaded.plan, key)
     else:
         leave_earlier(where, loaded.plan, yes=yes)
-    manner["spends"], manner["yes"] = bool(manner["yes"]) and not only_shown, True
-    agreed = replace(agreed, max_cost=max_cost(where, loaded.plan, manner))
     if detach:
         _check_secrets(loaded.plan, _manner(manner).secrets)
-        return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
+        return detached(where, loaded.plan, key, given.agreed, as_json=bool(manner["as_json"]))
+    bound = replace(given.options, max_cost=max_cost(where, loaded.plan, manner))
+    given = replace(given, options=bound, agreed=told or given.agreed)
     if watching:
-        return _watched(where, agreed, manner, removed, None if yes else _outside(loaded.plan))
-    return _start(where, loaded.plan, agreed, manner, key, removed)
+        return _watched(where, given, manner, removed)
+    return _start(where, loaded.plan, given, manner, key, removed)
 
 
 def _exclude(one: bool, other: bool, names: str) -> None:
@@ -262,46 +262,37 @@ def _exclude(one: bool, other: bool, names: str) -> None:
         raise UsageError(f"{names} contradict each other")
 
 
-def _watched(
-    where: Place,
-    options: Options,
-    manner: dict[str, object],
-    removed: str,
-    agreed: dict[StepId, Step] | None,
-) -> int:
+def _watched(where: Place, given: Agreement, manner: dict[str, object], removed: str) -> int:
     """Run now as asked, and then again as things change; what was forced is forced once.
 
-    `agreed` are the steps with external effects that somebody saw; None if a yes holds for all.
+    Somebody is asked again about what he did not see as it is now, unless a yes holds for all.
     """
-    later = asking_for_nothing(options)
-    rounds = iter([options])
+    later, rounds = asking_for_nothing(given.options), iter([given])
+    seen = dict(given.seen)
     spending = Spending(where, cast("int | None", manner["max_cost"]))
 
     def again() -> int:
-        chosen, plan = next(rounds, later), where.load().plan
-        if chosen is later:
-            say_left_out(where, plan)
-        if agreed is not None:
-            outside = _outside(plan)
-            consent_to([s for s, step in outside.items() if agreed.get(s) != step], yes=False)
-            agreed.update(outside)
-        bound = max_cost(where, plan, {"max_cost": spending.left_to(plan.name)})
-        return _start(where, plan, replace(chosen, max_cost=bound), manner, "", removed)
+        loaded = where.load()
+        if (now := next(rounds, None)) is None:
+            say_left_out(where, loaded.plan)
+            now = consent(where, loaded, later, manner, seen)
+            seen.update(now.seen)
+        bound = max_cost(where, loaded.plan, {"max_cost": spending.left_to(loaded.plan.name)})
+        now = replace(now, options=replace(now.options, max_cost=bound))
+        return _start(where, loaded.plan, now, manner, "", removed)
 
     return watch(where, later, again, spending)
 
 
-def _outside(plan: Plan) -> dict[StepId, Step]:
-    return {step_id: step for step_id, step in plan.steps.items() if needs_consent(step)}
-
-
 def _start(
-    where: Place, plan: Plan, options: Options, manner: dict[str, object], key: str, removed: str
+    where: Place, plan: Plan, given: Agreement, manner: dict[str, object], key: str, removed: str
 ) -> int:
+    options = given.options
     code = drive(
         where,
         plan,
         manner,
+        given.agreed,
         lambda world: start_run(world, plan, plan.name, options, key),
         None if key else lambda world: wire.repeat(world, plan, options),
     )
@@ -344,6 +335,8 @@ def resume(
             check_secrets(with_store, state, _manner(manner).secrets)
         more = additions(with_store, state)
         stay = {s for s in state.steps if is_left_rejected(with_store, state, s)}
+        drives = partial(wire.is_driven, with_store)
+        left = left_alone(with_store, state, wire.now_ms(), drives)
     finally:
         with_store.close()
     if state.ended:
@@ -355,11 +348,10 @@ def resume(
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
-    if not manner["yes"]:
-        paid = unpaid(where, state, state.steps, manner)
-        bounds = can_bound(where.root, map(state.plan.steps.__getitem__, paid))
-        consent_to(_will_touch(where, state), yes=False, paid=paid, bounds=bounds)
-    return drive(where, state.plan, manner, lambda world: resume_run(world, found, max_cost=raised))
+    agreed = consent_within(where, state, state.steps.keys() - left, manner)
+    return drive(
+        where, state.plan, manner, agreed, lambda world: resume_run(world, found, max_cost=raised)
+    )
 
 
 def _folder(manner: dict[str, object]) -> str | None:
@@ -416,11 +408,13 @@ def retry(
     phase = state.steps[step_id].phase
     if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
         below = state.graph.below([step_id])
-        named, raised = (step_id,), agree_again(where, state, below, manner)
+        agreed, raised = agree_again(where, state, below, manner)
+        named = (step_id,)
         return drive(
             where,
             state.plan,
             manner,
+            agreed,
             lambda world: resume_run(world, found, only=named, asked=named, max_cost=raised),
         )
     if not state.ended and phase not in {"done", "reused"}:
@@ -431,13 +425,13 @@ def retry(
         max_cost=max_cost(where, loaded.plan, manner),
     )
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))
-    if not manner["yes"]:
-        consent(where, loaded, options, parallel=0, agreed=manner["max_cost"] is not None)
+    given = consent(where, loaded, options, manner)
     say_left_out(where, loaded.plan)
     return drive(
         where,
         loaded.plan,
         manner,
+        given.agreed,
         lambda world: start_run(world, loaded.plan, loaded.plan.name, options),
     )
 
@@ -449,30 +443,11 @@ def max_cost(where: Place, plan: Plan, manner: Mapping[str, object]) -> int | No
 
 def agree_again(
     where: Place, state: State, steps: Collection[StepId], manner: Mapping[str, object]
-) -> int | None:
-    """See that these steps of a run can be done and may be; what the run may spend from now on."""
+) -> tuple[Agreed, int | None]:
+    """See that these steps of a run can be done and may be; what is agreed to, and how much it may spend."""
     raised = raised_cost(where, state, manner)
     provide_again(where, state, steps, raised)
-    touched = [s for s in still_outside(state) if s in steps]
-    paid = unpaid(where, state, [s for s in state.graph.order if s in steps], manner)
-    bounds = can_bound(where.root, map(state.plan.steps.__getitem__, paid))
-    consent_to(touched, yes=bool(manner["yes"]), paid=paid, bounds=bounds)
-    return raised
-
-
-def unpaid(
-    where: Place, state: State, steps: Iterable[StepId], manner: Mapping[str, object]
-) -> list[StepId]:
-    """Steps that would cost money in a run to which nobody said yes: it paid for none, and has no limit."""
-    if (
-        state.spent.cost
-        or state.reserved
-        or state.max_cost is not None
-        or manner["max_cost"] is not None
-    ):
-        return []
-    left = [s for s in steps if is_to_do(state.steps[s]) and s not in state.added]
-    return [s for s in left if is_paid(where.root, state.plan.steps[s])]
+    return consent_within(where, state, steps, manner), raised
 
 
 def raised_cost(where: Place, state: State, manner: Mapping[str, object]) -> int | None:
@@ -496,10 +471,11 @@ def drive(
     where: Place,
     plan: Plan,
     given: dict[str, object],
+    agreed: Agreed,
     begin: Callable[[World], tuple[Hold, Engine]],
     repeat: Callable[[World], Repeated | None] | None = None,
 ) -> int:
-    """Run to an end or a rest; with `repeat`, that is tried first."""
+    """Run to an end or a rest, paying for what was `agreed`; with `repeat`, that is tried first."""
     manner = _manner(given)
     _check_secrets(plan, manner.secrets)
     settings, record = read_settings(where.root), record_folder(where, given)
@@ -515,7 +491,7 @@ def drive(
             policy=policy_of(store, where.location) if manner.how == "policy" else None,
             secrets=manner.secrets,
             record=record,
-            spends=bool(given.get("spends", given["yes"])),
+            agreed=agreed,
         )
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)
@@ -538,7 +514,6 @@ def _manner(given: dict[str, object]) -> Manner:
         as_json=bool(given["as_json"]),
         quiet=bool(given["quiet"]),
         parallel=int(str(given["jobs"] or 0)),
-        yes=bool(given["yes"]),
         how=how_to(
             cast("str | None", given["approve"]),
             waits=bool(given["wait"]),
@@ -557,25 +532,3 @@ def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:
             f"'{step.id}' asks for the secret '{name}', which nobody allowed",
             hint=f"--secret {name}",
         )
-
-
-def still_outside(state: State) -> list[str]:
-    """The steps of an unfinished run that would still touch the outside world."""
-    return [
-        step_id
-        for step_id in state.graph.order
-        if needs_consent(state.plan.steps[step_id]) and state.steps[step_id].phase not in COMPLETE
-    ]
-
-
-def _will_touch(where: Place, state: State) -> list[str]:
-    """Those of them that a resumed run may come to."""
-    outside = still_outside(state)
-    if not outside:
-        return []
-    store = where.open(readonly=True)
-    try:
-        left = left_alone(store, state, wire.now_ms(), partial(wire.is_driven, store))
-    finally:
-        store.close()
-    return [step for step in outside if step not in left]

@@ -6,13 +6,15 @@ import json
 import os
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from holdfast.cli.again import again
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, is_selected, preview_json
 from holdfast.cli.ask import ask, consent_to
+from holdfast.cli.consent import agreed_with, said_of_money
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
+from holdfast.cli.grown import grown
 from holdfast.cli.outlook import compared, price_words, print_lines, table
 from holdfast.cli.place import Place
 from holdfast.cli.provisions import can_bound, provide
@@ -22,7 +24,7 @@ from holdfast.core.preview import Outlook, options_from
 from holdfast.errors import StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
-from holdfast.model.event import Options
+from holdfast.model.event import Agreed, Options
 from holdfast.model.plan import Step, StepId, plan_digest
 
 SHORTEST = 12
@@ -51,6 +53,18 @@ class Asked:
     show_plan: bool = False
     dry_run: bool = False
     diff_plan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What a run begins with: how it is asked for, and what somebody agreed to.
+
+    `seen` are the steps that may touch the outside world or cost money, as they were then.
+    """
+
+    options: Options
+    agreed: Agreed
+    seen: Mapping[StepId, Step] = field(default_factory=dict)
 
 
 def save(ahead: Ahead, file: str) -> None:
@@ -114,11 +128,11 @@ def _read(file: str) -> Mapping[str, Json] | None:
 # --- holding a run to it -----------------------------------------------------------------------------------
 
 
-def hold_to(where: Place, loaded: Loaded, options: Options, saved: Saved) -> None:
-    """Refuse to run what is not what was saved."""
+def hold_to(where: Place, loaded: Loaded, options: Options, saved: Saved) -> Ahead:
+    """The preview, which must be what was saved."""
     ahead = gather(where, loaded, options)
     if ahead.foreseen.digest == saved.data["digest"]:
-        return
+        return ahead
     told = _differences(saved.data, preview_json(ahead))
     more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
     raise StaleError(
@@ -127,19 +141,21 @@ def hold_to(where: Place, loaded: Loaded, options: Options, saved: Saved) -> Non
     )
 
 
-def hold_to_digest(where: Place, loaded: Loaded, options: Options, given: str) -> None:
-    """Refuse to run what is not what was previewed under this digest, or a beginning of it."""
+def hold_to_digest(where: Place, loaded: Loaded, options: Options, given: str) -> Ahead:
+    """The preview, which must have this digest, or one that begins so."""
     wanted = given.lower()
     if len(wanted) < SHORTEST or not {*wanted} <= {*string.hexdigits}:
         raise UsageError(
             f"'{given}' is no digest of a preview; {SHORTEST} digits of it are enough",
             hint="holdfast plan --json",
         )
-    digest = gather(where, loaded, options).foreseen.digest
+    ahead = gather(where, loaded, options)
+    digest = ahead.foreseen.digest
     if not digest.startswith(wanted):
         raise StaleError(
             f"the preview is {digest[:SHORTEST]} now, not {wanted[:SHORTEST]}", hint="holdfast plan"
         )
+    return ahead
 
 
 def _differences(then: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
@@ -183,44 +199,59 @@ def show_first(
     manner: Mapping[str, object],
     *,
     asks: bool,
-) -> bool:
-    """Show the preview and, if somebody is there, ask whether to go on. Nothing is written."""
+) -> Ahead | None:
+    """Show the preview and, if somebody is there, ask whether to go on; what he saw. Nothing is written."""
     ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
     if manner["as_json"]:
         out_json(preview_json(ahead))
-        return False
+        return None
     print_lines(table(ahead, view()))
     if not asks or not view().asks:
-        return False
+        return None
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))
     if not ask("Execute?", default=not (_touched(loaded, ahead) or paid_in(ahead))):
-        return False
+        return None
     _still(where, loaded, options, ahead)
-    return True
+    return ahead
 
 
 def consent(
-    where: Place, loaded: Loaded, options: Options, *, parallel: int, agreed: bool = False
-) -> None:
+    where: Place,
+    loaded: Loaded,
+    options: Options,
+    manner: Mapping[str, object],
+    seen: Mapping[StepId, Step] | None = None,
+) -> Agreement:
     """Ask before a run touches the outside world or costs money, after showing what it would do.
 
-    Without somebody to answer, a run needs --yes or a saved preview; for money a limit is enough: with it,
-    whoever asks has `agreed` to spend so much.
+    Without somebody to answer, a run needs --yes or a saved preview; for money a limit is enough: who names
+    one agrees to spend so much. Nobody is asked about steps that are as they were `seen` before.
     """
-    steps = loaded.plan.steps
-    pays = not agreed and any(is_paid(where.root, step) for step in steps.values())
-    if not pays and not any(needs_consent(step) for step in steps.values()):
-        return
-    ahead = gather(where, loaded, options, parallel=parallel)
-    touched, paid = _touched(loaded, ahead), paid_in(ahead) if pays else []
+    told, steps = said_of_money(manner), grown(where, loaded).plan.steps.values()
+    pays = told == "nothing" and any(is_paid(where.root, step) for step in steps)
+    if manner["yes"] or not (pays or any(needs_consent(step) for step in steps)):
+        return Agreement(options, told)
+    ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
+    found = _shown(loaded, ahead, told)
+    fresh = {s for s, step in found.seen.items() if (seen or {}).get(s) != step}
+    touched = [s for s in _touched(loaded, ahead) if s in fresh]
+    paid = [s for s in paid_in(ahead) if s in fresh and pays]
     if not touched and not paid:
-        return
+        return found
     if view().asks:
         print_lines(table(ahead, view()), err=True)
     bounds = can_bound(where.root, map(ahead.foreseen.plan.steps.__getitem__, paid))
     price = price_words(ahead) if paid else ""
     consent_to(touched, yes=False, paid=paid, price=price, bounds=bounds)
     _still(where, loaded, options, ahead)
+    return found
+
+
+def _shown(loaded: Loaded, ahead: Ahead, told: Agreed) -> Agreement:
+    """What somebody agrees to who says yes to a preview."""
+    steps, paid = ahead.foreseen.plan.steps, paid_in(ahead)
+    seen = {step_id: steps[step_id] for step_id in (*_touched(loaded, ahead), *paid)}
+    return Agreement(ahead.options, agreed_with(told, paid), seen)
 
 
 def paid_in(ahead: Ahead) -> list[StepId]:
@@ -235,7 +266,7 @@ def paid_in(ahead: Ahead) -> list[StepId]:
     ]
 
 
-def _touched(loaded: Loaded, ahead: Ahead) -> list[str]:
+def _touched(loaded: Loaded, ahead: Ahead) -> list[StepId]:
     """The steps that may touch the outside world unless somebody says no."""
     return [
         step_id
@@ -316,24 +347,25 @@ def _edit(before: Step, after: Step, keys: tuple[str, ...]) -> str:
 
 def agree(
     where: Place, loaded: Loaded, given: Options, asked: Asked, manner: Mapping[str, object]
-) -> Options | None:
-    """The options to run with once everything that was asked is answered; None to run nothing."""
+) -> Agreement | None:
+    """What to run with once everything that was asked is answered; None to run nothing."""
     options = given if asked.saved is None else _held_options(asked.saved, given)
     if asked.diff_plan:
         show_changes(where, loaded, options, as_json=bool(manner["as_json"]))
         return None
+    held: Ahead | None = None
     if asked.saved is not None:
-        hold_to(where, loaded, options, asked.saved)
+        held = hold_to(where, loaded, options, asked.saved)
     if asked.preview is not None:
-        hold_to_digest(where, loaded, options, asked.preview)
+        held = hold_to_digest(where, loaded, options, asked.preview)
+    told = said_of_money(manner)
     if asked.show_plan or asked.dry_run:
         shown = show_first(where, loaded, options, manner, asks=not asked.dry_run)
-        return options if shown else None
+        return None if shown is None else _shown(loaded, shown, told)
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))
-    if asked.saved is None and asked.preview is None and not manner["yes"]:
-        agreed, parallel = manner["max_cost"] is not None, int(str(manner["jobs"] or 0))
-        consent(where, loaded, options, parallel=parallel, agreed=agreed)
-    return options
+    if held is not None:
+        return _shown(loaded, held, told)
+    return consent(where, loaded, options, manner)
 
 
 def _held_options(saved: Saved, given: Options) -> Options:

@@ -104,7 +104,7 @@ def undo_command(
             said = _foreseen(found)
             ended: Sequence[RunId] = _unfinished(with_store, scope)
         else:
-            check_words(because, wire.market.Vault(where.root).values)
+            check_words(because, where.hidden(with_store))
             said, found, ended = _undo(where, with_store, scope, because)
     finally:
         with_store.close()

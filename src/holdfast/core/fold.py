@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from holdfast.core import again, attempts, calls
+from holdfast.core.consent import agree_to
 from holdfast.core.escalation import note_failure, note_settled
 from holdfast.core.growth import grow
 from holdfast.core.moves import (
@@ -124,7 +125,7 @@ def _run_started(state: State, event: RunStarted, at: int) -> None:
     state.forked, state.forked_at = event.forked, event.forked_at
     state.status, state.started_at, state.since = "running", at, at
     state.selected = frozenset(event.options.select) or None
-    state.max_cost = event.options.max_cost
+    state.max_cost, state.agreed = event.options.max_cost, event.agreed
     for step_id in state.graph.order:
         if state.missing[step_id]:
             break  # order goes wave by wave: the first wave is over
@@ -136,6 +137,7 @@ def _run_resumed(state: State, event: RunResumed, at: int) -> None:
     state.short, state.wanted = None, 0
     if event.max_cost is not None:
         state.max_cost = event.max_cost
+    agree_to(state, event.agreed)
     state.since, state.attempts = at, 0
 
 

@@ -262,7 +262,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over calls, in micro-dollars; `cost` is of those calls whose price is known."""
+    """Sums over calls, in micro-dollars, of those whose price is known; how many others there are."""
 
     calls: int = 0
     input: int = 0
@@ -271,8 +271,10 @@ class Totals:
     cost: int = 0
     unpriced: int = 0
     rejected: int = 0
+    unpriced_rejected: int = 0
     interrupted: int = 0
-    cut: int = 0
+    unpriced_cut: int = 0
+    cut: int = 0  # calls that were interrupted
     saved: int = 0
     unpriced_saved: int = 0
 
@@ -285,8 +287,10 @@ class Totals:
         self.unpriced += call.cost is None
         if call.fate == "rejected":
             self.rejected += call.cost or 0
+            self.unpriced_rejected += call.cost is None
         elif call.fate in {"interrupted", "open"}:
             self.interrupted += call.cost or 0
+            self.unpriced_cut += call.cost is None
             self.cut += 1
 
     def save(self, cost: int | None) -> None:

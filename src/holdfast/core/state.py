@@ -12,6 +12,7 @@ from holdfast.errors import BugError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
+    Agreed,
     AttemptParked,
     AttemptStarted,
     CallStarted,
@@ -207,6 +208,7 @@ class State:
     reserved: int = 0  # micro-dollars of calls under way
     reserved_tokens: int = 0
     max_cost: int | None = None  # what a person lets it spend in all
+    agreed: Agreed | None = None  # to pay for; None if a version wrote it that did not say
     short: Reason | None = None  # the limit that a call would have gone over
     wanted: int = 0  # what the largest of such calls may use: micro-dollars, or tokens
     heard: int = 0  # the last request of the line's journal that was answered

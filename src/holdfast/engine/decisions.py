@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from holdfast.core.approvals import Approval, Book, allowed_scopes, usual_scope
 from holdfast.core.effects import is_cut_off
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state, runs_of
+from holdfast.engine.journals import has_ended, read_state, runs_of
 from holdfast.engine.lines import Line
 from holdfast.engine.overtaken import differing, overtaken, replaced_by
 from holdfast.engine.questions import HELD, goes_on
@@ -18,7 +18,6 @@ from holdfast.engine.unkept import Hidden, check_words
 from holdfast.errors import UsageError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json, canonical
-from holdfast.model.event import RunEnded
 from holdfast.model.line import (
     ApprovalDecided,
     ApprovalRequested,
@@ -244,9 +243,7 @@ class Decisions:
         for row in runs_of(self._store, self._project, self._name):
             if run is not None and row.run != run:
                 continue
-            journal = f"run:{row.run}"
-            last = self._store.read(journal, max(0, self._store.last(journal) - 1))
-            if any(isinstance(recorded.event, RunEnded) for recorded in last):
+            if has_ended(self._store, row.run):
                 continue
             state = read_state(self._store, row.run)
             if state is not None and not state.ended:

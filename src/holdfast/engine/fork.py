@@ -155,6 +155,7 @@ def _beginning(
         engine=world.owner.engine,
         forked=origin.run,
         forked_at=step,
+        agreed=world.agreed,
     )
     facts: list[Event] = [start]
     items: list[Taken] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from holdfast.core.consent import is_unasked
 from holdfast.core.decide import cut_off, free, waive
 from holdfast.engine.grow import Extension, Grower, Steps, fitting, words_of
 from holdfast.engine.result import Result
@@ -170,16 +171,8 @@ class Growth:
         return True
 
     def costs_unasked(self, step: Step) -> bool:
-        """Whether an attempt of this run added a step that costs money, and nobody agreed to that.
-
-        Who set a limit did. What an artifact adds that is reused was foreseen, and asked about.
-        """
-        state, world = self._state, self._world
-        origin = state.added.get(step.id)
-        if origin is None or origin.request or world.spends or state.max_cost is not None:
-            return False
-        above = state.steps.get(origin.step)
-        return above is not None and above.phase == "done" and world.paid(step)
+        """Whether a step was added that costs money, and nobody agreed to that."""
+        return is_unasked(self._state, step.id) and self._world.paid(step)
 
     def _grow(self, more: Extension) -> None:
         """Go on with a plan that has further steps."""

@@ -11,7 +11,7 @@ from holdfast.core.fold import fold
 from holdfast.core.state import State
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, Json
-from holdfast.model.event import PlanExtended, RunStarted
+from holdfast.model.event import PlanExtended, RunEnded, RunStarted
 from holdfast.model.plan import Plan, RunId, plan_from_json
 from holdfast.ports import Facts, RunRow, Store
 
@@ -36,6 +36,13 @@ def read_state(store: Facts, run: RunId) -> State | None:
 def runs_of(store: Store, project: str, line: str) -> list[RunRow]:
     """The runs of a line in a project, oldest first."""
     return [row for row in store.runs(line) if row.project == project]
+
+
+def has_ended(store: Store, run: RunId) -> bool:
+    """Whether a run can never change again; only the end of its journal is read."""
+    journal = f"run:{run}"
+    last = store.read(journal, max(0, store.last(journal) - 1))
+    return any(isinstance(recorded.event, RunEnded) for recorded in last)
 
 
 def beside(store: Store, state: State) -> Iterator[State]:

@@ -86,6 +86,7 @@ def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repea
         options=question.options,
         engine=world.owner.engine,
         previous=note.run,
+        agreed=world.agreed,
     )
     at = world.clock()
     facts: list[tuple[int, Event]] = [(at, event) for event in (start, *reused, last)]

@@ -14,7 +14,7 @@ from holdfast.core.waves import graph_of
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.inheritance import left_answers
-from holdfast.engine.journals import runs_of
+from holdfast.engine.journals import has_ended, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.losses import end_run, events_of, lost, take_over
@@ -31,7 +31,6 @@ from holdfast.model.event import (
     Event,
     Options,
     Recorded,
-    RunEnded,
     RunEvent,
     RunResumed,
     RunStarted,
@@ -128,7 +127,17 @@ def _open(
     """Store the plan and the first facts of a run in one transaction."""
     digest = world.store.put(plan_bytes(plan))
     ref = world.store.put(structure(plan))
-    start = RunStarted(run, line, plan.project, digest, ref, options, world.owner.engine, previous)
+    start = RunStarted(
+        run=run,
+        line=line,
+        project=plan.project,
+        plan=digest,
+        w_ref=ref,
+        options=options,
+        engine=world.owner.engine,
+        previous=previous,
+        agreed=world.agreed,
+    )
     facts: list[RunEvent] = [start, *left_answers(world.store, plan, previous)]
     journal = line_journal(plan.project, line)
     while True:
@@ -188,7 +197,7 @@ def _continue(
     check_secrets(world.store, state, world.secrets)
     results = lost(world, state, survey)
     engine = Engine(world, state, fence, hold, survey)
-    engine.record([RunResumed(world.owner.engine, max_cost)])
+    engine.record([RunResumed(world.owner.engine, max_cost, world.agreed)])
     for result in results:
         engine.settle(result)
     again = _failed(world, state) if only is None else only
@@ -210,7 +219,7 @@ def supersede(world: World, project: str, line: str) -> RunId | None:
     latest = None
     for row in runs_of(world.store, project, line):
         latest = row.run
-        while not _has_ended(world, row.run):
+        while not has_ended(world.store, row.run):
             holders = world.store.holders(project, line)
             if row.run in {holder.run for holder in holders}:
                 break
@@ -229,12 +238,6 @@ def _tidy(world: World, run: RunId) -> None:
     Outputs(world.root, world.journal(run), world.store).all_placed()
     shutil.rmtree(os.path.join(world.scratch, run), ignore_errors=True)
     drop_worktrees(world.root, world.home, run)
-
-
-def _has_ended(world: World, run: RunId) -> bool:
-    journal = f"run:{run}"
-    last = world.store.last(journal)
-    return any(isinstance(r.event, RunEnded) for r in world.store.read(journal, max(0, last - 1)))
 
 
 def _check_join(plan: Plan, options: Options) -> None:

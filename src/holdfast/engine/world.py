@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from holdfast.model.agent import Registry
-from holdfast.model.event import Recorded
+from holdfast.model.event import Agreed, Recorded
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import ChatModel, Executor, Fragments, IgnoreRules, Lock, Owner, Store
@@ -45,7 +45,7 @@ class World:
     hidden: Callable[[], Sequence[str]] = tuple  # keys and secrets: never to be written down
     purse: Callable[[], Purse | None] = lambda: None  # the budgets that hold over more than one run
     paid: Callable[[Step], bool] = lambda _: False  # whether what it asks of models costs money
-    spends: bool = True  # somebody agreed to that, whatever comes
+    agreed: Agreed = "anything"  # what of that somebody said yes to, for this run
     fragments: Fragments | None = None  # without it no steps can be added
     secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None

@@ -19,6 +19,7 @@ from holdfast.model.plan import RunId, StepId
 RestStatus = Literal["failed", "waiting", "paused", "limit", "escalated", "blocked"]
 EndStatus = Literal["completed", "superseded"]
 Drift = Literal["adopt", "regenerate", "fail"]
+Agreed = Literal["nothing", "shown", "anything"]  # to pay for: what was shown, or whatever comes
 
 
 class Reason(NamedTuple):
@@ -93,7 +94,8 @@ class Options:
 class RunStarted:
     """A run began: which plan, under which line, asked for how.
 
-    One that was forked from another run takes what stands above and beside `forked_at` from there.
+    One that was forked from another run takes what stands above and beside `forked_at` from there. `agreed`
+    is what somebody said it may pay models for; where it says nothing, an older version wrote it.
     """
 
     run: RunId
@@ -106,14 +108,19 @@ class RunStarted:
     previous: RunId | None = None
     forked: RunId | None = None  # the run whose results it began with
     forked_at: StepId = StepId("")  # the first step that it makes again
+    agreed: Agreed | None = None
 
 
 @fixed
 class RunResumed:
-    """Another engine, or the same one later, continues the run; a person may let it spend more."""
+    """Another engine, or the same one later, continues the run; a person may let it spend more.
+
+    What was `agreed` before stays so.
+    """
 
     engine: str
     max_cost: int | None = None
+    agreed: Agreed = "nothing"
 
 
 @fixed

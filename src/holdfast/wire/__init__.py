@@ -16,7 +16,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import StoreError, UsageError, outside_fault
-from holdfast.model.event import Options, Recorded
+from holdfast.model.event import Agreed, Options, Recorded
 from holdfast.model.plan import Limits, Plan, RunId, Step, StepId
 from holdfast.wire import market
 from holdfast.wire.workshop import (
@@ -162,7 +162,7 @@ class Wishes:
     secrets: Sequence[str] = ()
     record: str | None = None  # where answers of models are written down
     recorded: str | None = None  # where all of them come from
-    spends: bool = True  # somebody agreed to whatever models cost
+    agreed: Agreed = "anything"  # what somebody said models may be paid for
 
 
 class Fragments:
@@ -225,8 +225,8 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         ),
         hidden=vault.values,
         purse=partial(market.purse_for, os.path.abspath(root), plan.project, location, store),
-        paid=partial(market.pays, os.path.abspath(root)),
-        spends=wishes.spends,
+        paid=partial(market.pays, os.path.abspath(root)) if wishes.recorded is None else _is_free,
+        agreed=wishes.agreed,
         secrets=frozenset(wishes.secrets),
         registry=cache(lambda: registry_for(plan)),
         inline=frozenset(wishes.functions),
@@ -245,9 +245,16 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     )
 
 
+def _is_free(_: Step) -> bool:
+    """Where all answers are recorded nobody is paid."""
+    return False
+
+
 def _secret_names(plan: Plan, allowed: Iterable[str]) -> set[str]:
     """The variables that steps see and nobody else; those of steps to come were allowed by a person."""
-    return {*allowed, *(name for step in plan.steps.values() for name in step.secrets)}
+    from holdfast.engine.declared import secret_names
+
+    return secret_names([plan]).union(allowed)
 
 
 def drive(

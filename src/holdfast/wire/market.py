@@ -161,7 +161,7 @@ def desk_for(
     from holdfast.engine.aside import Desk
     from holdfast.engine.lines import line_journal
 
-    vault = Vault(root)
+    vault = vault_for(root, store, plan.project, plan.name, lambda: [plan])
     return Desk(
         store=store,
         journal=line_journal(plan.project, plan.name),
@@ -406,6 +406,26 @@ class Vault:
             told = [*own, *(key for key in keys if len(key) >= _SHORTEST_KEY)]
             self._known = tuple(dict.fromkeys(filter(None, told)))
         return self._known
+
+
+def vault_for(
+    root: str,
+    store: Store,
+    project: str,
+    line: str,
+    plans: Callable[[], Iterable[Plan]] = tuple,
+) -> Vault:
+    """The keys and secrets that nothing may hold which is said, given or asked on a line.
+
+    Secrets are those that steps name: of its runs, as far as they may go on, and of `plans`.
+    """
+
+    def names() -> set[str]:
+        from holdfast.engine.declared import declared_secrets, secret_names
+
+        return declared_secrets(store, project, line) | secret_names(plans())
+
+    return Vault(root, names)
 
 
 def _key_names(root: str) -> set[str]:

@@ -1,0 +1,69 @@
+"""What somebody agreed that a run may pay models for.
+
+nothing   nobody was asked: what was foreseen costs nothing
+shown     somebody saw what would cost money, and said yes
+anything  somebody said that nobody has to be asked, or named a limit
+
+It is said when a run begins and when it goes on, and never taken back. A budget of the person's own
+configuration is none of these: it bounds what is agreed to.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.moves import NOT_SELECTED
+from holdfast.core.state import COMPLETE, State, StepState
+from holdfast.model.event import Agreed
+from holdfast.model.plan import StepId
+
+_LEVELS: tuple[Agreed, ...] = ("nothing", "shown", "anything")
+
+
+def agreed_in(state: State) -> Agreed:
+    """What a run may pay for.
+
+    Older versions did not write it down: there a limit stands for it, and so does what was paid.
+    """
+    if state.agreed is not None:
+        return state.agreed
+    if state.max_cost is not None:
+        return "anything"
+    return "shown" if state.spent.cost or state.reserved else "nothing"
+
+
+def agree_to(state: State, more: Agreed) -> None:
+    """Somebody agreed to something, perhaps to more than before; nothing changes nothing."""
+    if more != "nothing":
+        state.agreed = max(state.agreed or "nothing", more, key=_LEVELS.index)
+
+
+def not_agreed(state: State) -> list[StepId]:
+    """The steps that a run has still to do, if nobody was asked what they cost; in the order of the plan.
+
+    What people or attempts add is asked about when it is added.
+    """
+    if agreed_in(state) != "nothing":
+        return []
+    return [s for s in state.graph.order if _is_to_do(state.steps[s]) and _is_foreseen(state, s)]
+
+
+def is_unasked(state: State, step_id: StepId) -> bool:
+    """Whether a step came into a run without anybody being asked what it costs."""
+    origin = state.added.get(step_id)
+    if origin is None or origin.request:
+        return False
+    agreed = agreed_in(state)
+    return agreed == "nothing" or (agreed == "shown" and not _is_foreseen(state, step_id))
+
+
+def _is_foreseen(state: State, step_id: StepId) -> bool:
+    """Whether a preview has it: a step of the plan, or one that comes with an artifact that is reused."""
+    origin = state.added.get(step_id)
+    if origin is None:
+        return True
+    above = state.steps.get(origin.step)
+    return not origin.request and (above is None or above.phase != "done")
+
+
+def _is_to_do(step: StepState) -> bool:
+    unselected = step.reason is not None and step.reason.code == NOT_SELECTED
+    return step.phase not in COMPLETE and not (step.phase == "skipped" and unselected)

@@ -1,0 +1,111 @@
+"""What somebody agreed that a run may pay for: said by events, and what follows from it."""
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.consent import agreed_in, is_unasked, not_agreed
+from holdfast.core.fold import fold
+from holdfast.core.growth import with_steps
+from holdfast.core.state import State
+from holdfast.model.event import (
+    Agreed,
+    CallStarted,
+    Event,
+    Options,
+    PlanExtended,
+    Reason,
+    RunRested,
+    RunResumed,
+)
+from holdfast.model.plan import Plan, plan_digest
+from tests.core.builders import accepted, begun, graph, recorded, ref, reused, sid, started, step
+
+PLAN = graph("a>b")
+WHOLE = with_steps(PLAN, {sid("c"): step("c", "a")})
+
+
+def run(*events: Event, agreed: Agreed | None, max_cost: int | None = None) -> State:
+    first = begun(Options(max_cost=max_cost))
+    start = replace(first, plan=plan_digest(PLAN), agreed=agreed)
+    return fold(PLAN, recorded([start, *events]), _plans)
+
+
+def asked(name: str, reserved: int | None) -> CallStarted:
+    return CallStarted(sid(name), 1, 1, "p:m", ref("request"), reserved, 50)
+
+
+def _plans(_: object) -> Plan:
+    return WHOLE
+
+
+def added(*, request: int = 0) -> PlanExtended:
+    """`c`, which comes from `a` or from a person."""
+    origin = "" if request else "a"
+    names = plan_digest(WHOLE), ref("w2"), plan_digest(PLAN)
+    return PlanExtended(*names, (sid("c"),), sid(origin), request)
+
+
+REST = RunRested("failed", Reason("dependency_failed"))
+
+
+@pytest.mark.req("R165")
+@pytest.mark.parametrize(
+    ("first", "then", "found"),
+    [
+        ("nothing", ["nothing"], "nothing"),
+        ("nothing", ["shown", "nothing"], "shown"),
+        ("shown", ["anything", "shown"], "anything"),
+        (None, ["nothing"], "nothing"),
+        (None, ["shown"], "shown"),
+    ],
+)
+def test_what_was_agreed_to_is_never_taken_back(
+    first: Agreed | None, then: list[Agreed], found: Agreed
+) -> None:
+    more = [event for said in then for event in (REST, RunResumed("e-2", agreed=said))]
+    assert agreed_in(run(*more, agreed=first)) == found
+
+
+@pytest.mark.req("R165")
+def test_a_bound_is_no_agreement_unless_an_older_version_wrote_it() -> None:
+    assert agreed_in(run(agreed="nothing", max_cost=5)) == "nothing"
+    assert agreed_in(run(agreed=None, max_cost=5)) == "anything"
+
+
+@pytest.mark.req("R165")
+def test_what_was_paid_is_no_agreement_unless_an_older_version_wrote_it() -> None:
+    paid = (started("a"), asked("a", 5))
+    assert agreed_in(run(*paid, agreed="nothing")) == "nothing"
+    assert agreed_in(run(*paid, agreed=None)) == "shown"
+    assert agreed_in(run(started("a"), asked("a", None), agreed=None)) == "nothing"
+
+
+@pytest.mark.req("R165")
+def test_nobody_agreed_to_what_is_still_to_do_if_nobody_was_asked() -> None:
+    assert not_agreed(run(agreed="nothing")) == [sid("a"), sid("b")]
+    assert not_agreed(run(started("a"), accepted("a"), agreed="nothing")) == [sid("b")]
+    for agreed in ("shown", "anything"):
+        assert not_agreed(run(agreed=agreed)) == []
+
+
+@pytest.mark.req("R165")
+@pytest.mark.parametrize(
+    ("agreed", "unasked"), [("nothing", (True, True)), ("shown", (True, False)), ("anything", ())]
+)
+def test_what_an_attempt_adds_is_asked_about_later_and_what_comes_with_an_artifact_before(
+    agreed: Agreed, unasked: tuple[bool, ...]
+) -> None:
+    made = run(started("a"), accepted("a"), added(), agreed=agreed)
+    taken = run(reused("a"), added(), agreed=agreed)
+    found = tuple(is_unasked(state, sid("c")) for state in (made, taken))
+    assert found == (unasked or (False, False))
+    assert sid("c") not in not_agreed(made)
+    assert (sid("c") in not_agreed(taken)) == (agreed == "nothing")
+
+
+@pytest.mark.req("R165")
+def test_what_a_person_adds_was_asked_about() -> None:
+    state = run(added(request=1), agreed="nothing")
+    assert not is_unasked(state, sid("c"))
+    assert not_agreed(state) == [sid("a"), sid("b")]
