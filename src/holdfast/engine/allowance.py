@@ -10,7 +10,7 @@ from holdfast.core.moves import LIMIT
 from holdfast.core.outlay import Short
 from holdfast.core.reserve import LEAST_OUTPUT, Seen, input_bound, output_bound
 from holdfast.errors import AttemptError
-from holdfast.model.call import MICRO, Request, Usage
+from holdfast.model.call import MICRO, Cap, Request, Usage
 from holdfast.model.fixed import fixed
 from holdfast.model.money import dollars
 from holdfast.model.plan import Step
@@ -54,10 +54,20 @@ class Allowance:
         return any(limit is not None for limit in limits)
 
     @property
-    def is_limited(self) -> bool:
-        """Whether anything bounds what is used."""
-        limits = (self.step.budget.get("tokens"), self.tokens)
-        return self.is_in_money or any(limit is not None for limit in limits)
+    def kept(self) -> list[str]:
+        """What bounds what is used, in words."""
+        found = []
+        if (usd := self.step.budget.get("usd")) is not None:
+            found.append(f"its budget of ${usd}")
+        if (tokens := self.step.budget.get("tokens")) is not None:
+            found.append(f"its budget of {tokens} tokens")
+        if self.most is not None:
+            found.append(f"{dollars(self.most)} in all")
+        if self.tokens is not None:
+            found.append(f"{self.tokens} tokens in all")
+        if self.room is not None:
+            found.append(f"your {dollars(self.room.most)} for the {self.room.name}")
+        return found
 
     def lack(self, model: str, bound: Bound) -> AttemptError | None:
         """The limit that leaves no room for a call, if one does not."""
@@ -73,9 +83,8 @@ class Allowance:
         if most is not None and taken + cost > most:
             return self._short("cost", dollars(most), most - taken, price)
         if room is not None and taken + cost > room.left:
-            name = room.budget.partition(" ")[0]
-            whole = f"your {dollars(room.most)} for the {name}"
-            mend = f"{price}; raise [budgets] {name} in your own configuration"
+            whole = f"your {dollars(room.most)} for the {room.name}"
+            mend = f"{price}; raise [budgets] {room.name} in your own configuration"
             return self._short(room.budget, whole, room.left - taken, mend)
         return None
 
@@ -105,8 +114,9 @@ def bounded(
     given = request.parameters.get("max_tokens")
     asked = given if isinstance(given, int) else None
     read = input_bound(size, seen)
-    most = output_bound(asked, request.most, limited=allowed.is_limited)
-    is_capped = asked is None and allowed.is_limited  # else nothing holds the answer to it
+    kept = allowed.kept
+    most = output_bound(asked, request.enough, limited=bool(kept))
+    is_capped = asked is None and bool(kept)  # else nothing holds the answer to it
 
     def bound(said: int) -> Bound:
         cost = price(request.model, Usage(input=read, output=said))
@@ -117,10 +127,31 @@ def bounded(
 
     lack = allowed.lack(request.model, bound(most))
     if lack is None:
-        return replace(request, most=most if is_capped else None), bound(most)
+        cap = Cap(most, _cut_by_all(request, most, kept)) if is_capped else None
+        return replace(request, cap=cap), bound(most)
     if is_capped and alone and (fewer := _longest(most, fits)) >= LEAST_OUTPUT:
-        return replace(request, most=fewer), bound(fewer)
+        return replace(request, cap=Cap(fewer, _cut_by_one(fewer, lack))), bound(fewer)
     return lack
+
+
+def _cut_by_all(request: Request, most: int, kept: list[str]) -> str:
+    """Why an answer is cut that the plan does not bound."""
+    mend = "say max_tokens for its model, and it may have as many"
+    if request.enough is not None:  # there is no place to say so
+        mend = "ask a model that says less, or without a limit"
+    limits = " and ".join(kept)
+    return f"at {most:,} tokens, the most that it may have while a limit is kept ({limits}); {mend}"
+
+
+def _cut_by_one(most: int, lack: AttemptError) -> str:
+    """Why an answer is cut that a limit leaves less room for."""
+    mends = {
+        "cost": "; raise it with --max-cost",
+        "tokens": "; raise tokens in 'limits' of the plan",
+        "": "; raise 'budget' of the step",
+    }
+    words = f"{lack.message}{mends.get(lack.limit, '')}"
+    return f"at {most:,} tokens, all that is left for it: {words}"
 
 
 def _longest(most: int, fits: Callable[[int], bool]) -> int:

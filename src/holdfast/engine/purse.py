@@ -31,6 +31,11 @@ class Room(NamedTuple):
     most: int
     left: int
 
+    @property
+    def name(self) -> str:
+        """What it is for: the day, or the project."""
+        return self.budget.partition(" ")[0]
+
 
 @dataclass(slots=True)
 class _Seen:
