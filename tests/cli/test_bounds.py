@@ -61,6 +61,61 @@ def test_what_a_provider_says_it_used_never_makes_room(project: Project, said: S
     project.ok("verify")
 
 
+def long(asked: Asked) -> Reply:
+    """Needs 9,000 tokens for its answer."""
+    return Say("half", finish="length") if 0 < longest(asked) < 9000 else Say("whole")
+
+
+def test_what_a_bound_of_ours_cuts_is_not_recorded(project: Project) -> None:
+    project.plan({"a": {**OPEN, "prompt": "write long"}})
+    with market(project, long) as shop:
+        run = project.run("--max-cost", "1", "--record", "rec")
+        assert [longest(asked) for asked in shop.server.requests] == [8192]
+        assert (run.code, run.codes) == (1, {"a": "answer_cut"})
+        assert "was cut at 8,192 tokens" in run.err
+        assert "$1.00 in all" in run.err
+        assert "max_tokens" in run.err
+        again = project.run("--provider", "recorded", "--recorded", "rec")
+        assert again.codes == {"a": "not_recorded"}
+        assert project.run("--yes", "--record", "rec").states == {"a": "done"}
+    assert project.run("--provider", "recorded", "--recorded", "rec", "--force").code == 0
+    assert project.shown("a") == b"whole"
+
+
+def test_what_the_plan_cuts_is_recorded(project: Project) -> None:
+    project.plan({"a": {**OPEN, "model": {"id": "fake:m", "max_tokens": 7}, "prompt": "long"}})
+    with market(project, long):
+        run = project.run("--max-cost", "1", "--record", "rec")
+    assert "was cut at its limit of 7 tokens" in run.err
+    again = project.run("--provider", "recorded", "--recorded", "rec")
+    assert again.codes == {"a": "answer_cut"}
+
+
+CUTS: dict[str, tuple[dict[str, object], dict[str, object], dict[str, float], tuple[str, str]]] = {
+    # of the step, limits of the plan, budgets of the person: what is said
+    "run": ({}, {"usd": 0.5}, {}, ("of $0.50 the run has $0.50 left", "--max-cost")),
+    "day": ({}, {}, {"day": 0.5}, ("of your $0.50 for the day", "raise [budgets] day")),
+    "tokens": ({}, {"tokens": 5000}, {}, ("of 5000 tokens the run has 5000 left", "'limits'")),
+    "step": ({"budget": {"usd": 0.5}}, {}, {}, ("its budget is $0.5", "'budget'")),
+    "large": ({"budget": {"tokens": 50_000}}, {}, {}, ("its budget of 50000 tokens", "max_tokens")),
+}
+
+
+@pytest.mark.parametrize("what", CUTS)
+def test_who_is_cut_by_a_bound_of_ours_is_told_which_one_and_how_to_raise_it(
+    project: Project, what: str
+) -> None:
+    more, limits, budgets, words = CUTS[what]
+    project.plan({"a": {**OPEN, "prompt": "write long", **more}}, limits=limits)
+    with market(project, long) as shop:
+        shop.configure(budgets=budgets)
+        run = project.run("--yes")
+        (asked,) = shop.server.requests
+    assert run.codes == {"a": "answer_cut"}, run.err
+    assert f"was cut at {longest(asked):,} tokens, " in run.err
+    assert [word for word in words if word not in run.err] == [], run.err
+
+
 def test_who_counts_nothing_is_charged_for_the_tools_it_uses(project: Project) -> None:
     project.write("work.py", "def look(at: str) -> str:\n    return 'seen'\n")
     project.plan({"a": {**OPEN, "uses": "agent", "prompt": "do it", "tools": ["work:look"]}})

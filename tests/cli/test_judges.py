@@ -159,3 +159,14 @@ def test_quotes_are_looked_for_in_files_that_then_decide_the_result(project: Pro
 def test_quotes_are_looked_for_in_what_a_step_needs_and_in_values(project: Project) -> None:
     plan_quotes(project)
     assert project.run().states == {"up": "done", "a": "done"}
+
+
+@pytest.mark.req("R165")
+def test_a_verdict_that_a_bound_of_ours_cuts_says_which(project: Project) -> None:
+    project.plan({"a": {"shell": "echo Cats", "guards": [judged()]}})
+    with served(project, lambda _: Say("half", finish="length")) as server:
+        run = project.run("--max-cost", "1")
+    assert run.codes == {"a": "guard_broken"}, run.err
+    assert "was cut at 4,096 tokens" in run.err
+    assert "$1.00 in all" in run.err
+    assert not any("$" in text for asked in server.requests for text in asked.texts)

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import CallError
 from holdfast.generators.recorded import Recorded, Recorder, key_of
-from holdfast.model.call import Answer, Message, Offer, Request, ToolUse, Usage
+from holdfast.model.call import Answer, Cap, Message, Offer, Request, ToolUse, Usage
 
 ASKED = Request("maker:m", (Message("user", "how deep is the sea"),))
 
@@ -33,7 +33,7 @@ def keep(folder: Path, *answers: Answer, request: Request = ASKED) -> None:
 
 def test_a_request_is_found_whoever_is_asked_and_whatever_is_left_to_pay() -> None:
     assert key_of(replace(ASKED, model="other:m")) == key_of(ASKED)
-    assert key_of(replace(ASKED, most=16)) == key_of(ASKED)
+    assert key_of(replace(ASKED, enough=16, cap=Cap(16, "at 16 tokens"))) == key_of(ASKED)
 
 
 @pytest.mark.parametrize(

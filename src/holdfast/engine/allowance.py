@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from holdfast.core.moves import LIMIT
 from holdfast.core.reserve import LEAST_OUTPUT, Seen, input_bound, output_bound
 from holdfast.errors import AttemptError
-from holdfast.model.call import MICRO, Request, Usage
+from holdfast.model.call import MICRO, Cap, Request, Usage
 from holdfast.model.fixed import fixed
 from holdfast.model.money import dollars, dollars_left, dollars_needed
 from holdfast.model.plan import Step
@@ -53,10 +53,20 @@ class Allowance:
         return any(limit is not None for limit in limits)
 
     @property
-    def is_limited(self) -> bool:
-        """Whether anything bounds what is used."""
-        limits = (self.step.budget.get("tokens"), self.tokens)
-        return self.is_in_money or any(limit is not None for limit in limits)
+    def kept(self) -> list[str]:
+        """What bounds what is used, in words."""
+        found = []
+        if (usd := self.step.budget.get("usd")) is not None:
+            found.append(f"its budget of ${usd}")
+        if (tokens := self.step.budget.get("tokens")) is not None:
+            found.append(f"its budget of {tokens} tokens")
+        if self.most is not None:
+            found.append(f"{dollars(self.most)} in all")
+        if self.tokens is not None:
+            found.append(f"{self.tokens} tokens in all")
+        if self.room is not None:
+            found.append(f"your {dollars(self.room.most)} for the {self.room.name}")
+        return found
 
     def lack(self, model: str, bound: Bound) -> AttemptError | None:
         """The limit that leaves no room for a call, if one does not."""
@@ -75,10 +85,9 @@ class Allowance:
             words = cost_words(most, most - taken, cost, self.whose)
             return AttemptError(words, reason=LIMIT, limit="cost", wanted=cost)
         if room is not None and taken + cost > room.left:
-            name = room.budget.partition(" ")[0]
-            whole = f"the {dollars(room.most)} for the {name}"
+            whole = f"the {dollars(room.most)} for the {room.name}"
             words = _money_words(whole, room.left - taken, cost, self.whose)
-            words += f"; raise [budgets] {name} in {room.file or 'your own configuration'}"
+            words += f"; raise [budgets] {room.name} in {room.file or 'your own configuration'}"
             return AttemptError(words, reason=LIMIT, limit=room.budget, wanted=cost)
         return None
 
@@ -133,8 +142,9 @@ def bounded(
     given = request.parameters.get("max_tokens")
     asked = given if isinstance(given, int) else None
     read = input_bound(size, seen)
-    most = output_bound(asked, request.most, limited=allowed.is_limited)
-    is_capped = asked is None and allowed.is_limited  # else nothing holds the answer to it
+    kept = allowed.kept
+    most = output_bound(asked, request.enough, limited=bool(kept))
+    is_capped = asked is None and bool(kept)  # else nothing holds the answer to it
 
     def bound(said: int, read: int = read) -> Bound:
         cost = price(request.model, Usage(input=read, output=said))
@@ -145,14 +155,35 @@ def bounded(
 
     lack = allowed.lack(request.model, bound(most))
     if lack is None:
-        return replace(request, most=most if is_capped else None), bound(most)
+        cap = Cap(most, _cut_by_all(request, most, kept)) if is_capped else None
+        return replace(request, cap=cap), bound(most)
     if is_capped and alone and (fewer := _longest(most, fits)) >= LEAST_OUTPUT:
-        return replace(request, most=fewer), bound(fewer)
+        return replace(request, cap=Cap(fewer, _cut_by_one(fewer, lack))), bound(fewer)
     if lack.wanted:  # whoever asks it again may not have seen how the model counts
         afresh = bound(most, input_bound(size, Seen()))
         may_use = afresh.tokens if lack.limit == "tokens" else afresh.cost or 0
         lack.wanted = max(lack.wanted, may_use)
     return lack
+
+
+def _cut_by_all(request: Request, most: int, kept: list[str]) -> str:
+    """Why an answer is cut that the plan does not bound."""
+    mend = "say max_tokens for its model, and it may have as many"
+    if request.enough is not None:  # there is no place to say so
+        mend = "ask a model that says less, or without a limit"
+    limits = " and ".join(kept)
+    return f"at {most:,} tokens, the most that it may have while a limit is kept ({limits}); {mend}"
+
+
+def _cut_by_one(most: int, lack: AttemptError) -> str:
+    """Why an answer is cut that a limit leaves less room for."""
+    mends = {
+        "cost": "; raise it with --max-cost",
+        "tokens": "; raise tokens in 'limits' of the plan",
+        "": "; raise 'budget' of the step",
+    }
+    words = f"{lack.message}{mends.get(lack.limit, '')}"
+    return f"at {most:,} tokens, all that is left for it: {words}"
 
 
 def _longest(most: int, fits: Callable[[int], bool]) -> int:

@@ -33,6 +33,11 @@ class Room(NamedTuple):
     left: int
     file: str = ""
 
+    @property
+    def name(self) -> str:
+        """What it is for: the day, or the project."""
+        return self.budget.partition(" ")[0]
+
 
 @dataclass(slots=True)
 class _Seen:

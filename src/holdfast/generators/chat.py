@@ -161,8 +161,8 @@ def _conversation(messages: Sequence[Message]) -> list[parts.ModelMessage]:
 
 def _settings(request: Request) -> ModelSettings:
     given: dict[str, object] = {**request.parameters, "max_retries": 0}
-    if request.most is not None:
-        given["max_tokens"] = request.most
+    if request.cap is not None:
+        given["max_tokens"] = request.cap.tokens
     return cast("ModelSettings", given)
 
 
@@ -267,7 +267,8 @@ def _answer(response: parts.ModelResponse, request: Request, read: int, mode: st
     tokens = Usage(
         usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
     )
-    return Answer(text, uses, finish, tokens, response.provider_response_id or "")
+    cut = request.cap.words if request.cap is not None and finish == "length" else ""
+    return Answer(text, uses, finish, tokens, response.provider_response_id or "", cut)
 
 
 def _finish(response: parts.ModelResponse, request: Request, read: int) -> Finish:

@@ -79,8 +79,8 @@ def said(answer: Answer, request: Request) -> str:
         raise AttemptError(f"'{request.model}' refused to answer: {words}", reason="model_refused")
     if answer.finish == "length":
         most = request.parameters.get("max_tokens")
-        bound = f" of {most} tokens" if most else ""
-        message = f"the answer of '{request.model}' was cut at its limit{bound}"
+        own = f"at its limit of {most} tokens" if most else "at its limit"
+        message = f"the answer of '{request.model}' was cut {answer.cut or own}"
         raise AttemptError(message, reason="answer_cut", log=answer.text.encode())
     if not answer.text.strip() and not answer.uses:
         raise AttemptError(f"'{request.model}' answered nothing", reason="answer_empty")

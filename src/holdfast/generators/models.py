@@ -30,7 +30,7 @@ class Models:
     """Finds who answers. `open_source` makes the source of a provider when it is first asked.
 
     `find` knows a provider by its name, `keep` is told what was answered by those that are not recorded
-    themselves.
+    themselves, unless a cap cut it: without that the same request has another answer.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Models:
     ) -> Answer:
         provider = self._provider(request.provider)
         answer = await self._source(provider).ask(request, listen, leaves)
-        if self._keep is not None and provider.kind != "recorded":
+        if self._keep is not None and provider.kind != "recorded" and not answer.cut:
             self._keep(request, answer)
         return answer
 

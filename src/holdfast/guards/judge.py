@@ -101,7 +101,7 @@ class _Bench:
 
     async def opinion(self, messages: Sequence[Message]) -> Opinion:
         """What the judge says; GuardBroken if it cannot be read twice."""
-        request = Request(self._model, tuple(messages), schema=_SCHEMA, most=_ENOUGH)
+        request = Request(self._model, tuple(messages), schema=_SCHEMA, enough=_ENOUGH)
         answer = await self._calls.ask(request)
         try:
             return _read(answer)
@@ -115,13 +115,14 @@ class _Bench:
         )
         more = (Message("assistant", answer.text or "…"), Message("user", again))
         answer = await self._calls.ask(
-            Request(self._model, (*messages, *more), schema=_SCHEMA, most=_ENOUGH),
+            Request(self._model, (*messages, *more), schema=_SCHEMA, enough=_ENOUGH),
         )
         try:
             return _read(answer)
         except ValueError as error:
             name = name_of(self._guard)
-            message = f"what '{self._model}' says as '{name}' cannot be read: {error}"
+            why = f"it was cut {answer.cut}" if answer.cut else error
+            message = f"what '{self._model}' says as '{name}' cannot be read: {why}"
             raise GuardBroken(message) from error
 
 

@@ -49,15 +49,28 @@ class Offer:
 
 
 @fixed
+class Cap:
+    """How many tokens an answer may have because limits are kept; `words` say which and how to raise it."""
+
+    tokens: int
+    words: str
+
+
+@fixed
 class Request:
-    """What is asked of a model: `provider:name`, the conversation, how to sample, what to give."""
+    """What is asked of a model: `provider:name`, the conversation, how to sample, what to give.
+
+    How long the answer may be for the sake of limits is no part of what is asked: `enough` are the tokens
+    that whoever asks does with, `cap` is what he gets.
+    """
 
     model: str
     messages: tuple[Message, ...]
     parameters: Mapping[str, Json] = field(default_factory=dict)
     schema: Json = None  # the JSON Schema of the answer; None is text
     offers: tuple[Offer, ...] = ()
-    most: int | None = None  # tokens of an answer that can still be paid; no part of what is asked
+    enough: int | None = None
+    cap: Cap | None = None
 
     @property
     def name(self) -> str:
@@ -82,13 +95,14 @@ class Usage:
 
 @fixed
 class Answer:
-    """What a model said."""
+    """What a model said. `cut` are the words of the cap that it was cut by, if it was by one."""
 
     text: str
     uses: tuple[ToolUse, ...] = ()
     finish: Finish = "stop"
     usage: Usage = Usage()
     id: str = ""  # how the provider names it
+    cut: str = ""
 
 
 def request_bytes(request: Request) -> bytes:
@@ -145,6 +159,8 @@ def answer_bytes(answer: Answer) -> bytes:
         data["uses"] = [_use(use) for use in answer.uses]
     if answer.id:
         data["id"] = answer.id
+    if answer.cut:
+        data["cut"] = answer.cut
     return encoded(spelled(data))
 
 
@@ -158,4 +174,5 @@ def answer_from(content: bytes) -> Answer:
         finish=cast("Finish", data["finish"]),
         usage=Usage(*cast("list[int]", data["usage"])),
         id=str(data.get("id", "")),
+        cut=str(data.get("cut", "")),
     )
