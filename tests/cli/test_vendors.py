@@ -191,13 +191,23 @@ SHAPES: dict[str, tuple[dict[str, Any], Any]] = {
         [{"n": 3}],
     ),
     "tree": ({"type": "array", "items": {"$ref": "#"}}, [[], [[]]]),
+    "named": (
+        {
+            "anyOf": [
+                {**SCHEMA, "properties": {"answer": {"type": "string"}}, "required": []},
+                SCHEMA,
+            ]
+        },
+        {"answer": "42"},
+    ),
 }
 
 
 def test_any_schema_reaches_the_model_with_its_meaning(project: Project, vendor: Vendor) -> None:
     def script(asked: Asked) -> Reply:
         schema, value = SHAPES[spoken_of(asked, SHAPES)]
-        given = value if schema.get("type") == "object" else {"answer": value}
+        name = "answer_" if '"answer"' in json.dumps(schema) else "answer"
+        given = value if schema.get("type") == "object" else {name: value}
         sent: Any = vendor.language.schema(asked)
         if sent:
             validate(given, sent)
@@ -217,6 +227,29 @@ def test_any_schema_reaches_the_model_with_its_meaning(project: Project, vendor:
     assert len(server.requests) == len(SHAPES)
     shown = {name: json.loads(project.shown(name)) for name in SHAPES}
     assert shown == {name: value for name, (_, value) in SHAPES.items()}
+
+
+def test_what_nobody_wrapped_is_not_taken_apart(project: Project, vendor: Vendor) -> None:
+    """The server does not care for the schema that it is given."""
+    open_object = {"type": "object", "required": ["answer"]}
+    named = {"type": "object", "properties": {"answer": {"type": "string"}}}
+    shapes = {"named": {"anyOf": [named, SCHEMA]}, "open": {"oneOf": [open_object, SCHEMA]}}
+
+    def script(asked: Asked) -> Reply:
+        offered = vendor.language.offered(asked)
+        given = {"answer": "42"}
+        return Say(tools=[(offered[0], given)]) if offered else Say(json.dumps(given))
+
+    project.plan(
+        {
+            name: step(vendor, f"case {name}", schema=schema, retries=0)
+            for name, schema in shapes.items()
+        }
+    )
+    with served(project, vendor, script):
+        found = run(project, vendor)
+    assert set(found.states.values()) == {"done"}, found.err
+    assert {json.loads(project.shown(name))["answer"] for name in shapes} == {"42"}
 
 
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "schema"])

@@ -65,22 +65,24 @@ def _check_prompt(reading: Reading, node: Mapping, prompt: object) -> None:
     if prompt is None:
         return
     place = node.pairs["prompt"][1]
-    parts = place.pairs if isinstance(place, Mapping) else {}
     if isinstance(prompt, str):
-        task, label = prompt, reading.label("prompt")
-    else:
-        told = cast("Table[str, Json]", prompt)
-        task, label = (
-            str(told.get("task", "x")),
-            reading.label("task"),
-        )  # that it is not there is said
-        if _FEEDBACK not in str(told.get("feedback_wrapper", _FEEDBACK)):
-            message = f"{reading.label('feedback_wrapper')} has no place for what guards say"
-            hint = f"put {_FEEDBACK} where it belongs"
-            reading.problems.add("P064", parts["feedback_wrapper"][1], message, hint)
-    if not task.strip():
+        _check_task(reading, place, "prompt", prompt)
+        return
+    told = cast("Table[str, Json]", prompt)
+    parts = place.pairs if isinstance(place, Mapping) else {}
+    if _FEEDBACK not in str(told.get("feedback_wrapper", _FEEDBACK)):
+        message = f"{reading.label('feedback_wrapper')} has no place for what guards say"
+        hint = f"put {_FEEDBACK} where it belongs"
+        reading.problems.add("P064", parts["feedback_wrapper"][1], message, hint)
+    if "task" in told:  # else it is reported
         at = parts["task"][1] if "task" in parts else place
-        reading.problems.add("P064", at, f"{label} is empty", "say what the model is to do")
+        _check_task(reading, at, "task", str(told["task"]))
+
+
+def _check_task(reading: Reading, place: Placed, key: str, task: str) -> None:
+    if not task.strip():
+        message = f"{reading.label(key)} is empty"
+        reading.problems.add("P064", place, message, "say what the model is to do")
 
 
 def settled(reading: Reading, place: Placed, given: str) -> Model:

@@ -62,13 +62,22 @@ def _settled(
 
 def _judge(reading: Reading, place: Placed, given: dict[str, object], guard: Guard) -> Guard:
     config = cast("Table[str, Json]", guard.config)
-    own, others = str(config.get("model") or ""), str(given.get("model") or "")
-    if own or (others and given.get("uses") not in MODEL_USES):  # else it is settled
-        others = settled(reading, place, own or others).name
-    elif not others and given.get("uses") not in MODEL_USES:  # else it is reported
-        message = f"the judge of {quoted(reading.step)} has no model"
-        reading.problems.add("P068", place, message, "say model: small, or model: provider:name")
-    return replace(guard, config={**config, "model": others})
+    model = _judging(reading, place, given, str(config.get("model") or ""))
+    return replace(guard, config={**config, "model": model})
+
+
+def _judging(reading: Reading, place: Placed, given: dict[str, object], own: str) -> str:
+    """The model that judges: its own, else that of its step; none is reported."""
+    if own:
+        return settled(reading, place, own).name
+    others = str(given.get("model") or "")
+    if given.get("uses") in MODEL_USES:  # settled or reported with the step
+        return others
+    if others:
+        return settled(reading, place, others).name
+    message = f"the judge of {quoted(reading.step)} has no model"
+    reading.problems.add("P068", place, message, "say model: small, or model: provider:name")
+    return ""
 
 
 def _check_source(

@@ -1,8 +1,9 @@
 """The schema of an answer in the forms that vendors take; none of them says anything else than the plan does.
 
-A provider wants an object at the root, so anything else is put into one and taken out of it again. Strict
-mode of OpenAI, which holds a model to a schema while it writes, takes only a part of JSON Schema. Some
-vendors close every object, which is harmless only where the schema says what may be in it.
+A provider wants an object at the root, so anything else is put into one and taken out of it again. Its one
+property has a name that the schema does not know, so that no other object is taken for it. Strict mode of
+OpenAI, which holds a model to a schema while it writes, takes only a part of JSON Schema. Some vendors close
+every object, which is harmless only where the schema says what may be in it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from holdfast.model.digest import Json
 CLOSES_OBJECTS = (
     "closes_objects"  # in the profile of a model: it lets no object have more than it names
 )
-_ANSWER = "answer"  # the property that takes an answer which is no object
 _FORKS = ("anyOf", "oneOf", "allOf")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTED = (*_FORKS, "prefixItems", "items")
@@ -50,7 +50,6 @@ _SHARED = re.compile(r"#/(\$defs|definitions)/[^/]+\Z")
 _OWN = re.compile(r"#(\Z|/(?!\$defs/|definitions/))")
 _DEEPEST = 10  # objects and arrays within each other, in strict mode
 _MOST_PROPERTIES = 5000
-_OPENING = re.compile(rf'\s*\{{\s*"{_ANSWER}"\s*:\s*')
 Node = Mapping[str, Json]
 
 
@@ -68,13 +67,14 @@ def rooted(schema: Json) -> dict[str, object]:
     if is_object(schema):
         return cast("dict[str, object]", schema)
     shared: dict[str, object] = {}
-    inner = _moved(schema)
+    name = _wrapper(schema)
+    inner = _moved(schema, name)
     if isinstance(inner, dict):  # refs to these count from the top
         shared = {word: inner.pop(word) for word in ("$defs", "definitions") if word in inner}
     return {
         "type": "object",
-        "properties": {_ANSWER: inner},
-        "required": [_ANSWER],
+        "properties": {name: inner},
+        "required": [name],
         "additionalProperties": False,
         **shared,
     }
@@ -82,7 +82,9 @@ def rooted(schema: Json) -> dict[str, object]:
 
 def unrooted(text: str, schema: Json) -> str:
     """The answer as its model wrote it, without what `rooted` put around it."""
-    opening = None if is_object(schema) else _OPENING.match(text)
+    if is_object(schema):
+        return text
+    opening = re.match(rf'\s*\{{\s*"{_wrapper(schema)}"\s*:\s*', text)
     if opening is None:
         return text
     try:
@@ -90,6 +92,14 @@ def unrooted(text: str, schema: Json) -> str:
     except (ValueError, RecursionError):
         return text  # the guard says what is wrong
     return text[opening.end() : end] if text[end:].strip() == "}" else text
+
+
+def _wrapper(schema: Json) -> str:
+    """The property that takes an answer which is no object."""
+    known, name = json.dumps(schema, default=dict), "answer"
+    while f'"{name}"' in known:
+        name += "_"
+    return name
 
 
 def is_strict(schema: Json) -> bool:
@@ -183,21 +193,21 @@ def _nodes(schema: Json, depth: int = 0) -> Iterator[tuple[Json, int]]:
             yield from _nodes(single, depth + 1)
 
 
-def _moved(schema: Json) -> object:
-    """A copy for a place inside another schema: what refers to the root refers to that place."""
+def _moved(schema: Json, name: str) -> object:
+    """A copy for a property of another schema: what refers to the root refers to that place."""
     if not isinstance(schema, Mapping):
         return schema
     copy: dict[str, object] = dict(schema)
     ref = schema.get("$ref")
     if isinstance(ref, str) and _OWN.match(ref):
-        copy["$ref"] = f"#/properties/{_ANSWER}{ref[1:]}"
+        copy["$ref"] = f"#/properties/{name}{ref[1:]}"
     for word in _NAMED:
         if isinstance(schema.get(word), Mapping):
-            copy[word] = {name: _moved(each) for name, each in _map(schema, word).items()}
+            copy[word] = {key: _moved(each, name) for key, each in _map(schema, word).items()}
     for word in (*_LISTED, *_SINGLE):
         found = schema.get(word)
         if isinstance(found, list | tuple):
-            copy[word] = [_moved(each) for each in found]
+            copy[word] = [_moved(each, name) for each in found]
         elif isinstance(found, Mapping):
-            copy[word] = _moved(found)
+            copy[word] = _moved(found, name)
     return copy
