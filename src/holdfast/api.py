@@ -38,7 +38,7 @@ from holdfast.model.event import Drift, Options
 from holdfast.model.expression import Wrong, parts
 from holdfast.model.line import Scope
 from holdfast.model.plan import Guard, Need, RunId, Step, StepId
-from holdfast.ports import Store
+from holdfast.ports import RunRow, Store
 
 Function = Callable[..., object]
 
@@ -480,7 +480,7 @@ def answer(
         decisions = _decisions(store, line)
         wanted, doing = decisions.answerable(step)
         person.names_for(wanted.approval.request.names)
-        row = store.runs(line)[-1]
+        row = _last(store, line)
         hidden = _hidden(os.path.abspath(root), store, row.project, row.line)
         if content is None:
             digest, form = lying_there(store, os.path.abspath(root), doing, hidden)
@@ -512,12 +512,17 @@ def _decide(location: str, line: str | None, which: str, given: Given, *, yes: b
 
 
 def _decisions(store: Store, line: str | None) -> Decisions:
+    row, drives = _last(store, line), partial(wire.is_driven, store)
+    hidden = _hidden(os.getcwd(), store, row.project, row.line)
+    return Decisions(store, row.project, row.line, wire.now_ms, drives, hidden)
+
+
+def _last(store: Store, line: str | None) -> RunRow:
+    """The last run of a line, or of all."""
     rows = store.runs(line)
     if not rows:
         raise UsageError("there is no run yet" + (f" of line '{line}'" if line else ""))
-    row, drives = rows[-1], partial(wire.is_driven, store)
-    hidden = _hidden(os.getcwd(), store, row.project, row.line)
-    return Decisions(store, row.project, row.line, wire.now_ms, drives, hidden)
+    return rows[-1]
 
 
 def _hidden(root: str, store: Store, project: str, line: str, *plans: model.Plan) -> Hidden:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
@@ -83,7 +84,8 @@ class Place:
     def hidden(self, store: Store, *plans: Plan) -> Hidden:
         """What nothing may hold that is stored here: keys, and what steps see as secrets.
 
-        Steps of the line's runs, of the plan file if it can be read, and of these plans.
+        Steps of the line's runs, of the plan file if it can be read, and of these plans. Only what is asked
+        for is read, so the store must be open then.
         """
 
         def known() -> Iterator[Plan]:
@@ -92,9 +94,13 @@ class Place:
                 with suppress(PlanError, UsageError):  # it may be wrong, or lack a param
                     yield self.load().plan
 
-        rows = store.runs(self.line())
-        project, line = (rows[-1].project, rows[-1].line) if rows else ("", "")
-        return wire.market.vault_for(self.root, store, project, line, known).values
+        @cache
+        def values() -> Sequence[str]:
+            rows = store.runs(self.line())
+            project, line = (rows[-1].project, rows[-1].line) if rows else ("", "")
+            return wire.market.vault_for(self.root, store, project, line, known).values()
+
+        return values
 
     def exists(self) -> bool:
         """Whether there is a store already: made whole, not only begun by a process that was killed."""

@@ -227,9 +227,12 @@ def consent(
     Without somebody to answer, a run needs --yes or a saved preview; for money a limit is enough: who names
     one agrees to spend so much. Nobody is asked about steps that are as they were `seen` before.
     """
-    told, steps = said_of_money(manner), grown(where, loaded).plan.steps.values()
+    told = said_of_money(manner)
+    if manner["yes"]:
+        return Agreement(options, told)
+    steps = grown(where, loaded).plan.steps.values()
     pays = told == "nothing" and any(is_paid(where.root, step) for step in steps)
-    if manner["yes"] or not (pays or any(needs_consent(step) for step in steps)):
+    if not pays and not any(needs_consent(step) for step in steps):
         return Agreement(options, told)
     ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
     found = _shown(loaded, ahead, told)

@@ -94,8 +94,9 @@ class Options:
 class RunStarted:
     """A run began: which plan, under which line, asked for how.
 
-    One that was forked from another run takes what stands above and beside `forked_at` from there. `agreed`
-    is what somebody said it may pay models for; where it says nothing, an older version wrote it.
+    One that was forked from another run takes what stands above and beside `forked_at` from there. What
+    somebody `agreed` to pay models for is nothing, what he was shown, or anything; an older version left
+    it out.
     """
 
     run: RunId
