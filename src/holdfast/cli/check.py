@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.again import out_next
-from holdfast.cli.place import Place, json_option, place, place_options
+from holdfast.cli.place import Place, json_option, place, place_options, python_part
 from holdfast.cli.say import out, out_json, talk
 from holdfast.cli.view import view
 from holdfast.core.waves import graph_of
@@ -69,7 +69,7 @@ def _say_warnings(where: Place, loaded: Loaded) -> None:
         return
     from holdfast.formats.render import render
 
-    source, _ = read_file(where.file)
+    source, _ = read_file(python_part(where.file)[0] or where.file)
     for line in render(loaded.warnings, source, width=view().width).splitlines():
         talk(line)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.formats.planfile import Loaded
 
 PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
-SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json", ".py")
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -51,19 +51,23 @@ class Place:
                 f"there is no {' or '.join(PLAN_NAMES)} here",
                 hint="name a plan file, or use -C DIR",
             )
-        from holdfast.formats.planfile import load_plan  # many commands need only the line's name
+        from holdfast.formats.planfile import Asked, load_text, read_file  # many need only the name
 
-        params = {**(before or {}), **self.params}
-        return load_plan(
-            self.file,
+        asked = Asked(
             name=self.plan_id,
-            params=params,
+            params={**(before or {}), **self.params},
             find=wire.project_files,
             check=wire.guard_flaw,
             held=held,
             own=wire.own_agents,
             models=wire.market.known_models,
         )
+        if python_part(self.file)[0]:
+            from holdfast.formats.pyplan import load_python
+
+            return load_python(self.file, asked)
+        content, root = read_file(self.file)
+        return load_text(content, self.file, root, asked)
 
     def line(self) -> str | None:
         """The line that is meant: by --plan-id, else by the plan file if there is one.
@@ -72,7 +76,7 @@ class Place:
         """
         if self.plan_id is not None or self.file is None:
             return self.plan_id
-        return plan_name(self.file) or self.load().plan.name
+        return _name_in(self.file) or self.load().plan.name
 
     def open(self, *, create: bool = False, readonly: bool = False) -> Store:
         """Open the store."""
@@ -83,10 +87,23 @@ class Place:
         return wire.has_store(self.location)
 
 
+def python_part(path: str) -> tuple[str, str]:
+    """The Python file that a path names, and the plan in it if it says which; nothing for other files."""
+    file, sign, name = path.rpartition(":")
+    if sign and file.endswith(".py") and name.isidentifier():
+        return file, name
+    return (path, "") if path.endswith(".py") else ("", "")
+
+
+def _name_in(file: str) -> str | None:
+    """The line of a plan file, without reading all of it; that of a Python file only a load can tell."""
+    return None if python_part(file)[0] else plan_name(file)
+
+
 def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     """Resolve what was given on the command line."""
     file = plan or _found()
-    if plan is not None and not os.path.isfile(plan):
+    if plan is not None and not os.path.isfile(python_part(plan)[0] or plan):
         if " " in plan and not plan.endswith(SUFFIXES):
             raise UsageError("a goal in words needs a planner, which this version does not have")
         raise UsageError(f"there is no plan file '{plan}'")
@@ -111,7 +128,7 @@ def _here(found: Place, plan: str | None, store: str | None) -> Here:
     file = plan if plan is not None and plan != _found() else ""
     is_own = found.location == wire.store_location(found.root, None)
     line = found.plan_id or ""
-    if line and found.file is not None and plan_name(found.file) == line:
+    if line and found.file is not None and _name_in(found.file) == line:
         line = ""
     return Here(file, "" if is_own else store or "", line, found.params)
 
