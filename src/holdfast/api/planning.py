@@ -102,7 +102,7 @@ class PlanFunction(Generic[P, R_co]):
         made = Made(self._head(params), root)
         with recorded_into(made):
             given = {name: as_param(name, param["default"]) for name, param in params.items()}
-            self.function(**given)  # type: ignore[arg-type]  # as it declares them
+            self.function(**given)  # type: ignore[arg-type, call-arg]  # as declared
         if not made.steps:
             raise UsageError(f"the plan '{self.function.__name__}' calls no step")
         return made

@@ -15,6 +15,7 @@ from holdfast.api.references import Later, as_value, whole_of
 from holdfast.api.typed import INPUTS, hints_of
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
+from holdfast.model.expression import Reference, parts
 
 Place = tuple[str, int]  # file and line
 
@@ -140,6 +141,7 @@ def wired(
         else:
             values[name] = as_value(value)
     read = {str(need) for need in needs}
+    read |= {part.name for part in parts(values) if isinstance(part, Reference)}
     needs += [{"step": s, "type": "sequence"} for s in step.after_ids if s not in read]
     if needs:
         data["needs"] = needs

@@ -19,8 +19,11 @@ from holdfast.model.digest import Json
 from holdfast.model.expression import CLOSE, OPEN, literal
 
 _FIELD = re.compile(r"[\w\-]+\Z")
-_MARK = f"\u27e6{secrets.token_hex(8)}:"  # what a reference looks like inside a text of the program
-_MARKED = re.compile(rf"{_MARK}([^\u27e7]*)\u27e7")
+_BEGIN, _END = "\uf8f0", "\uf8f1"  # letters that no alphabet has
+_MARK = (
+    f"{_BEGIN}{secrets.token_hex(8)}:"  # what a reference looks like inside a text of the program
+)
+_MARKED = re.compile(rf"{_MARK}([^{_END}]*){_END}")
 
 
 class Later:
@@ -50,7 +53,7 @@ class Later:
         return str(self)
 
     def __str__(self) -> str:
-        return f"{_MARK}{self._path}\u27e7"
+        return f"{_MARK}{self._path}{_END}"
 
     def __repr__(self) -> str:
         return f"<{self._path}, known when the plan runs>"
@@ -155,6 +158,6 @@ def _text(value: str) -> str:
         pieces.append(_expression(found[1]))
         done = found.end()
     rest = value[done:]
-    if _MARK in rest:
+    if any(mark in _MARKED.sub("", value) for mark in (_BEGIN, _END)):
         raise UsageError("a reference was cut apart in a text", hint="use it whole, as in f'…{x}…'")
     return "".join((*pieces, literal(rest)))

@@ -222,10 +222,10 @@ class Steps:
     def __call__(self, function: Callable[P, R], /) -> StepFunction[P, R]: ...
     @overload
     def __call__(
-        self, *, inline: bool = False, **keys: Unpack[StepKeys]
+        self, function: None = None, /, *, inline: bool = False, **keys: Unpack[StepKeys]
     ) -> Callable[[Callable[P, R]], StepFunction[P, R]]: ...
     def __call__(
-        self, function: Function | None = None, /, *, inline: bool = False, **keys: object
+        self, function: Function | None = None, /, *, inline: bool = False, **keys: Unpack[StepKeys]
     ) -> object:
         """Make a step of a function. It runs in a child process; with `inline` in this one, unkillable."""
         if function is not None:
@@ -235,8 +235,10 @@ class Steps:
     @overload
     def llm(self, function: Callable[P, R], /) -> StepFunction[P, R]: ...
     @overload
-    def llm(self, **keys: Unpack[ModelKeys]) -> Callable[[Callable[P, R]], StepFunction[P, R]]: ...
-    def llm(self, function: Function | None = None, /, **keys: object) -> object:
+    def llm(
+        self, function: None = None, /, **keys: Unpack[ModelKeys]
+    ) -> Callable[[Callable[P, R]], StepFunction[P, R]]: ...
+    def llm(self, function: Function | None = None, /, **keys: Unpack[ModelKeys]) -> object:
         """Make a step that a model does: it fills the return type; the body is never run."""
         return _by_model("llm", function, cast("AgentKeys", keys))
 
@@ -244,11 +246,11 @@ class Steps:
     def agent(self, function: Callable[P, R], /) -> StepFunction[P, R]: ...
     @overload
     def agent(
-        self, **keys: Unpack[AgentKeys]
+        self, function: None = None, /, **keys: Unpack[AgentKeys]
     ) -> Callable[[Callable[P, R]], StepFunction[P, R]]: ...
-    def agent(self, function: Function | None = None, /, **keys: object) -> object:
+    def agent(self, function: Function | None = None, /, **keys: Unpack[AgentKeys]) -> object:
         """Make a step that a model does with tools; the body is never run."""
-        return _by_model("agent", function, cast("AgentKeys", keys))
+        return _by_model("agent", function, keys)
 
 
 def _by_model(uses: str, function: Function | None, keys: AgentKeys) -> object:

@@ -134,8 +134,11 @@ def _made(found: PlanObject, given: Mapping[str, Json], file: str) -> Made:
 def _refused(file: str, what: str, error: BaseException) -> PlanError:
     """What a module raised, at the line of the file where it happened."""
     words = traceback.format_exception_only(error)[-1].strip()
-    line = error.lineno or 0 if isinstance(error, SyntaxError) and error.filename == file else 0
-    line = line or _place(file, error)
+    line = _place(file, error)
+    if isinstance(error, SyntaxError) and os.path.realpath(
+        error.filename or ""
+    ) == os.path.realpath(file):
+        line = error.lineno or line
     return PlanError((Problem(f"{what}: {words}", file, line, 1 if line else 0, "", "P100"),))
 
 
