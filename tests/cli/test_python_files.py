@@ -98,7 +98,8 @@ def test_what_is_wrong_is_told_with_its_line(
     assert words in first["message"]
     assert (first["file"].endswith("flow.py"), first["line"]) == (True, line)
     shown = project.refused(2, "check", "flow.py")
-    assert f"flow.py:{line}:1" in shown
+    column = wrong.splitlines()[line - 1].index(wrong.splitlines()[line - 1].strip()) + 1
+    assert f"flow.py:{line}:{column}\n" in shown
     assert "Traceback" not in shown
 
 
@@ -131,3 +132,16 @@ def test_a_saved_preview_of_a_python_file_is_run_as_shown(project: Project) -> N
     project.ok("plan", "flow.py:other", "--force", "-o", "review.plan.json")
     project.write("flow.py", TWO.replace("'sand'", "'mud'"))
     assert project.call("run", "review.plan.json").code == 6
+
+
+def test_a_python_file_is_compared_with_an_earlier_commit(project: Project) -> None:
+    project.write("flow.py", FLOW)
+    for words in (["init", "-q"], ["add", "flow.py"], ["commit", "-qm", "one"]):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *who, *words], cwd=project.root, check=True)
+    project.write(
+        "flow.py", FLOW.replace("return size(report", "fetch('more')\n    return size(report")
+    )
+    shown = project.ok("plan", "flow.py", "--against", "HEAD", "--json").json
+    assert shown["changes"]["added"] == ["fetch-2"]
+    assert "fetch-2" in project.ok("diff", "HEAD", "-f", "flow.py").out

@@ -17,11 +17,12 @@ from holdfast.api.running import Handle, Wishes
 from holdfast.errors import UsageError
 from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
+from holdfast.formats.heading import python_part
 from holdfast.formats.modelsteps import Around, ModelKeys, model_step
 from holdfast.formats.planfile import Asked as Loading
 from holdfast.formats.planfile import Loaded, load_text, read_file
 from holdfast.formats.planout import data_yaml, plan_yaml
-from holdfast.formats.pyplan import is_python, load_python
+from holdfast.formats.pyplan import load_python
 from holdfast.model import plan as model
 from holdfast.model.agent import Agent, Registry, contracts, voices, with_contracts
 from holdfast.model.digest import Json
@@ -240,7 +241,7 @@ def load(
 ) -> Plan:
     """Read a plan file, or the plan of a Python file; `params` are values for what it declares."""
     asked = asked_for(plan_id, params or {})
-    if is_python(path):
+    if python_part(path)[0]:
         return plan_of(load_python(path, asked))
     return plan_of(load_text(*_content(path), asked))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.again import out_next
-from holdfast.cli.place import Place, json_option, place, place_options, python_part
+from holdfast.cli.place import Place, json_option, place, place_options
 from holdfast.cli.say import out, out_json, talk
 from holdfast.cli.view import view
 from holdfast.core.waves import graph_of
 from holdfast.errors import PlanError, Problem
+from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Loaded, read_file
 from holdfast.model.digest import Json
 

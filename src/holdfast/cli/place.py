@@ -13,13 +13,13 @@ from holdfast import wire
 from holdfast.cli.again import Here, here_now, keep_here
 from holdfast.cli.say import talk
 from holdfast.errors import UsageError
-from holdfast.formats.heading import plan_name
+from holdfast.formats.heading import plan_name, python_part
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import RunRow, Store
 
 if TYPE_CHECKING:
-    from holdfast.formats.planfile import Loaded
+    from holdfast.formats.planfile import Asked, Loaded
 
 PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
 SUFFIXES = (".yaml", ".yml", ".json", ".py")
@@ -51,7 +51,7 @@ class Place:
                 f"there is no {' or '.join(PLAN_NAMES)} here",
                 hint="name a plan file, or use -C DIR",
             )
-        from holdfast.formats.planfile import Asked, load_text, read_file  # many need only the name
+        from holdfast.formats.planfile import Asked  # many commands need only the line's name
 
         asked = Asked(
             name=self.plan_id,
@@ -62,12 +62,7 @@ class Place:
             own=wire.own_agents,
             models=wire.market.known_models,
         )
-        if python_part(self.file)[0]:
-            from holdfast.formats.pyplan import load_python
-
-            return load_python(self.file, asked)
-        content, root = read_file(self.file)
-        return load_text(content, self.file, root, asked)
+        return load_file(self.file, asked)
 
     def line(self) -> str | None:
         """The line that is meant: by --plan-id, else by the plan file if there is one.
@@ -76,7 +71,7 @@ class Place:
         """
         if self.plan_id is not None or self.file is None:
             return self.plan_id
-        return _name_in(self.file) or self.load().plan.name
+        return plan_name(self.file) or self.load().plan.name
 
     def open(self, *, create: bool = False, readonly: bool = False) -> Store:
         """Open the store."""
@@ -87,17 +82,16 @@ class Place:
         return wire.has_store(self.location)
 
 
-def python_part(path: str) -> tuple[str, str]:
-    """The Python file that a path names, and the plan in it if it says which; nothing for other files."""
-    file, sign, name = path.rpartition(":")
-    if sign and file.endswith(".py") and name.isidentifier():
-        return file, name
-    return (path, "") if path.endswith(".py") else ("", "")
+def load_file(path: str, asked: Asked) -> Loaded:
+    """The plan of a plan file or of a Python file."""
+    if python_part(path)[0]:
+        from holdfast.formats.pyplan import load_python
 
+        return load_python(path, asked)
+    from holdfast.formats.planfile import load_text, read_file
 
-def _name_in(file: str) -> str | None:
-    """The line of a plan file, without reading all of it; that of a Python file only a load can tell."""
-    return None if python_part(file)[0] else plan_name(file)
+    content, root = read_file(path)
+    return load_text(content, path, root, asked)
 
 
 def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
@@ -128,7 +122,7 @@ def _here(found: Place, plan: str | None, store: str | None) -> Here:
     file = plan if plan is not None and plan != _found() else ""
     is_own = found.location == wire.store_location(found.root, None)
     line = found.plan_id or ""
-    if line and found.file is not None and _name_in(found.file) == line:
+    if line and found.file is not None and plan_name(found.file) == line:
         line = ""
     return Here(file, "" if is_own else store or "", line, found.params)
 

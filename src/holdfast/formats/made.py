@@ -7,6 +7,7 @@ told with the place in the program where it was called.
 from __future__ import annotations
 
 import json
+import linecache
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
@@ -37,19 +38,27 @@ def load_made(made: Made, file: str, asked: Asked) -> Loaded:
     """The plan; a PlanError names the places of the program. `file` is what is called wrong as a whole."""
     places = list(made.places.values())
 
-    def placed(problem: Problem) -> Problem:
+    def moved(problem: Problem) -> Problem:
         step = problem.line - _HEAD - 1
         if not problem.line or not 0 <= step < len(places):
             return replace(problem, file=file, line=0, column=0, width=0)
-        where, line = places[step]
-        return replace(problem, file=where, line=line, column=1, width=0)
+        where = places[step]
+        line, column = placed(*where)
+        return replace(problem, file=where[0], line=line, column=column, width=0)
 
     try:
         loaded = load_text(_content(made), f"{file}.json", made.root, asked)
     except PlanError as error:
-        raise PlanError(tuple(placed(problem) for problem in error.problems)) from error
-    warnings = tuple(placed(problem) for problem in loaded.warnings)
+        raise PlanError(tuple(moved(problem) for problem in error.problems)) from error
+    warnings = tuple(moved(problem) for problem in loaded.warnings)
     return replace(loaded, file=file, warnings=warnings)
+
+
+def placed(file: str, line: int) -> tuple[int, int]:
+    """A line of a program, and the column where its code begins; 0 if there is no such line."""
+    linecache.checkcache(file)
+    text = linecache.getline(file, line)
+    return line, len(text) - len(text.lstrip()) + 1 if line else 0
 
 
 def _content(made: Made) -> bytes:

@@ -17,7 +17,8 @@ from types import ModuleType
 from typing import Protocol, cast
 
 from holdfast.errors import PlanError, Problem, UsageError
-from holdfast.formats.made import Made, load_made
+from holdfast.formats.heading import python_part
+from holdfast.formats.made import Made, load_made, placed
 from holdfast.formats.params import taken
 from holdfast.formats.planfile import Asked, Loaded, read_file
 from holdfast.formats.reading import ParamType
@@ -36,20 +37,9 @@ class PlanObject(Protocol):
         """The plan with these values."""
 
 
-def is_python(path: str) -> bool:
-    """Whether a path names a Python file, or a plan in one."""
-    return split(path)[0].endswith(".py")
-
-
-def split(path: str) -> tuple[str, str]:
-    """The file, and the name of the plan in it if one was given."""
-    file, sign, name = path.rpartition(":")
-    return (file, name) if sign and file.endswith(".py") and name.isidentifier() else (path, "")
-
-
 def load_python(path: str, asked: Asked) -> Loaded:
     """The plan of a Python file; PlanError with the file and the line if it cannot be loaded."""
-    file, name = split(path)
+    file, name = python_part(path)
     _, root = read_file(file)
     with _importing(root):
         found = _chosen(_module(file), file, name)
@@ -87,7 +77,7 @@ def _module(file: str) -> ModuleType:
 
 def _is_file(module: ModuleType, file: str) -> bool:
     place = getattr(module, "__file__", None)
-    return isinstance(place, str) and os.path.realpath(place) == os.path.realpath(file)
+    return isinstance(place, str) and _is_same(place, file)
 
 
 def _chosen(module: ModuleType, file: str, name: str) -> PlanObject:
@@ -125,7 +115,7 @@ def _made(found: PlanObject, given: Mapping[str, Json], file: str) -> Made:
         return found.__holdfast_made__(values)
     except UsageError as error:
         place = _place(file, error)
-        problem = Problem(error.message, file, place, 1 if place else 0, error.hint or "", "P100")
+        problem = Problem(error.message, file, *place, error.hint or "", "P100")
         raise PlanError((problem,)) from error
     except Exception as error:
         raise _refused(file, "its plan cannot be made", error) from error
@@ -134,20 +124,21 @@ def _made(found: PlanObject, given: Mapping[str, Json], file: str) -> Made:
 def _refused(file: str, what: str, error: BaseException) -> PlanError:
     """What a module raised, at the line of the file where it happened."""
     words = traceback.format_exception_only(error)[-1].strip()
-    line = _place(file, error)
-    if isinstance(error, SyntaxError) and os.path.realpath(
-        error.filename or ""
-    ) == os.path.realpath(file):
-        line = error.lineno or line
-    return PlanError((Problem(f"{what}: {words}", file, line, 1 if line else 0, "", "P100"),))
+    place = _place(file, error)
+    if isinstance(error, SyntaxError) and _is_same(error.filename or "", file):
+        place = placed(file, error.lineno or 0)
+    return PlanError((Problem(f"{what}: {words}", file, *place, "", "P100"),))
 
 
-def _place(file: str, error: BaseException) -> int:
-    """The last line of a file that an error came through; 0 if it came from elsewhere."""
+def _place(file: str, error: BaseException) -> tuple[int, int]:
+    """The last place in a file that an error came through; 0 if it came from elsewhere."""
     frames = traceback.extract_tb(error.__traceback__)
-    here = os.path.realpath(file)
-    lines = [f.lineno or 0 for f in frames if os.path.realpath(f.filename) == here]
-    return lines[-1] if lines else 0
+    lines = [frame.lineno or 0 for frame in frames if _is_same(frame.filename, file)]
+    return placed(file, lines[-1]) if lines else (0, 0)
+
+
+def _is_same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 @contextlib.contextmanager
@@ -158,8 +149,18 @@ def _importing(root: str) -> Iterator[None]:
     sys.path.insert(next(places, len(path)), root)
     sys.dont_write_bytecode = True
     importlib.invalidate_caches()
+    known = set(sys.modules)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
         sys.path[:], sys.dont_write_bytecode = path, written
+        _forget(set(sys.modules) - known, os.path.realpath(root) + os.sep)
+
+
+def _forget(names: set[str], root: str) -> None:
+    """Let the next load import the modules of the project again: they may have changed by then."""
+    for name in names:
+        place = getattr(sys.modules.get(name), "__file__", None)
+        if isinstance(place, str) and os.path.realpath(place).startswith(root):
+            del sys.modules[name]
