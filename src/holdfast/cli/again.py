@@ -24,7 +24,9 @@ READS = frozenset(  # these read the plan, so they need its params
     {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}
 )
 _COMMAND = re.compile(r"\bholdfast ([a-z]+)\b")
-_PLAN = re.compile(r" (?:'[^']+\.(?:ya?ml|json)'|[^\s',]+\.(?:ya?ml|json)(?![\w.]))")
+_PLAN = re.compile(
+    r" (?:'[^']+\.(?:ya?ml|json|py)(?::\w+)?'|[^\s',]+\.(?:ya?ml|json|py)(?::\w+)?(?![\w.]))"
+)
 _NEXT, _GAP = "next: ", " " * 4
 _HERE = "holdfast.here"
 _FOLDER = "holdfast.folder"

@@ -32,6 +32,7 @@ from holdfast.engine.foresee import (
 )
 from holdfast.engine.survey import Survey
 from holdfast.errors import UsageError
+from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Asked, Loaded, load_text
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
@@ -243,6 +244,10 @@ def _plan_at(where: Place, revision: str) -> Plan:
     from holdfast.gitrepo.git import environment
 
     assert where.file is not None  # a plan was loaded from it
+    if python_part(where.file)[0]:
+        from holdfast.cli.gitplan import plan_at
+
+        return plan_at(where, revision)
     name = os.path.basename(where.file)
     if revision.startswith("-"):
         raise UsageError(f"'{revision}' is neither a run nor a git revision")

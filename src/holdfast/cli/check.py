@@ -10,6 +10,7 @@ from holdfast.cli.say import out, out_json, talk
 from holdfast.cli.view import view
 from holdfast.core.waves import graph_of
 from holdfast.errors import PlanError, Problem
+from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Loaded, read_file
 from holdfast.model.digest import Json
 
@@ -69,7 +70,7 @@ def _say_warnings(where: Place, loaded: Loaded) -> None:
         return
     from holdfast.formats.render import render
 
-    source, _ = read_file(where.file)
+    source, _ = read_file(python_part(where.file)[0] or where.file)
     for line in render(loaded.warnings, source, width=view().width).splitlines():
         talk(line)
 

@@ -11,7 +11,7 @@ from holdfast import wire
 from holdfast.cli.again import again, out_next
 from holdfast.cli.ask import ask, who
 from holdfast.cli.measure import count, iso
-from holdfast.cli.place import SUFFIXES, Place
+from holdfast.cli.place import Place
 from holdfast.cli.say import out, talk
 from holdfast.cli.view import view, width_now
 from holdfast.core.waves import graph_of
@@ -25,6 +25,7 @@ from holdfast.model.text import wrap
 
 SHORTEST = 12
 _FEW = 8
+_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 # --- running one ------------------------------------------------------------------------------
@@ -97,7 +98,7 @@ def _refuse_idle(where: Place, plan: Plan, options: Options) -> None:
 
 def is_plan(path: str) -> bool:
     """Whether a file is taken for a plan of some format, and not for an export of runs."""
-    return path.endswith(SUFFIXES) and not (os.path.isfile(path) and zipfile.is_zipfile(path))
+    return path.endswith(_SUFFIXES) and not (os.path.isfile(path) and zipfile.is_zipfile(path))
 
 
 def bring_in(

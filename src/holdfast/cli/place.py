@@ -15,17 +15,17 @@ from holdfast import wire
 from holdfast.cli.again import Here, here_now, keep_here
 from holdfast.cli.say import talk
 from holdfast.errors import PlanError, UsageError
-from holdfast.formats.heading import plan_name
+from holdfast.formats.heading import plan_name, python_part
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import RunRow, Store
 
 if TYPE_CHECKING:
     from holdfast.engine.unkept import Hidden
-    from holdfast.formats.planfile import Loaded
+    from holdfast.formats.planfile import Asked, Loaded
 
 PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
-SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json", ".py")
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -54,19 +54,18 @@ class Place:
                 f"there is no {' or '.join(PLAN_NAMES)} here",
                 hint="name a plan file, or use -C DIR",
             )
-        from holdfast.formats.planfile import load_plan  # many commands need only the line's name
+        from holdfast.formats.planfile import Asked  # many commands need only the line's name
 
-        params = {**(before or {}), **self.params}
-        return load_plan(
-            self.file,
+        asked = Asked(
             name=self.plan_id,
-            params=params,
+            params={**(before or {}), **self.params},
             find=wire.project_files,
             check=wire.guard_flaw,
             held=held,
             own=wire.own_agents,
             models=wire.market.known_models,
         )
+        return load_file(self.file, asked)
 
     def line(self) -> str | None:
         """The line that is meant: by --plan-id, else by the plan file if there is one.
@@ -107,10 +106,22 @@ class Place:
         return wire.has_store(self.location)
 
 
+def load_file(path: str, asked: Asked) -> Loaded:
+    """The plan of a plan file or of a Python file."""
+    if python_part(path)[0]:
+        from holdfast.formats.pyplan import load_python
+
+        return load_python(path, asked)
+    from holdfast.formats.planfile import load_text, read_file
+
+    content, root = read_file(path)
+    return load_text(content, path, root, asked)
+
+
 def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     """Resolve what was given on the command line."""
     file = plan or _found()
-    if plan is not None and not os.path.isfile(plan):
+    if plan is not None and not os.path.isfile(python_part(plan)[0] or plan):
         if " " in plan and not plan.endswith(SUFFIXES):
             raise UsageError("a goal in words needs a planner, which this version does not have")
         raise UsageError(f"there is no plan file '{plan}'")

@@ -88,6 +88,8 @@ CODES = {
     "P081": "dependencies and edges of a graph disagree",
     "P082": "two edges between the same nodes cannot both be kept",
     "P083": "the batches of a graph are not those that its dependencies give",
+    # Plans in Python.
+    "P100": "a Python file cannot be imported, or its plan not be made",
     # Warnings.
     "P901": "a command has words that only a shell would understand",
     "P902": "a step reads what it produces itself",
