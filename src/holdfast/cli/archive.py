@@ -10,7 +10,16 @@ import click
 from holdfast import wire
 from holdfast.cli.again import again, out_next
 from holdfast.cli.ask import confirm, who
-from holdfast.cli.foreign import bring_in, graph_text, is_plan, refusals, write_new
+from holdfast.cli.foreign import (
+    RECORDS,
+    Wanted,
+    bring_in,
+    graph_text,
+    is_plan,
+    prompts_among,
+    refusals,
+    write_new,
+)
 from holdfast.cli.measure import Size, count, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short
@@ -20,6 +29,7 @@ from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import absent_in, lacking
 from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
+from holdfast.formats.foreign import FORMATS as FOREIGN
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event
 from holdfast.model.line import RunImported
@@ -178,9 +188,10 @@ def _whole(store: Store) -> Selection:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["auto", "archive", "graph", "plan"]),
+    type=click.Choice(["auto", "archive", "plan", *FOREIGN, *RECORDS]),
+    metavar="NAME",
     default="auto",
-    help="What the file is (auto).",
+    help=f"What the file is (auto): archive, plan, {', '.join((*FOREIGN, *RECORDS))}.",
 )
 @click.option("-o", "--out", "target", metavar="FILE", help="Write a plan file of your own.")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
@@ -207,14 +218,16 @@ def import_(
     and, with -o, written as a plan file of your own.
     """
     where = place(plan, store, plan_id)
-    if target is not None and len(files) > 1:
+    if target is not None and len(files) > 1 + bool(prompts_among(files)):
         raise UsageError("-o takes one plan", hint="import them one by one")
     answers: list[Json] = []
     refused = 0
+    prompts = prompts_among(files) if len(files) > 1 else ""
+    wanted = Wanted(form, plan_id, target, prompts, force)
     for path in files:
         try:
             if form != "archive" and (form != "auto" or is_plan(path)):
-                answer = bring_in(path, form, plan_id, target, force=force, quiet=as_json)
+                answer = bring_in(path, wanted, quiet=as_json)
             else:
                 answer = _import(where, path, max_size, yes=yes, quiet=as_json)
         except HoldfastError as error:
