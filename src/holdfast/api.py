@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, Unpack, cast
 
@@ -14,6 +14,7 @@ from holdfast.core.approvals import Approval
 from holdfast.core.growth import after as put_after
 from holdfast.core.state import State
 from holdfast.core.views import run_json
+from holdfast.core.waves import graph_of
 from holdfast.engine.answers import given_for, lying_there
 from holdfast.engine.asked import asked_in
 from holdfast.engine.decisions import Decisions, Given, Wanted
@@ -119,6 +120,31 @@ class Plan:
     def to_yaml(self) -> str:
         """The plan as the text of a plan file; functions of this process cannot be written."""
         return plan_yaml(self.build())
+
+    def get_dependents(self, step: str) -> set[str]:
+        """The steps that need this one; empty if none does."""
+        return {
+            str(other.id)
+            for other in self.steps.values()
+            if any(need.step == step for need in other.needs)
+        }
+
+    def execution_waves(self) -> list[list[str]]:
+        """Step ids level by level, those that need nothing first; a circle is an error with its path."""
+        return [[str(name) for name in wave] for wave in graph_of(self.build()).waves()]
+
+    def subgraph(self, steps: Iterable[str]) -> Plan:
+        """A plan of some of the steps; what they need of the others is taken to be there."""
+        kept = {StepId(name) for name in steps}
+        if lost := sorted(kept - self.steps.keys()):
+            raise UsageError(f"the plan has no step '{lost[0]}'")
+        few = {
+            name: replace(step, needs=tuple(need for need in step.needs if need.step in kept))
+            for name, step in self.steps.items()
+            if name in kept
+        }
+        functions = {name: made for name, made in self.functions.items() if name in kept}
+        return replace(self, steps=few, functions=functions)
 
     def build(self) -> model.Plan:
         """The immutable plan; a PlanError says which contracts its steps break."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from holdfast import wire
 from holdfast.cli.again import again, out_next
 from holdfast.cli.ask import ask, who
-from holdfast.cli.measure import count, iso
+from holdfast.cli.measure import count
 from holdfast.cli.place import SUFFIXES, Place
 from holdfast.cli.say import out, talk
 from holdfast.cli.view import view, width_now
@@ -22,7 +21,8 @@ from holdfast.errors import PlanError, UsageError
 from holdfast.formats.planfile import Asked, Loaded, load_text, read_file
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
-from holdfast.model.plan import Plan, Step, StepId, plan_digest
+from holdfast.model.plan import Plan, Step, plan_digest
+from holdfast.model.provider import TIERS
 from holdfast.model.text import wrap
 
 SHORTEST = 12
@@ -86,20 +86,31 @@ def _does(step: Step) -> str:
 
 
 def _refuse_idle(where: Place, plan: Plan, options: Options) -> None:
+    """Say of what cannot run, before anybody is asked about it, what it lacks."""
     chosen = [plan.steps[step_id] for step_id in options.select or plan.steps]
+    known = wire.market.known_models(where.root).providers
     idle = [step for step in chosen if step.is_idle]
-    lost = [step for step in chosen if step.asks_model and ":" not in step.model]
+    lost = [step for step in chosen if step.asks_model and not _is_known(step.model, known)]
     if not idle and not lost:
         return
     first = (idle or lost)[0]
     more = f" (and {len(idle or lost) - 1} more)" if len(idle or lost) > 1 else ""
+    hint = f"holdfast import {where.file} -o plan.yaml"
     if idle:
-        how = f"nobody said how '{first.agent}' does '{first.action}'" if first.agent else ""
-        message = f"'{first.id}'{more} has nothing to run" + (f": {how}" if how else "")
-    else:
-        which = f"which model '{first.model}' is" if first.model else "which model does it"
-        message = f"'{first.id}'{more} cannot run: nobody said {which}"
-    raise UsageError(message, hint=f"holdfast import {where.file} -o plan.yaml")
+        how = f": nobody said how '{first.agent}' does '{first.action}'" if first.agent else ""
+        raise UsageError(f"'{first.id}'{more} has nothing to run{how}", hint=hint)
+    which = "which model does it"
+    if first.model in TIERS:
+        which = f"which model '{first.model}' is"
+        hint = f'say [tiers] {first.model} = "provider:model" in your config.toml'
+    elif first.model:
+        which = f"who '{first.model}' is"
+    raise UsageError(f"'{first.id}'{more} cannot run: nobody said {which}", hint=hint)
+
+
+def _is_known(model: str, providers: Container[str] | None) -> bool:
+    provider, colon, _ = model.partition(":")
+    return bool(colon) and (providers is None or provider in providers)
 
 
 # --- bringing one in --------------------------------------------------------------------------
@@ -265,21 +276,3 @@ def _out(text: str) -> None:
     """A line that goes on below if it is too long."""
     for piece in wrap(text, width_now()):
         out(piece)
-
-
-# --- giving one back --------------------------------------------------------------------------
-
-
-def graph_text(where: Place, run: str | None) -> tuple[str, list[StepId]]:
-    """The plan of this place, or a run of it, as an execution graph."""
-    from holdfast.formats.graphout import graph_document
-
-    if run is None:
-        plan = where.load().plan
-        document = graph_document(plan, None, iso(wire.now_ms()))
-    else:
-        from holdfast.cli.checkpoint import facts_of
-
-        plan, facts, started = facts_of(where, run)
-        document = graph_document(plan, facts, started)
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n", [*plan.steps]

@@ -17,10 +17,12 @@ from holdfast.errors import PlanError
 from holdfast.formats.foreignguards import guard_words
 from holdfast.formats.foreignnodes import (
     ANYTHING,
+    FREE,
     Said,
     Translated,
     few,
     known_part,
+    literals,
     named,
     parts,
     plain,
@@ -55,26 +57,26 @@ _SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 _MOST_TEXT = 4 * 1024 * 1024
 _WORKFLOW: dict[str, Key] = {
     "name": Key(LINE),
-    "description": Key(TEXT),
+    "description": FREE,
     "specification": ANYTHING,
-    "constraints": Key(TEXT),
+    "constraints": FREE,
     "model": Key(LINE),
     "provider": Key(word(*PROVIDERS)),
     "rmax": Key(whole(0)),
     "action_pairs": ANYTHING,
 }
 _PAIR: dict[str, Key] = {
-    "description": Key(TEXT),
+    "description": FREE,
     "generator": Key(LINE),
     "generator_config": ANYTHING,
     "guard": Key(LINE),
     "guards": ANYTHING,
     "guard_config": ANYTHING,
     "requires": ANYTHING,
-    "output_type": Key(TEXT),
-    "human_prompt_title": Key(TEXT),
+    "output_type": FREE,
+    "human_prompt_title": FREE,
     "model": Key(LINE),
-    "prompt": Key(TEXT),
+    "prompt": FREE,
     "rmax": Key(whole(0)),
     "r_patience": Key(whole(1)),
     "e_max": Key(whole(0)),
@@ -84,7 +86,7 @@ _PAIR: dict[str, Key] = {
     "escalate_feedback_by_guard": ANYTHING,
 }
 _PROMPT: dict[str, Key] = dict.fromkeys(
-    ("role", "constraints", "task", "feedback_wrapper", "escalation_feedback_wrapper"), Key(TEXT)
+    ("role", "constraints", "task", "feedback_wrapper", "escalation_feedback_wrapper"), FREE
 )
 
 
@@ -186,7 +188,7 @@ def _shared(reading: Reading, flow: Mapping, given: Table[str, object]) -> dict[
 
 _SOURCE: dict[str, Key] = {
     "type": Key(word("file", "folder", "service", "inline")),
-    "ref": Key(TEXT),
+    "ref": FREE,
     "glob": Key(LINE),
 }
 
@@ -319,7 +321,7 @@ class _Pair:
                 )
                 hint = "import it with -o and say what runs: uses: python, run: module:function"
                 self.reading.problems.warn("P914", self.node.pairs["generator"][1], message, hint)
-        values = {**self.config, **(values if isinstance(values, Table) else {})}
+        values = {**_table(literals(self.config)), **_table(values)}
         if values:
             said["with"] = values
 
@@ -342,3 +344,7 @@ class _Pair:
             found = str(own)
         how = {key: self.config.pop(key) for key in _SAMPLING if key in self.config}
         return {"id": found, **how} if how else found
+
+
+def _table(value: Json) -> Table[str, Json]:
+    return value if isinstance(value, Table) else {}

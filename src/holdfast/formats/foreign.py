@@ -22,10 +22,8 @@ from holdfast.formats.tasks import TASKS, is_tasks, tasks_words
 
 FORMATS = (GRAPH, ATOMICGUARD, SUNWELL, TASKS, PLANSPEC)
 _LACKING = {"P042": "P912", "P068": "P913", "P069": "P913"}
-_HINTS = {
-    "P912": "import it with -o and add what it runs",
-    "P913": "import it with -o and say which model: defaults: {model: …}",
-}
+_RUNS = "import it with -o and add what it runs"
+_ASKS = "import it with -o and say which model: defaults: {model: …}"
 
 
 def translated(reading: Reading, tree: Mapping, contracts: Contracts) -> Translated | None:
@@ -50,6 +48,8 @@ def excuse(problems: Problems) -> None:
         if code is None:
             problems.found.append(item)
         elif item.code == "P042" or (item.line, item.column) not in idle:
-            problems.warnings.append(
-                Problem(item.message, item.file, item.line, item.column, _HINTS[code], code)
-            )
+            hint = _RUNS if code == "P912" else item.hint
+            if item.message.endswith("has no model"):
+                hint = _ASKS
+            where = (item.file, item.line, item.column)
+            problems.warnings.append(Problem(item.message, *where, hint, code))

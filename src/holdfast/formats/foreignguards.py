@@ -68,7 +68,9 @@ class _Seen:
             name = LINE.read(self._reading, "guards", node)
             return None if name is None else self.single(name, config, node)
         if isinstance(node, Mapping) and "guards" in node.pairs:
+            outer, self._names = self._names, set()  # names are apart inside each list
             inner = self.composite(node, config)
+            self._names = outer
             if _policy(node) != "all":
                 return inner[0] if inner else None
             named = {"name": node.pairs["name"][1]} if "name" in node.pairs else {}

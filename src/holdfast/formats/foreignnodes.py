@@ -10,11 +10,22 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.reading import Reading, kind_of
 from holdfast.formats.records import Key, record
-from holdfast.formats.shapes import LINE, Shape, as_is
+from holdfast.formats.shapes import EXPRESSION, LINE, Shape, as_is
 from holdfast.model.digest import Json
 from holdfast.model.expression import literal
 
 ANYTHING = Key(Shape(as_is, {}))  # read later, or only kept
+_SHOWN = frozenset({"description", "goal"})  # texts that only people read
+
+
+def _free(reading: Reading, key: str, node: Node) -> str | None:
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        reading.wrong_type(key, node, "text")
+        return None
+    return node.value
+
+
+FREE = Key(Shape(_free, {"type": "string"}))  # nothing in a foreign file is an expression
 
 
 def known_part(
@@ -105,7 +116,7 @@ def words(at: Placed, said: Table[str, Said]) -> Mapping:
     pairs = {
         name: (_at(name, value, at), _node(value, at))
         for name, value in said.items()
-        if value is not None
+        if value is not None and not (name in _SHOWN and EXPRESSION in text_of(value))
     }
     return Mapping(pairs, at.line, at.column)
 
@@ -129,6 +140,17 @@ def prompt_words(at: Placed, **parts: Json) -> Mapping:
     """A prompt whose text stands for itself: nothing in a foreign file is an expression."""
     told = {name: literal(part) for name, part in parts.items() if isinstance(part, str) and part}
     return words(at, told)
+
+
+def literals(value: Json) -> Json:
+    """A value whose every text stands for itself."""
+    if isinstance(value, str):
+        return literal(value)
+    if isinstance(value, Table):
+        return {name: literals(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [literals(item) for item in value]
+    return value
 
 
 def few(names: Iterable[str], most: int = 8) -> str:

@@ -19,6 +19,7 @@ from holdfast.errors import CyclicDependencyError
 from holdfast.formats.contracts import Contracts
 from holdfast.formats.foreignnodes import (
     ANYTHING,
+    FREE,
     Said,
     Translated,
     items_of,
@@ -70,7 +71,7 @@ _TEXTS = Key(list_of(text, TEXT.schema))
 _PLAN: dict[str, Key] = {
     "id": Key(LINE),
     "name": Key(LINE),
-    "goalSummary": Key(TEXT),
+    "goalSummary": FREE,
     "aimType": Key(word("describe", "explain", "predict", "intervene")),
     "requirements": ANYTHING,
     "hypotheses": ANYTHING,
@@ -80,26 +81,26 @@ _PLAN: dict[str, Key] = {
 }
 _REQUIREMENT: dict[str, Key] = {
     "id": Key(LINE),
-    "description": Key(TEXT),
+    "description": FREE,
     "priority": Key(word("must", "should", "could")),
 }
 _HYPOTHESIS: dict[str, Key] = {
     "id": Key(LINE),
-    "statement": Key(TEXT),
+    "statement": FREE,
     "assumptions": _TEXTS,
-    "testableVia": Key(TEXT),
+    "testableVia": FREE,
     "status": Key(word("untested", "testing", "supported", "refuted", "inconclusive")),
 }
 _UNKNOWNS: dict[str, Key] = {
     "knownKnowns": _TEXTS,
     "knownUnknowns": _TEXTS,
     "unknownUnknowns": ANYTHING,
-    "communityCheck": Key(TEXT),
+    "communityCheck": FREE,
 }
 _STEP: dict[str, Key] = {
     "type": Key(word(*TYPES)),
     "id": Key(LINE),
-    "description": Key(TEXT),
+    "description": FREE,
     "dependsOn": ANYTHING,
     "dependencyIds": ANYTHING,
     "parallelizable": Key(FLAG),
@@ -109,26 +110,26 @@ _STEP: dict[str, Key] = {
     "outputs": ANYTHING,
     "evalCriteria": ANYTHING,
     "executor": ANYTHING,
-    "query": Key(TEXT),
-    "stoppingRule": Key(TEXT),
+    "query": FREE,
+    "stoppingRule": FREE,
     "mode": Key(word("integrative", "evaluative", "exploratory", "confirmatory")),
     "inputStepIds": ANYTHING,
     "evaluateAgainst": _TEXTS,
     "hypothesisIds": ANYTHING,
-    "procedure": Key(TEXT),
+    "procedure": FREE,
     "expectedOutcomes": _TEXTS,
     "successCriteria": _TEXTS,
     "preregisteredCommitments": _TEXTS,
-    "specification": Key(TEXT),
+    "specification": FREE,
     "deliverables": _TEXTS,
 }
 _EXECUTOR: dict[str, Key] = {
     "kind": Key(word(*KINDS)),
     "ref": Key(LINE),
-    "instructions": Key(TEXT),
+    "instructions": FREE,
 }
-_DATA: dict[str, Key] = {"name": Key(LINE), "description": Key(TEXT), "fromStepId": Key(LINE)}
-_EVAL: dict[str, Key] = {"successCondition": Key(TEXT), "failureCondition": Key(TEXT)}
+_DATA: dict[str, Key] = {"name": Key(LINE), "description": FREE, "fromStepId": Key(LINE)}
+_EVAL: dict[str, Key] = {"successCondition": FREE, "failureCondition": FREE}
 _TOLD = {
     "query": "Find out",
     "stoppingRule": "Done when",

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from holdfast.errors import CyclicDependencyError
 from holdfast.formats.foreignnodes import (
     ANYTHING,
+    FREE,
     Said,
     Translated,
     few,
@@ -39,7 +40,7 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Problems, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key
-from holdfast.formats.shapes import LINE, LINES, TEXT, whole
+from holdfast.formats.shapes import LINE, LINES, whole
 from holdfast.model.provider import TIERS
 
 SUNWELL = "sunwell"
@@ -57,8 +58,8 @@ _PLAN = dict.fromkeys(
 _GRAPH = {"artifacts": ANYTHING, "waves": ANYTHING}
 _SPEC: dict[str, Key] = {
     "id": Key(LINE),
-    "description": Key(TEXT),
-    "contract": Key(TEXT),
+    "description": FREE,
+    "contract": FREE,
     "requires": ANYTHING,
     "produces_file": Key(LINE),
     "domain_type": Key(LINE),
@@ -99,8 +100,8 @@ def sunwell_words(reading: Reading, tree: Mapping) -> Translated:
         graph = tree.pairs["graph"][1]
         given = {**given, **known_part(reading, "artifact graph", graph, _GRAPH, ("artifacts",))}
     specs = _specs(reading, given.get("artifacts"))
-    used = _claims(reading, given, specs)
     _check_waves(reading, given.get("waves"), specs)
+    used = _claims(reading, given, specs)
     steps = words(tree, {name: _step(spec, used.get(name, "")) for name, spec in specs.items()})
     placed = {name: (specs[name].place, node) for name, (_, node) in steps.pairs.items()}
     listed = given.get("artifacts")
@@ -172,9 +173,9 @@ def _step(spec: Spec, used: str) -> Mapping:
         "prompt": prompt_words(spec.place, task=task),
         "model": used or tier_of(len(spec.requires)),
     }
-    for key, ours in (("description", "description"), ("contract", "contract")):
+    for key in ("description", "contract"):
         if text_of(pairs[key][1] if key in spec.given else None):
-            said[ours] = pairs[key][1]
+            said[key] = pairs[key][1]
     if "produces_file" in spec.given:
         said["produces"] = pairs["produces_file"][1]
     if spec.requires:

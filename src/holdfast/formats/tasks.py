@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from holdfast.formats.foreignnodes import (
     ANYTHING,
+    FREE,
     Said,
     Translated,
     items_of,
@@ -27,7 +28,7 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key
-from holdfast.formats.shapes import LINE, TEXT, word
+from holdfast.formats.shapes import LINE, word
 
 TASKS = "tasks"
 MODES = ("self_improve", "generate", "modify", "execute", "research", "composite")
@@ -52,13 +53,13 @@ _TASK: dict[str, Key] = {
         ANYTHING,
     ),
     "id": Key(LINE),
-    "description": Key(TEXT),
+    "description": FREE,
     "mode": Key(word(*MODES)),
     "target_path": Key(LINE),
-    "contract": Key(TEXT),
+    "contract": FREE,
     "status": Key(word(*STATUSES)),
-    "verification": Key(TEXT),
-    "verification_command": Key(TEXT),
+    "verification": FREE,
+    "verification_command": FREE,
 }
 
 
