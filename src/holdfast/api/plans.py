@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Unpack, cast
 
 from holdfast import wire
@@ -14,6 +14,7 @@ from holdfast.api.previews import Looking, Preview
 from holdfast.api.ready import Ready
 from holdfast.api.results import Result
 from holdfast.api.running import Handle, Wishes
+from holdfast.core.waves import graph_of
 from holdfast.errors import UsageError
 from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
@@ -123,6 +124,31 @@ class Plan:
         if self.source is not None and self.source[0] == made:
             return data_yaml(self.source[1])
         return plan_yaml(made)
+
+    def get_dependents(self, step: str) -> set[str]:
+        """The steps that need this one; empty if none does."""
+        return {
+            str(other.id)
+            for other in self.steps.values()
+            if any(need.step == step for need in other.needs)
+        }
+
+    def execution_waves(self) -> list[list[str]]:
+        """Step ids level by level, those that need nothing first; a circle is an error with its path."""
+        return [[str(name) for name in wave] for wave in graph_of(self.build()).waves()]
+
+    def subgraph(self, steps: Iterable[str]) -> Plan:
+        """A plan of some of the steps; what they need of the others is taken to be there."""
+        kept = {StepId(name) for name in steps}
+        if lost := sorted(kept - self.steps.keys()):
+            raise UsageError(f"the plan has no step '{lost[0]}'")
+        few = {
+            name: replace(step, needs=tuple(need for need in step.needs if need.step in kept))
+            for name, step in self.steps.items()
+            if name in kept
+        }
+        functions = {name: made for name, made in self.functions.items() if name in kept}
+        return replace(self, steps=few, functions=functions)
 
     def preview(self, **wishes: Unpack[Looking]) -> Preview:
         """What a run would do, and why; nothing is run or written."""

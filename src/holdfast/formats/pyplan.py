@@ -115,7 +115,7 @@ def _made(found: PlanObject, given: Mapping[str, Json], file: str) -> Made:
         return found.__holdfast_made__(values)
     except UsageError as error:
         place = _place(file, error)
-        problem = Problem(error.message, file, *place, error.hint or "", "P100")
+        problem = Problem(error.message, file, *place, error.hint or "", "P099")
         raise PlanError((problem,)) from error
     except Exception as error:
         raise _refused(file, "its plan cannot be made", error) from error
@@ -127,7 +127,7 @@ def _refused(file: str, what: str, error: BaseException) -> PlanError:
     place = _place(file, error)
     if isinstance(error, SyntaxError) and _is_same(error.filename or "", file):
         place = placed(file, error.lineno or 0)
-    return PlanError((Problem(f"{what}: {words}", file, *place, "", "P100"),))
+    return PlanError((Problem(f"{what}: {words}", file, *place, "", "P099"),))
 
 
 def _place(file: str, error: BaseException) -> tuple[int, int]:
