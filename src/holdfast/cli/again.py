@@ -11,6 +11,7 @@ from typing import overload
 import click
 
 from holdfast.cli.say import out
+from holdfast.cli.titles import brief
 from holdfast.cli.view import width_now
 from holdfast.errors import HoldfastError, IntegrityError, PlanError
 from holdfast.model.text import cells, wrap
@@ -118,7 +119,7 @@ def _command(found: re.Match[str], here: Here, folder: str) -> str:
     if here.file and not _PLAN.match(found.string, found.end()):  # it may name one already
         words += _file(name, here.file)
     words += _flag("--store", here.store)
-    words += _flag("--plan-id", here.plan_id)
+    words += _flag("--plan-id", brief(here.plan_id))
     if name in READS:
         words += [
             w for key, value in here.params.items() for w in _flag("--param", f"{key}={value}")

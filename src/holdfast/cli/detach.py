@@ -18,6 +18,7 @@ from holdfast.model.line import RunOpened
 from holdfast.model.plan import Plan, RunId
 
 _PAUSE = 0.05
+_DONE = ("--detach", "--replan", "--fresh")  # what was asked for once
 
 
 def detach(where: Place, plan: Plan, key: str, *, as_json: bool) -> int:
@@ -49,13 +50,13 @@ def detach(where: Place, plan: Plan, key: str, *, as_json: bool) -> int:
 
 
 def _again(arguments: Sequence[str], key: str) -> list[str]:
-    """The same words without `--detach` and `-C`, which are done; who was asked has answered."""
+    """The same words without those that are done; who was asked has answered."""
     words: list[str] = []
     rest = iter(arguments)
     for word in rest:
         if word == "-C":
             next(rest, None)
-        elif word != "--detach" and not (word.startswith("-C") and word != "-C"):
+        elif word not in _DONE and not (word.startswith("-C") and word != "-C"):
             words.append(word)
     end = words.index("--") if "--" in words else len(words)
     only = [] if "--yes" in words[:end] else ["--only-shown"]  # more than that nobody agreed to

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -11,15 +11,17 @@ import click
 
 from holdfast import wire
 from holdfast.cli.additions import taken_up
-from holdfast.cli.again import again
+from holdfast.cli.again import again, mend
 from holdfast.cli.ask import consent_to
-from holdfast.cli.asking import How, ask_people, how_to, policy_of
+from holdfast.cli.asking import ask_people
 from holdfast.cli.detach import detach as detached
-from holdfast.cli.drive import Drive, once
+from holdfast.cli.drive import Drive, manner_of, once, wishes_of
 from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
 from holdfast.cli.gates import is_paid, needs_consent
+from holdfast.cli.goal import loaded_for, with_goal
 from holdfast.cli.grown import forced_steps, resampled_steps
+from holdfast.cli.measure import Duration
 from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
 from holdfast.cli.people import is_held
@@ -33,6 +35,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
+from holdfast.cli.planning import goal_options, taken
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Asked, agree, consent, find_saved
@@ -54,23 +57,13 @@ from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
+from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Drift, Options
 from holdfast.model.money import dollars
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
 
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a command that runs things behaves."""
-
-    as_json: bool
-    quiet: bool
-    parallel: int
-    yes: bool
-    secrets: tuple[str, ...]
-    how: How
-    waits: bool
+WAITING = 3  # for a person
 
 
 def run_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -128,7 +121,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     epilog="\b\nExample:\n  holdfast run -j 4\n  holdfast run plan.yaml --force-node build --json\n"
     "  holdfast run review.plan.json"
 )
-@click.argument("plan", required=False)
+@click.argument("plan", metavar="[PLAN|GOAL]", required=False)
 @place_options
 @run_options
 @select_options
@@ -158,6 +151,12 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     default="adopt",
     help="What to do with outputs changed by hand.",
 )
+@click.option(
+    "--time",
+    "max_ms",
+    type=Duration(),
+    help="What the run may take; starts nothing more then (exit 5). Resume starts the time anew.",
+)
 @click.option("--join", is_flag=True, help="Run beside an engine that holds this line.")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after a failure.")
 @click.option(
@@ -178,7 +177,14 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--trust", metavar="DIGEST", help="Approve the plan of a file that comes from elsewhere."
 )
+@click.option(
+    "--on-failure",
+    type=click.Choice(["escalate", "regenerate", "hybrid"]),
+    help="If the plan for a goal fails: leave it to you (default), plan again, or plan again only where "
+    "what was made was refused.",
+)
 @click.option("--only-shown", is_flag=True, hidden=True)
+@goal_options
 def run(
     plan: str | None,
     store: str | None,
@@ -191,6 +197,7 @@ def run(
     resampled: tuple[str, ...],
     cutoff: bool,
     on_drift: Drift,
+    max_ms: int | None,
     join: bool,
     fail_fast: bool,
     keep_going: bool,
@@ -205,13 +212,16 @@ def run(
     diff_plan: bool,
     preview: str | None,
     trust: str | None,
+    on_failure: str | None,
     only_shown: bool,
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
 
-    PLAN may be a preview that 'holdfast plan -o' saved: then exactly that is run, or nothing.
+    PLAN may be a preview that 'holdfast plan -o' saved: then exactly that is run, or nothing. It may be a
+    goal in words: then a model plans for it, once, and the plan runs after you approved it.
     """
+    wanted = taken(manner)
     _exclude(fail_fast, keep_going, "--fail-fast and --keep-going")
     _exclude(force, incremental, "--force and --incremental")
     if watching and (detach or key or manner["as_json"]):
@@ -221,7 +231,14 @@ def run(
     if (watching and asked != Asked()) or (detach and (show_plan or dry_run or diff_plan)):
         raise UsageError("a preview holds for one run that somebody waits for")
     where = place(saved.file, store, saved.line) if saved else place(plan, store, plan_id)
-    loaded = where.load(saved.params if saved else None)
+    where = with_goal(where, wanted)
+    if where.goal:
+        found = loaded_for(where, wanted, manner, takes=not diff_plan)
+        if found is None:
+            return 0
+        loaded = found
+    else:
+        loaded = where.load(saved.params if saved else None)
     _exclude(bool(resampled), bool(selected or excluded), "--resample and a selection")
     more = resampled_steps(where, loaded, resampled)
     options = Options(
@@ -234,14 +251,15 @@ def run(
         barrier=barrier,
         select=more or selected_steps(where, loaded, selected, excluded),
         resample=more,
+        max_ms=max_ms,
     )
     yes = bool(manner["yes"]) or saved is not None
-    if (loaded.foreign or trust is not None) and not (dry_run or diff_plan):
-        from holdfast.cli.foreign import trust_foreign
-
-        trust_foreign(where, loaded, options, trust)
+    if not (show_plan or dry_run or diff_plan):
+        _check_trust(where, loaded, options, trust)
     if (agreed := agree(where, loaded, options, asked, manner)) is None:
         return 0
+    if show_plan:
+        _check_trust(where, loaded, options, trust)
     if key:
         say_left_out(where, loaded.plan, key)
     else:
@@ -249,11 +267,38 @@ def run(
     manner["spends"], manner["yes"] = bool(manner["yes"]) and not only_shown, True
     agreed = replace(agreed, max_cost=max_cost(where, loaded.plan, manner))
     if detach:
-        _check_secrets(loaded.plan, _manner(manner).secrets)
+        _check_secrets(loaded.plan, manner_of(manner).secrets)
         return detached(where, loaded.plan, key, as_json=bool(manner["as_json"]))
     if watching:
         return _watched(where, agreed, manner, removed, None if yes else _outside(loaded.plan))
-    return _start(where, loaded.plan, agreed, manner, key, removed)
+    code = _start(where, loaded.plan, agreed, manner, key, removed)
+    if where.goal:
+        from holdfast.cli.regenerate import regenerated
+
+        start = partial(_start_planned, where, asking_for_nothing(agreed), manner, removed)
+        return regenerated(where, code, wanted, manner, on_failure, start)
+    return code
+
+
+def _start_planned(
+    where: Place, options: Options, manner: dict[str, object], removed: str, loaded: Loaded
+) -> int:
+    """Run another plan that a model made, if somebody is there to approve it."""
+    try:
+        _check_trust(where, loaded, options)
+    except UsageError as error:
+        mend(error)
+        talk(str(error))
+        return WAITING
+    return _start(where, loaded.plan, options, manner, "", removed)
+
+
+def _check_trust(where: Place, loaded: Loaded, options: Options, trust: str | None = None) -> None:
+    """A plan that came from elsewhere runs only if a person approved it, also when it changed meanwhile."""
+    if loaded.foreign or trust is not None:
+        from holdfast.cli.foreign import trust_foreign
+
+        trust_foreign(where, loaded, options, trust)
 
 
 def _exclude(one: bool, other: bool, names: str) -> None:
@@ -276,8 +321,10 @@ def _watched(
     rounds = iter([options])
 
     def again() -> int:
-        chosen, plan = next(rounds, later), where.load().plan
+        chosen, loaded = next(rounds, later), where.load()
+        plan = loaded.plan
         if chosen is later:
+            _check_trust(where, loaded, later)
             say_left_out(where, plan)
         if agreed is not None:
             outside = _outside(plan)
@@ -310,6 +357,7 @@ def _start(
 @click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option(
+    "-c",
     "--checkpoint",
     metavar="ID|FILE|latest",
     help="Continue the run that a checkpoint names, after looking at what changed since.",
@@ -338,7 +386,7 @@ def resume(
             found = run_of(where, with_store, checkpoint, _folder(manner))
         state = load_state(with_store, found)
         if not state.ended:
-            check_secrets(with_store, state, _manner(manner).secrets)
+            check_secrets(with_store, state, manner_of(manner).secrets)
         more = additions(with_store, state)
         stay = {s for s in state.steps if is_left_rejected(with_store, state, s)}
     finally:
@@ -424,6 +472,7 @@ def retry(
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
+    _check_trust(where, loaded, Options())
     options = Options(
         force_steps=forced_steps(where, loaded, [step_id]),
         max_cost=max_cost(where, loaded.plan, manner),
@@ -489,23 +538,13 @@ def drive(
     repeat: Callable[[World], Repeated | None] | None = None,
 ) -> int:
     """Run to an end or a rest; with `repeat`, that is tried first."""
-    manner = _manner(given)
+    manner = manner_of(given)
     _check_secrets(plan, manner.secrets)
-    settings, record = read_settings(where.root), record_folder(where, given)
+    settings = read_settings(where.root)
+    record_folder(where, given)  # what is wrong with it is said before a store is made
     store = where.open(create=True)
     try:
-        wishes = wire.Wishes(
-            parallel=manner.parallel or settings.parallel or 0,
-            resources=settings.resources,
-            beat_seconds=float(str(given["beat"])),
-            poll_seconds=float(str(given["poll"])),
-            lease_seconds=float(str(given["lease"])),
-            stays=manner.waits,
-            policy=policy_of(store, where.location) if manner.how == "policy" else None,
-            secrets=manner.secrets,
-            record=record,
-            spends=bool(given.get("spends", given["yes"])),
-        )
+        wishes = wishes_of(where, store, settings, given)
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)
         while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):
@@ -519,23 +558,6 @@ def drive(
     if settings.notify:
         notify(settings.notify, told)
     return code
-
-
-def _manner(given: dict[str, object]) -> Manner:
-    secrets = given["secrets"]
-    return Manner(
-        as_json=bool(given["as_json"]),
-        quiet=bool(given["quiet"]),
-        parallel=int(str(given["jobs"] or 0)),
-        yes=bool(given["yes"]),
-        how=how_to(
-            cast("str | None", given["approve"]),
-            waits=bool(given["wait"]),
-            as_json=bool(given["as_json"]),
-        ),
-        waits=bool(given["wait"]),
-        secrets=tuple(str(name) for name in secrets) if isinstance(secrets, tuple) else (),
-    )
 
 
 def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:

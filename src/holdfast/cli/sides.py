@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from holdfast.cli.say import short
 from holdfast.cli.show import load_state
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.versions import Version, kept_plan, lines_of, versions
 from holdfast.errors import EditError, UsageError
 from holdfast.formats.planfile import load_plan
 from holdfast.model.artifact import Entry, Form, tree_entries
@@ -20,6 +22,7 @@ from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 from holdfast.wire import market, own_agents
 
+_DIGITS = re.compile("[0-9a-f]{8,64}")
 ALL = ""  # the one content of a step that writes no files
 
 
@@ -71,9 +74,26 @@ def side(where: Place, store: Store | None, given: str) -> Side:
             if step.phase in COMPLETE and step.digest is not None
         }
         return Side(short(state.run), state.plan, state.run, state, files)
+    if store is not None and (version := _version(where, store, given)) is not None:
+        return Side(f"plan {version.plan[:12]}", kept_plan(store, version.plan))
     from holdfast.cli.gitplan import plan_at
 
     return Side(given, plan_at(where, given))
+
+
+def _version(where: Place, store: Store, given: str) -> Version | None:
+    """The version of a plan, of this line or any, that the first digits of its digest name."""
+    if not _DIGITS.fullmatch(given):
+        return None
+    line = where.line()
+    lines = [one for one in lines_of(store) if line is None or one[1] == line]
+    found = {
+        version.plan: version
+        for one in lines
+        for version in versions(store, *one)
+        if version.plan.startswith(given)
+    }
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def now(where: Place, store: Store | None, other: Side) -> Side:
