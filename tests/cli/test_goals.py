@@ -82,6 +82,35 @@ def test_killed_while_it_plans_it_asks_nothing_twice(project: Project) -> None:
     assert len(project.ok("history", "--all", "--json").json["runs"]) == 1
 
 
+def test_a_plan_that_was_made_and_not_kept_yet_is_not_paid_for_again(project: Project) -> None:
+    """Who dies between the end of planning and the version of the line loses nothing either."""
+    with planner(project, CIRCLE, Hang(), API) as (model, _):
+        engine = project.start("plan", GOAL, "--yes")
+        until(lambda: len(model.planned) == 2, "the second is asked for")
+        kill(engine)
+        project.ok("resume", "--plan-id", f"{LINE[:12]}.planning", "--yes")
+        assert len(model.planned) == 3
+        assert project.ok("plans", "list", "--json").json["lines"] == []
+        shown = project.ok("plan", GOAL, "--json")  # nobody has to agree: nobody is asked
+        assert sorted(shown.json["steps"]) == STEPS
+        assert len(model.planned) == 3
+
+
+def test_a_version_is_compared_with_the_one_before_it(project: Project) -> None:
+    with planner(project, API, answer(artifact("A"))):
+        project.ok("plan", GOAL, "--yes", "--plan-id", "api")
+        first = digest(project, "--plan-id", "api")
+        project.plan({"x": {"shell": "echo x"}})  # a file that is here is not the plan of that line
+        shown = project.ok("plan", "--plan-id", "api", "--replan", "--yes", "--json").json
+        assert shown["against"] == f"plan {first}"
+        assert len(shown["changes"]["removed"]) == 5
+        back = project.ok("plan", "--plan-id", "api", "--against", first, "--json").json
+        assert back["changes"]["added"] == ["A"]
+        said = project.refused(2, "plan", "--plan-id", "api", "--against", "main")
+    assert "neither a run nor a version of the plan" in said
+    assert "'x'" not in project.ok("ls", "--plan-id", "api").out
+
+
 @pytest.mark.req("R101", "C13", "C24")
 def test_another_plan_is_shown_beside_the_old_one_first(project: Project) -> None:
     other = json.loads(API)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.cli.goal import OLD_MS, old_words
+from holdfast.cli.goal import OLD_MS, old_run_words, old_words
 from holdfast.testing.server import Say
 from tests.cli.goals import API, GOAL, TIERS, answer, artifact, digest, planner
 from tests.cli.models import configure
@@ -174,3 +174,5 @@ def test_a_plan_that_is_older_than_a_day_is_said_to_be_old() -> None:
     assert old_words(1000, 1000 + OLD_MS) == ""
     assert "made 24 h ago" in old_words(1000, 1001 + OLD_MS)
     assert "--replan" in old_words(1000, 1001 + OLD_MS)
+    assert old_run_words(1000, 1000 + OLD_MS) == ""
+    assert "began 24 h ago" in old_run_words(1000, 1001 + OLD_MS)

@@ -18,13 +18,13 @@ from holdfast.model.text import cells, wrap
 
 ARGUMENT = frozenset({"check", "graph", "ls", "plan", "run"})  # these take the plan as an argument
 LONG = frozenset({"logs"})  # here -f is something else
-NOWHERE = frozenset(  # these need no place
-    {"agents", "auth", "completion", "demo", "explain", "init", "schema"}
+NOWHERE = frozenset(  # these need no place; of plans the commands below it do
+    {"agents", "auth", "completion", "demo", "explain", "init", "plans", "schema"}
 )
 READS = frozenset(  # these read the plan, so they need its params
     {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}
 )
-_COMMAND = re.compile(r"\bholdfast ([a-z]+)\b")
+_COMMAND = re.compile(r"\bholdfast (plans [a-z]+|[a-z]+)\b")
 _PLAN = re.compile(r" (?:'[^']+\.(?:ya?ml|json)'|[^\s',]+\.(?:ya?ml|json)(?![\w.]))")
 _NEXT, _GAP = "next: ", " " * 4
 _HERE = "holdfast.here"

@@ -125,6 +125,13 @@ def old_words(at: int, now: int) -> str:
     return f"this plan was made {age_words(now - at)}; 'holdfast run --replan' makes another one"
 
 
+def old_run_words(at: int, now: int) -> str:
+    """What is said of a run that is continued long after it began; nothing within a day."""
+    if now - at <= OLD_MS:
+        return ""
+    return f"this run began {age_words(now - at)}; 'holdfast run' takes things as they are now"
+
+
 # --- asking a model -------------------------------------------------------------------------------
 
 

@@ -123,9 +123,26 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
         raise UsageError("the current directory is not there any more", hint="-C DIR") from error
     location = wire.store_location(root, store)
     line = _whole(location, plan_id) or (goal_line(goal) if goal else None)
+    if plan is None and file is not None and line is not None and _is_planned(location, line):
+        file = None  # the file happens to be here; the line is that of a goal
     found = Place(file, root, location, line, _params(), goal)
     keep_here(_here(found, plan, store))
     return found
+
+
+def _is_planned(location: str, line: str) -> bool:
+    """Whether the latest plan of a line was made by a model."""
+    if not wire.has_store(location):
+        return False
+    from holdfast.engine.versions import PLANNED as REASONS
+    from holdfast.engine.versions import versions
+
+    store = wire.open_store(location, readonly=True)
+    try:
+        found = versions(store, "", line)
+    finally:
+        store.close()
+    return bool(found) and found[-1].reason in REASONS
 
 
 def _whole(location: str, given: str | None) -> str | None:

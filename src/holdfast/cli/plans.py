@@ -73,7 +73,9 @@ class Kept:
         return line_title(self.line, self.goal)
 
 
-@click.group("plans")
+@click.group(
+    "plans", epilog="\b\nExample:\n  holdfast plans list\n  holdfast plans diff my-api @-1 @"
+)
 def plans() -> None:
     """Show the plans that are kept, with their versions; compare, write out and forget them."""
 

@@ -19,7 +19,7 @@ from holdfast.cli.drive import Drive, manner_of, once, wishes_of
 from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
 from holdfast.cli.gates import is_paid, needs_consent
-from holdfast.cli.goal import loaded_for, with_goal
+from holdfast.cli.goal import loaded_for, old_run_words, with_goal
 from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.measure import Duration
 from holdfast.cli.money import Dollars, exact
@@ -396,6 +396,8 @@ def resume(
             f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
         )
     raised = raised_cost(where, state, manner)
+    if words := old_run_words(state.started_at, wire.now_ms()):
+        talk(again(words))
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
@@ -423,7 +425,7 @@ def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
 
 def _say_edited(where: Place, state: State) -> None:
     """A run keeps its plan: who edited the file to mend a failure means `run`, not `resume`."""
-    if where.file is None:
+    if where.file is None and not where.goal:
         return
     try:
         found = where.load(state.plan.params).plan
@@ -432,7 +434,7 @@ def _say_edited(where: Place, state: State) -> None:
         edited = True
     if edited:
         talk(
-            f"{where.file} changed since; this run keeps its plan. "
+            f"{where.file or 'the plan'} changed since; this run keeps its plan. "
             + again("'holdfast run' takes the new one")
         )
 

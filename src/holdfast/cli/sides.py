@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ from holdfast.cli.say import short
 from holdfast.cli.show import load_state
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.versions import Version, kept_plan, lines_of, versions
+from holdfast.engine.versions import Version, find_version, kept_plan, lines_of
 from holdfast.errors import EditError, UsageError
 from holdfast.formats.planfile import load_plan
 from holdfast.model.artifact import Entry, Form, tree_entries
@@ -22,7 +21,6 @@ from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 from holdfast.wire import market, own_agents
 
-_DIGITS = re.compile("[0-9a-f]{8,64}")
 ALL = ""  # the one content of a step that writes no files
 
 
@@ -83,17 +81,10 @@ def side(where: Place, store: Store | None, given: str) -> Side:
 
 def _version(where: Place, store: Store, given: str) -> Version | None:
     """The version of a plan, of this line or any, that the first digits of its digest name."""
-    if not _DIGITS.fullmatch(given):
-        return None
     line = where.line()
     lines = [one for one in lines_of(store) if line is None or one[1] == line]
-    found = {
-        version.plan: version
-        for one in lines
-        for version in versions(store, *one)
-        if version.plan.startswith(given)
-    }
-    return next(iter(found.values())) if len(found) == 1 else None
+    found = (find_version(store, *one, given) for one in lines)
+    return next((version for version in found if version is not None), None)
 
 
 def now(where: Place, store: Store | None, other: Side) -> Side:

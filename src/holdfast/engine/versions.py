@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from typing import cast
 
@@ -17,6 +18,7 @@ from holdfast.model.line import LineEvent, PlansForgotten, PlanVersioned
 from holdfast.model.plan import Plan, RunId, plan_bytes, plan_from_json
 from holdfast.ports import Store
 
+_DIGITS = re.compile("[0-9a-f]{8,64}")
 PLANNED = frozenset({"planned", "replanned"})
 
 
@@ -83,6 +85,18 @@ def planned(store: Store, project: str, line: str) -> Version | None:
     """The latest plan that a model made for the goal of a line."""
     found = [one for one in versions(store, project, line) if one.reason in PLANNED]
     return found[-1] if found else None
+
+
+def find_version(store: Store, project: str, line: str, given: str) -> Version | None:
+    """The one version of a line's plan whose digest begins so; None if there is none, or several."""
+    if not _DIGITS.fullmatch(given):
+        return None
+    found = {
+        version.plan: version
+        for version in versions(store, project, line)
+        if version.plan.startswith(given)
+    }
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def kept_plan(store: Store, digest: Digest) -> Plan:
