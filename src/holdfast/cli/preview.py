@@ -10,7 +10,7 @@ from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.money import Dollars
 from holdfast.cli.outlook import print_lines, table
 from holdfast.cli.place import Place, json_option, place, place_options
-from holdfast.cli.planning import goal_options, taken
+from holdfast.cli.planning import Wanted, goal_options, taken
 from holdfast.cli.recording import recording_options, with_options
 from holdfast.cli.say import named, out_json
 from holdfast.cli.selection import select_options, selected_steps
@@ -140,9 +140,11 @@ def plan(
 
 def _loaded(where: Place, manner: dict[str, object]) -> tuple[Place, Loaded | None]:
     """The plan of a place; for a goal, the one that a model made or makes."""
-    from holdfast.cli.goal import loaded_for, with_goal
-
     wanted = taken(manner)
+    if where.file is not None and wanted == Wanted():
+        return where, where.load()
+    from holdfast.cli.goal import loaded_for, with_goal  # brings an engine
+
     where = with_goal(where, wanted)
     return where, loaded_for(where, wanted, manner) if where.goal else where.load()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from holdfast.model.digest import digest_bytes
-from holdfast.model.plan import Plan
 from holdfast.model.text import cut, one_line
-from holdfast.planner.goal import PLANNING
+
+if TYPE_CHECKING:
+    from holdfast.model.plan import Plan
 
 SHOWN = 12  # digits
 _WIDEST = 60  # columns of a goal
@@ -19,6 +20,8 @@ def line_title(line: str, goal: str) -> str:
     found = _DIGEST.fullmatch(line)
     if found is None:
         return line
+    from holdfast.model.digest import digest_bytes  # few lines are of goals, and help has none
+
     if not goal or digest_bytes(goal.encode()) != found[1]:
         return brief(line)
     words = cut(one_line(" ".join(goal.split())), _WIDEST)
@@ -38,4 +41,6 @@ def brief(line: str) -> str:
 
 def is_planning(line: str) -> bool:
     """Whether plans for another line are made on this one."""
+    from holdfast.planner.goal import PLANNING
+
     return line.endswith(PLANNING)
