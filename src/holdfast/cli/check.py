@@ -7,6 +7,7 @@ import click
 from holdfast.cli.again import out_next
 from holdfast.cli.place import Place, json_option, place, place_options
 from holdfast.cli.say import out, out_json, talk
+from holdfast.cli.titles import plan_title
 from holdfast.cli.view import view
 from holdfast.core.waves import graph_of
 from holdfast.errors import PlanError, Problem
@@ -49,7 +50,8 @@ def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: 
     _say_warnings(where, loaded)
     steps, waves = len(graph.order), len(graph.waves())
     found = _counted(len(loaded.warnings), "warning") if loaded.warnings else "nothing wrong"
-    out(f"{where.file}: {_counted(steps, 'step')} in {_counted(waves, 'wave')}, {found}")
+    what = where.file or plan_title(loaded.plan)
+    out(f"{what}: {_counted(steps, 'step')} in {_counted(waves, 'wave')}, {found}")
     out_next("holdfast plan")
     return 0
 

@@ -23,7 +23,7 @@ from holdfast.model.digest import Json
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, Step, plan_digest
 from holdfast.model.provider import TIERS
-from holdfast.model.text import wrap
+from holdfast.model.text import one_line, wrap
 
 SHORTEST = 12
 _FEW = 8
@@ -51,36 +51,54 @@ def trust_foreign(where: Place, loaded: Loaded, options: Options, given: str | N
         if given is not None:
             if len(given) < SHORTEST or not digest.startswith(given.lower()):
                 raise UsageError(
-                    f"the plan is {digest[:SHORTEST]}, not '{given}'",
-                    hint=f"holdfast plan {where.file}",
+                    f"the plan is {digest[:SHORTEST]}, not '{given}'", hint=_look(where)
                 )
         elif not view().asks:
             raise UsageError(
-                f"'{where.file}' comes from elsewhere, and nobody approved its plan",
-                hint=f"look at 'holdfast plan {where.file}', then say --trust {digest[:SHORTEST]}",
+                f"{_whence(where)}, and nobody approved its plan",
+                hint=f"{_seen(where)}, then say --trust {digest[:SHORTEST]}",
             )
-        elif not _asked(loaded, digest):
+        elif not _asked(where, loaded, digest):
             raise UsageError("not approved; nothing was run")
         trust.approve(loaded.plan, who(), terminal=given is None)
     finally:
         store.close()
 
 
-def _asked(loaded: Loaded, digest: str) -> bool:
-    talk(
-        f"{loaded.file} is {_a(loaded.foreign)} file that comes from elsewhere · plan {digest[:SHORTEST]}"
+def _look(where: Place) -> str:
+    """The command that shows a plan which comes from elsewhere."""
+    return "holdfast plan" if where.file is None else f"holdfast plan {where.file}"
+
+
+def _seen(where: Place) -> str:
+    look = _look(where)
+    return f"see {look}" if where.file is None else f"look at '{look}'"
+
+
+def _whence(where: Place) -> str:
+    return (
+        "a model made this plan" if where.file is None else f"'{where.file}' comes from elsewhere"
     )
+
+
+def _asked(where: Place, loaded: Loaded, digest: str) -> bool:
+    if where.file is None:
+        talk(f"a model made this plan, and nobody approved it yet · plan {digest[:SHORTEST]}")
+    else:
+        kind = f"{loaded.file} is a {loaded.foreign} that comes from elsewhere"
+        talk(f"{kind} · plan {digest[:SHORTEST]}")
     for step in [*loaded.plan.steps.values()][:_FEW]:
-        talk(f"  {step.id}: {_does(step)}")
+        talk(one_line(f"  {step.id}: {_does(step)}"))
     if len(loaded.plan.steps) > _FEW:
-        talk(f"  … and {len(loaded.plan.steps) - _FEW} more: holdfast plan {loaded.file}")
+        talk(f"  … and {len(loaded.plan.steps) - _FEW} more: {again(_look(where))}")
     return ask("run it?", default=False)
 
 
 def _does(step: Step) -> str:
     words = step.shell or shlex.join(step.run)
     if step.asks_model:
-        words = f"asks {step.model or 'a model'}"
+        file = f" → {step.produces[0]}" if step.produces else ""
+        words = f"asks {step.model or 'a model'}: {step.description}{file}"
     elif step.uses == "human":
         words = "asks a person"
     return f"{step.agent} {step.action}: {words}" if step.agent else words
@@ -129,9 +147,7 @@ class Wanted(NamedTuple):
 
 def is_plan(path: str) -> bool:
     """Whether a file is taken for a plan of some format, and not for an export of runs."""
-    return path.endswith(_SUFFIXES) and not (
-        os.path.isfile(path) and zipfile.is_zipfile(path)
-    )
+    return path.endswith(_SUFFIXES) and not (os.path.isfile(path) and zipfile.is_zipfile(path))
 
 
 def _a(word: str) -> str:
