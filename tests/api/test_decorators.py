@@ -218,7 +218,6 @@ def test_a_problem_is_told_with_the_line_of_the_call(flow: ModuleType, tmp_path:
     assert len(caught.value.problems) == 2
 
 
-@pytest.mark.req("R182")
 def test_map_makes_a_step_for_each_item(flow: ModuleType) -> None:
     @holdfast.plan
     def each() -> None:

@@ -15,6 +15,7 @@ from tests.api import parts
 
 pytestmark = pytest.mark.req("R180", "R181")
 
+ALLOWED = {"P012", "P053"}  # a field that a type does not have, two that write the same file
 letters = st.characters(exclude_categories=["C"])
 texts = st.text(letters, max_size=12) | st.sampled_from(
     ["no", "1e3", "${{ x }}", "$${{", "a\nb", "$", "~"]
@@ -27,7 +28,9 @@ constants = st.recursive(
 arguments = st.one_of(
     constants.map(lambda value: ("constant", value)),
     st.integers(0, 9).map(lambda at: ("whole", at)),
-    st.tuples(st.integers(0, 9), st.sampled_from(["a", "0", "a-b"])).map(lambda x: ("field", x)),
+    st.tuples(st.integers(0, 9), st.sampled_from(["facts", "kind", "0"])).map(
+        lambda x: ("field", x)
+    ),
     st.tuples(st.integers(0, 9), texts, texts).map(lambda x: ("text", x)),
     st.just(("param", None)),
 )
@@ -66,7 +69,13 @@ def test_what_is_written_is_loaded_as_it_was(
 
     try:
         built = any_plan.build(topic)
-    except (PlanError, UsageError):  # a letter that no plan may hold, two of one file
+    except PlanError as error:
+        if {problem.code for problem in error.problems} <= ALLOWED:
+            return
+        raise
+    if "${{" in topic:
+        with pytest.raises(UsageError, match="'topic' cannot stand in a plan file"):
+            built.to_yaml()
         return
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "plan.yaml")

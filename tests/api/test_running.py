@@ -46,7 +46,7 @@ def test_values_flow_from_step_to_step_with_their_types(flow: ModuleType, tmp_pa
         result["nothing"]
 
 
-@pytest.mark.req("R181")
+@pytest.mark.req("R54", "R181")
 def test_the_source_of_a_function_decides_its_step(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(FLOW)
     with imported(tmp_path, "flow") as module:

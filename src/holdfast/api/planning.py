@@ -90,18 +90,18 @@ class PlanFunction(Generic[P, R_co]):
     def __holdfast_made__(self, values: Mapping[str, Json]) -> Made:
         """The plan that the function makes with these values of its params."""
         params = self.__holdfast_params__()
-        for name, param in params.items():
-            if name in values:
-                param["default"] = values[name]  # so that the plan, written, is this one again
-            elif "default" not in param:
+        whole = {name: param["default"] for name, param in params.items() if "default" in param}
+        whole |= {name: value for name, value in values.items() if name in params}
+        for name in params:
+            if name not in whole:
                 raise UsageError(
                     f"the param '{name}' has no default and was not given",
                     hint=f"--param {name}=…, or build({name}=…)",
                 )
         root = os.path.abspath(self.keys.get("root") or root_of(self.function))
-        made = Made(self._head(params), root)
+        made = Made(self._head(params), root, whole)
         with recorded_into(made):
-            given = {name: as_param(name, param["default"]) for name, param in params.items()}
+            given = {name: as_param(name, whole[name]) for name in params}
             self.function(**given)  # type: ignore[arg-type, call-arg]  # as declared
         if not made.steps:
             raise UsageError(f"the plan '{self.function.__name__}' calls no step")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 from holdfast.api.calling import Function
 from holdfast.api.references import Later, as_value, whole_of
@@ -39,6 +39,7 @@ class Made:
 
     head: dict[str, Json]
     root: str
+    values: dict[str, Json] = field(default_factory=dict)  # of its params
     steps: dict[str, dict[str, Json]] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     inline: dict[str, Function] = field(default_factory=dict)
@@ -46,8 +47,10 @@ class Made:
 
     @property
     def data(self) -> dict[str, Json]:
-        """What a plan file would say."""
-        return {**self.head, "steps": self.steps}
+        """What a plan file would say; the values of params are its defaults, so that it is this plan."""
+        declared = cast("dict[str, dict[str, Json]]", self.head.get("params", {}))
+        params = {name: {**declared[name], "default": self.values[name]} for name in declared}
+        return {**self.head, **({"params": params} if params else {}), "steps": self.steps}
 
 
 _now: ContextVar[Made | None] = ContextVar("holdfast_plan", default=None)
