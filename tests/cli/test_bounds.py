@@ -94,7 +94,7 @@ def test_what_the_plan_cuts_is_recorded(project: Project) -> None:
 CUTS: dict[str, tuple[dict[str, object], dict[str, object], dict[str, float], tuple[str, str]]] = {
     # of the step, limits of the plan, budgets of the person: what is said
     "run": ({}, {"usd": 0.5}, {}, ("of $0.50 the run has $0.50 left", "--max-cost")),
-    "day": ({}, {}, {"day": 0.5}, ("of your $0.50 for the day", "raise [budgets] day")),
+    "day": ({}, {}, {"day": 0.5}, ("of the $0.50 for the day", "raise [budgets] day")),
     "tokens": ({}, {"tokens": 5000}, {}, ("of 5000 tokens the run has 5000 left", "'limits'")),
     "step": ({"budget": {"usd": 0.5}}, {}, {}, ("its budget is $0.5", "'budget'")),
     "large": ({"budget": {"tokens": 50_000}}, {}, {}, ("its budget of 50000 tokens", "max_tokens")),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast import api
 from holdfast.testing.server import Asked, Hang, Reply, Say
 from tests.cli.market import asking, market
 from tests.cli.project import Project, kill, until
@@ -51,6 +52,21 @@ def test_what_was_said_where_nobody_is_paid_is_no_yes(project: Project, said: li
         assert project.run("--provider", "recorded", *said).code == 1
         assert "these steps cost money: a" in project.refused(2, "retry", "a")
         assert shop.asked == []
+
+
+@pytest.mark.req("R165")
+def test_a_program_that_takes_recordings_agrees_to_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with market(project, lambda _: ANSWER) as shop:
+        project.plan({"a": asking("say a")})
+        monkeypatch.setenv("HOME", str(project.home))
+        plan = api.load(str(project.root / "plan.yaml"))
+        assert api.run(plan, provider="recorded").status == "failed"
+        assert "these steps cost money: a" in project.refused(2, "retry", "a")
+        assert api.run(plan).status == "completed"
+        assert len(shop.asked) == 1
+        assert project.events()[0]["agreed"] == "anything"
 
 
 @pytest.mark.req("R165", "R166")

@@ -203,6 +203,19 @@ def test_a_skip_that_cannot_go_on_is_not_written_down(project: Project) -> None:
 
 
 @pytest.mark.req("I13")
+def test_no_conflict_is_settled_with_a_secret(project: Project) -> None:
+    project.write("a", "a\n")
+    copied = {"inputs": "a", "workspace": "scratch", "effects": "workspace"}
+    both = {name: {"shell": f"echo {name} > a", **copied} for name in ("left", "right")}
+    project.plan({**both, "other": SEES})
+    (found,) = project.run("-j", "1", *ALLOW).data["conflicts"]
+    settle = ("resolve", found["conflict"], "--take", "mine")
+    assert "the value of a secret" in project.refused(2, *settle, *SAID, env={"WORD": WORD})
+    assert not stored(project)
+    project.ok(*settle)
+
+
+@pytest.mark.req("I13")
 def test_a_guard_tells_no_judge_a_secret(project: Project) -> None:
     with served(project, verdict(0.9)) as server:
         judge = {"judge": {"rubric": "is it nice?", "model": "fake:m"}}
