@@ -31,7 +31,7 @@ def main() -> None:
         plan.step(f"s{number}", text, needs=names, values={"number": number}, inline=True)
     result = holdfast.run(plan)
     assert result.status == "completed"
-    assert all(len(result[f"s{number}"]) == SIZE for number in (0, steps))
+    assert all(len(result[f"s{number}"].content) == SIZE for number in (0, steps))
     store = folder / ".holdfast"
     with sqlite3.connect(store / "state.db") as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -41,7 +41,7 @@ def main() -> None:
     with Timing() as timing:
         result = holdfast.run(plan)
         assert result.status == "completed"
-    value = result[f"s{case.last}"].decode().strip()
+    value = result[f"s{case.last}"].content.decode().strip()
     report(value, timing, result.state.counts["done"])
 
 

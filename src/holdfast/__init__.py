@@ -9,14 +9,25 @@ from holdfast.model import version
 __version__ = version.VERSION
 
 if TYPE_CHECKING:
-    from holdfast.api import Plan, Result, add, load, run
+    from holdfast.api import Guarded, Plan, Result, add, guard, load, plan, run, step
 
-__all__ = ["Plan", "Result", "__version__", "add", "load", "run"]
+__all__ = [
+    "Guarded",
+    "Plan",
+    "Result",
+    "__version__",
+    "add",
+    "guard",
+    "load",
+    "plan",
+    "run",
+    "step",
+]
 
 
 def __getattr__(name: str) -> object:
     """Load the Python API on first use, so that the command starts fast."""
-    if name in {"Plan", "Result", "add", "load", "run"}:
+    if name in __all__:
         from holdfast import api  # noqa: PLC0415 - keeps `import holdfast` cheap
 
         return getattr(api, name)

@@ -145,8 +145,8 @@ def test_programs_decide_by_the_same_rules(tmp_path: Path) -> None:
     api.reject(location, "never", because="not here")
     api.answer(location, "given", "by hand")
     result = api.run(plan, store=location)
-    assert result["once"] == b"1\n"
-    assert result["given"] == b"by hand"
+    assert result["once"].content == b"1\n"
+    assert result["given"].content == b"by hand"
     states = {item.step: item.state for item in api.approvals(location, every=True)}
     assert states == {"once": "used", "never": "open", "given": "used"}
 

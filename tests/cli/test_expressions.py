@@ -120,7 +120,7 @@ def test_functions_of_this_process_read_expressions_too(tmp_path: Path) -> None:
     plan.step("double", double, values={"n": "${{ steps.make.output.n }}"}, inline=True)
     plan.step("wrong", double, values={"n": "${{ steps.make.output.m }}"}, inline=True)
     result = holdfast.run(plan)
-    assert result["double"] == b"4"
+    assert result["double"].value == 4
     steps = result.json()["steps"]
     assert isinstance(steps, dict)
     assert steps["wrong"]["state"] == "failed"

@@ -34,11 +34,17 @@ def versions(project: Project, *words: str) -> list[str]:
     return runs
 
 
-def looked(project: Project, **bounds: int) -> Sweep:
+def looked(
+    project: Project,
+    *,
+    keep_ms: int | None = None,
+    keep_runs: int | None = None,
+    max_bytes: int | None = None,
+) -> Sweep:
     """What gc would do within these bounds."""
     store = wire.open_store(str(project.store), readonly=True)
     try:
-        return look(store, Bounds(wire.now_ms() + 1, **bounds))
+        return look(store, Bounds(wire.now_ms() + 1, keep_ms, keep_runs, max_bytes))
     finally:
         store.close()
 

@@ -89,7 +89,7 @@ def test_a_program_records_answers_and_takes_them_from_there(
         asked = holdfast.run(made("one"), record=kept)
         assert len(server.requests) == 1
     again = holdfast.run(made("two"), provider="recorded", recorded=kept)
-    assert again["a"] == asked["a"] == b"an answer"
+    assert again["a"].value == asked["a"].value == "an answer"
     with pytest.raises(UsageError, match="nothing to record"):
         holdfast.run(made("two"), provider="recorded", record=kept)
     lacking = holdfast.run(made("two"), provider="recorded", force=True)

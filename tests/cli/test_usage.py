@@ -65,7 +65,7 @@ def test_what_is_not_there_is_said_with_the_nearest_name(project: Project) -> No
     assert "no artifact 'biuld'" in project.refused(2, "show", "biuld")
     assert "did you mean 'holdfast run'" in project.refused(2, "rum")
     assert "no plan file" in project.refused(2, "run", "other.yaml")
-    assert "planner" in project.refused(2, "run", "make the tests pass")
+    assert "nobody said which model plans" in project.refused(2, "run", "make the tests pass")
     (project.root / "plan.yaml").unlink()
     assert "plan.yaml" in project.refused(2, "run")
     assert "cannot work in" in project.refused(2, "-C", "nowhere", "run")

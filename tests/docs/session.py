@@ -112,9 +112,10 @@ def play(page: Page, folder: Path) -> dict[int, tuple[int, str]]:
     home, bin_folder, work = folder / "home", folder / "bin", folder / "work"
     for place in (home, bin_folder, work):
         place.mkdir()
-    shim = bin_folder / "holdfast"
-    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m holdfast "$@"\n')
-    shim.chmod(0o755)
+    for name, words in (("holdfast", "-P -m holdfast"), ("python", "")):
+        shim = bin_folder / name
+        shim.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        shim.chmod(0o755)
     done = subprocess.run(
         ["bash", "-c", script(page)],
         cwd=work,

@@ -36,7 +36,7 @@ def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
     script.write_text(block(README, "python"), encoding="utf-8")
     for _ in range(2):
         done = command(tmp_path, str(script))
-        assert done.stdout == "completed b'{\"total\": 3}'\n", done.stderr
+        assert done.stdout == "completed {'total': 3}\n", done.stderr
 
 
 def test_the_plan_file_page_names_every_key_a_step_may_have() -> None:
@@ -47,5 +47,16 @@ def test_the_plan_file_page_names_every_key_a_step_may_have() -> None:
 
 
 def test_the_names_of_the_package_are_pinned() -> None:
-    assert holdfast.__all__ == ["Plan", "Result", "__version__", "add", "load", "run"]
+    assert holdfast.__all__ == [
+        "Guarded",
+        "Plan",
+        "Result",
+        "__version__",
+        "add",
+        "guard",
+        "load",
+        "plan",
+        "run",
+        "step",
+    ]
     assert all(hasattr(holdfast, name) for name in holdfast.__all__)

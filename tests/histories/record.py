@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from holdfast.testing.server import Fail, Hang, Reply, Say
+from holdfast.testing.server import Asked, Fail, Hang, Reply, Say
 from tests.cli.models import kill_before_it_asks, served
 from tests.cli.project import Project, finish, kill, until
 from tests.cli.served import verdict
@@ -39,6 +39,28 @@ def basic(project: Project) -> None:
     project.run()
     project.write("b.txt", "mine\n")
     project.run()
+
+
+def goals(project: Project) -> None:
+    """A goal planned after a refusal, run under a bound of time, planned again; another line forgotten."""
+    goal = "Say two words"
+    a = {"id": "A", "description": "a", "contract": "one word", "requires": []}
+    b = {"id": "B", "description": "b", "contract": "one word", "requires": ["A"]}
+    plans = iter([[b], [a], [a, b]])
+
+    def script(asked: Asked) -> Reply:
+        if "Find the artifacts" in asked.last:
+            return Say(json.dumps({"artifacts": next(plans)}))
+        return Say("word")
+
+    with served(project, script, '[tiers]\nlarge = "fake:m"\n'):
+        shown = project.ok("plan", goal, "--yes", "--json").json
+        project.run(goal, "--yes", "--trust", shown["plan"]["digest"][:12], "--time", "1h")
+        project.ok("plan", goal, "--replan", "--yes")
+        project.ok("plans", "show", goal)
+        project.plan({"x": {"shell": "echo x"}})
+        project.run()
+        project.ok("plans", "delete", "demo", "--yes")
 
 
 def failures(project: Project) -> None:
@@ -466,6 +488,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "unsent": unsent,
     "short": short,
     "consent": consent,
+    "goals": goals,
 }
 
 

@@ -11,20 +11,23 @@ from typing import overload
 import click
 
 from holdfast.cli.say import out
+from holdfast.cli.titles import brief
 from holdfast.cli.view import width_now
 from holdfast.errors import HoldfastError, IntegrityError, PlanError
 from holdfast.model.text import cells, wrap
 
 ARGUMENT = frozenset({"check", "graph", "ls", "plan", "run"})  # these take the plan as an argument
 LONG = frozenset({"logs"})  # here -f is something else
-NOWHERE = frozenset(  # these need no place
-    {"agents", "auth", "completion", "demo", "explain", "init", "schema"}
+NOWHERE = frozenset(  # these need no place; of plans the commands below it do
+    {"agents", "auth", "completion", "demo", "explain", "init", "plans", "schema"}
 )
 READS = frozenset(  # these read the plan, so they need its params
     {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}
 )
-_COMMAND = re.compile(r"\bholdfast ([a-z]+)\b")
-_PLAN = re.compile(r" (?:'[^']+\.(?:ya?ml|json)'|[^\s',]+\.(?:ya?ml|json)(?![\w.]))")
+_COMMAND = re.compile(r"\bholdfast (plans [a-z]+|[a-z]+)\b")
+_PLAN = re.compile(
+    r" (?:'[^']+\.(?:ya?ml|json|py)(?::\w+)?'|[^\s',]+\.(?:ya?ml|json|py)(?::\w+)?(?![\w.]))"
+)
 _NEXT, _GAP = "next: ", " " * 4
 _HERE = "holdfast.here"
 _FOLDER = "holdfast.folder"
@@ -118,7 +121,7 @@ def _command(found: re.Match[str], here: Here, folder: str) -> str:
     if here.file and not _PLAN.match(found.string, found.end()):  # it may name one already
         words += _file(name, here.file)
     words += _flag("--store", here.store)
-    words += _flag("--plan-id", here.plan_id)
+    words += _flag("--plan-id", brief(here.plan_id))
     if name in READS:
         words += [
             w for key, value in here.params.items() for w in _flag("--param", f"{key}={value}")

@@ -31,7 +31,9 @@ from holdfast.engine.foresee import (
     timings,
 )
 from holdfast.engine.survey import Survey
-from holdfast.errors import UsageError
+from holdfast.engine.versions import find_version, kept_plan, versions
+from holdfast.errors import IntegrityError, UsageError
+from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Asked, Loaded, load_text
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
@@ -225,7 +227,9 @@ def _earlier(
     if against is None:
         run = foreseen.previous
         found = earlier_plan(store, run) if run else None
-        return found, run if found and run else ""
+        if found is None:
+            return _version_before(store, plan)
+        return found, run or ""
     is_run = against.startswith(("@", "r-"))
     if is_run or any(row.run.startswith(f"r-{against}") for row in store.runs()):
         run = find_run(store, against, plan.name)
@@ -233,7 +237,21 @@ def _earlier(
         if found is None:
             raise UsageError(f"the plan of run {run} is not kept any more")
         return found, run
+    if (version := find_version(store, plan.project, plan.name, against)) is not None:
+        return Earlier(kept_plan(store, version.plan)), f"plan {version.plan[:12]}"
     return Earlier(_plan_at(where, against)), f"git {against}"
+
+
+def _version_before(store: Store, plan: Plan) -> tuple[Earlier | None, str]:
+    """The version of the plan before this one, if nothing of the line ran yet and a model planned twice."""
+    parent = None
+    for version in versions(store, plan.project, plan.name):
+        parent = version.parent if version.plan == plan_digest(plan) else parent
+    try:
+        found = None if parent is None else kept_plan(store, parent)
+    except IntegrityError:  # a person had it removed
+        found = None
+    return (None, "") if found is None else (Earlier(found), f"plan {str(parent)[:12]}")
 
 
 def _plan_at(where: Place, revision: str) -> Plan:
@@ -242,7 +260,14 @@ def _plan_at(where: Place, revision: str) -> Plan:
 
     from holdfast.gitrepo.git import environment
 
-    assert where.file is not None  # a plan was loaded from it
+    if where.file is None:
+        raise UsageError(
+            f"'{revision}' is neither a run nor a version of the plan", hint="holdfast plans show"
+        )
+    if python_part(where.file)[0]:
+        from holdfast.cli.gitplan import plan_at
+
+        return plan_at(where, revision)
     name = os.path.basename(where.file)
     if revision.startswith("-"):
         raise UsageError(f"'{revision}' is neither a run nor a git revision")

@@ -10,7 +10,16 @@ import click
 from holdfast import wire
 from holdfast.cli.again import again, out_next
 from holdfast.cli.ask import confirm, who
-from holdfast.cli.foreign import bring_in, graph_text, is_plan, refusals, write_new
+from holdfast.cli.foreign import (
+    RECORDS,
+    Wanted,
+    bring_in,
+    is_plan,
+    prompts_among,
+    refusals,
+    write_new,
+)
+from holdfast.cli.handover import FORMATS, OF_A_RUN, handover, write_views
 from holdfast.cli.measure import Size, count, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short
@@ -20,6 +29,8 @@ from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import absent_in, lacking
 from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
+from holdfast.formats.foreign import FORMATS as FOREIGN
+from holdfast.formats.foreignnodes import few
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Event
 from holdfast.model.line import RunImported
@@ -29,16 +40,22 @@ from holdfast.store.archive import MAX_BYTES, Archive, Selection, write_archive
 
 @click.command(
     epilog="\b\nExample:\n  holdfast export @ run.zip\n  holdfast export --all backup.zip\n"
-    "  holdfast export @ graph.json --format graph"
+    "  holdfast export @ graph.json --format graph\n  holdfast export --views"
 )
-@click.argument("words", nargs=-1, metavar="[RUN] FILE", required=True)
+@click.argument("words", nargs=-1, metavar="[RUN] FILE")
 @click.option("--all", "everything", is_flag=True, help="The whole store, as a back-up.")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["archive", "graph"]),
+    type=click.Choice(["archive", *FORMATS]),
+    metavar="NAME",
     default="archive",
-    help="An archive (default), or an execution graph: of a run, or without RUN of the plan.",
+    help=f"An archive (default), or of a run, or without RUN of the plan: {', '.join(FORMATS)}.",
+)
+@click.option(
+    "--views",
+    is_flag=True,
+    help="Write the views of a run into the store: saved plan, trace, hashes, tasks.",
 )
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 @file_option
@@ -52,16 +69,27 @@ def export(
     plan_id: str | None,
     *,
     everything: bool,
+    views: bool,
     force: bool,
     as_json: bool,
 ) -> int:
     """Write a run with everything it names, or with --all the whole store, into one file.
 
-    With --format graph, write how the plan or a run of it stands as an execution graph; - is stdout.
+    With --format, write the plan or how a run of it stands as other programs read it; - is stdout. With
+    --views, write what they look for into the store; it can be deleted and written again at any time.
     """
-    if form == "graph":
+    if views:
+        if everything or form != "archive" or len(words) > 1:
+            raise UsageError("--views takes a run and nothing else", hint="holdfast export --views")
+        return _export_views(place(plan, store, plan_id), words, as_json=as_json)
+    if form != "archive":
+        if everything or not 1 <= len(words) <= 2:  # noqa: PLR2004 - a run and a file
+            raise UsageError(
+                f"{form} is of one run or of the plan, into one file",
+                hint=f"holdfast export @ {form}.json --format {form}",
+            )
         where = place(plan, store, plan_id)
-        return _export_graph(where, words, everything=everything, force=force, as_json=as_json)
+        return _export_as(where, form, words, force=force, as_json=as_json)
     if len(words) != (1 if everything else 2):
         raise UsageError(
             "a run and a file are needed, or --all and a file", hint="holdfast export @ run.zip"
@@ -98,25 +126,46 @@ def export(
     return 0
 
 
-def _export_graph(
-    where: Place, words: tuple[str, ...], *, everything: bool, force: bool, as_json: bool
+def _export_views(where: Place, words: tuple[str, ...], *, as_json: bool) -> int:
+    line, files = write_views(where, words[0] if words else None)
+    if as_json:
+        written: dict[str, Json] = {**files}
+        answer: dict[str, Json] = {"schema": "holdfast.exported/1", "kind": "views", "line": line}
+        out_json({**answer, "files": written})
+        return 0
+    for file in files.values():
+        out(f"wrote {file}")
+    out(again("they are views of the journal: delete them, and the same command writes them again"))
+    return 0
+
+
+def _export_as(
+    where: Place, form: str, words: tuple[str, ...], *, force: bool, as_json: bool
 ) -> int:
-    if everything or len(words) > 2:  # noqa: PLR2004 - a run and a file
-        raise UsageError(
-            "a graph is of one run or of the plan", hint="holdfast export @ graph.json"
-        )
-    text, steps = graph_text(where, words[0] if len(words) > 1 else None)
+    made = handover(where, form, words[0] if len(words) > 1 else None)
     path = words[-1]
     if path == "-":
-        out(text.rstrip("\n"))
+        if made.beside is not None:
+            raise UsageError(f"{form} is two files: name the first", hint="workflow.json")
+        out(made.text.rstrip("\n"))
         return 0
-    write_new(path, text, force=force)
+    beside = ""
+    if made.beside is not None:
+        beside = os.path.join(os.path.dirname(path), made.beside[0])
+        write_new(beside, made.beside[1], force=force)
+    write_new(path, made.text, force=force)
+    steps: list[Json] = [*made.plan.steps]
+    lost: dict[str, Json] = {key: [*names] for key, names in made.left_out.items()}
     if as_json:
-        listed: list[Json] = [*steps]
-        out_json({"schema": "holdfast.exported/1", "file": path, "kind": "graph", "steps": listed})
-    else:
-        out(f"{path}: graph of {count(len(steps), 'step')}")
-        out_next(f"holdfast check {path}")
+        answer: dict[str, Json] = {"schema": "holdfast.exported/1", "file": path, "kind": form}
+        out_json({**answer, "steps": steps, "beside": beside or None, "left_out": lost})
+        return 0
+    out(f"{path}: {form} of {count(len(steps), 'step')}")
+    if beside:
+        out(f"{beside}: their prompts")
+    for key, names in made.left_out.items():
+        out(again(f"there is no word for '{key}' of {few(names)}: it is left out"))
+    out_next(f"holdfast check {path}" if form not in OF_A_RUN else f"holdfast import {path}")
     return 0
 
 
@@ -178,9 +227,10 @@ def _whole(store: Store) -> Selection:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["auto", "archive", "graph", "plan"]),
+    type=click.Choice(["auto", "archive", "plan", *FOREIGN, *RECORDS]),
+    metavar="NAME",
     default="auto",
-    help="What the file is (auto).",
+    help=f"What the file is (auto): archive, plan, {', '.join((*FOREIGN, *RECORDS))}.",
 )
 @click.option("-o", "--out", "target", metavar="FILE", help="Write a plan file of your own.")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
@@ -207,14 +257,16 @@ def import_(
     and, with -o, written as a plan file of your own.
     """
     where = place(plan, store, plan_id)
-    if target is not None and len(files) > 1:
+    if target is not None and len(files) > 1 + bool(prompts_among(files)):
         raise UsageError("-o takes one plan", hint="import them one by one")
     answers: list[Json] = []
     refused = 0
+    prompts = prompts_among(files) if len(files) > 1 else ""
+    wanted = Wanted(form, plan_id, target, prompts, force)
     for path in files:
         try:
             if form != "archive" and (form != "auto" or is_plan(path)):
-                answer = bring_in(path, form, plan_id, target, force=force, quiet=as_json)
+                answer = bring_in(path, wanted, quiet=as_json)
             else:
                 answer = _import(where, path, max_size, yes=yes, quiet=as_json)
         except HoldfastError as error:

@@ -7,9 +7,11 @@ import click
 from holdfast.cli.again import out_next
 from holdfast.cli.place import Place, json_option, place, place_options
 from holdfast.cli.say import out, out_json, talk
+from holdfast.cli.titles import plan_title
 from holdfast.cli.view import view
 from holdfast.core.waves import graph_of
 from holdfast.errors import PlanError, Problem
+from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Loaded, read_file
 from holdfast.model.digest import Json
 
@@ -48,7 +50,8 @@ def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: 
     _say_warnings(where, loaded)
     steps, waves = len(graph.order), len(graph.waves())
     found = _counted(len(loaded.warnings), "warning") if loaded.warnings else "nothing wrong"
-    out(f"{where.file}: {_counted(steps, 'step')} in {_counted(waves, 'wave')}, {found}")
+    what = where.file or plan_title(loaded.plan)
+    out(f"{what}: {_counted(steps, 'step')} in {_counted(waves, 'wave')}, {found}")
     out_next("holdfast plan")
     return 0
 
@@ -69,7 +72,7 @@ def _say_warnings(where: Place, loaded: Loaded) -> None:
         return
     from holdfast.formats.render import render
 
-    source, _ = read_file(where.file)
+    source, _ = read_file(python_part(where.file)[0] or where.file)
     for line in render(loaded.warnings, source, width=view().width).splitlines():
         talk(line)
 

@@ -19,6 +19,7 @@ from holdfast.model.line import RunOpened
 from holdfast.model.plan import Plan, RunId
 
 _PAUSE = 0.05
+_DONE = ("--detach", "--replan", "--fresh")  # what was asked for once
 
 
 def detach(where: Place, plan: Plan, key: str, agreed: Agreed, *, as_json: bool) -> int:
@@ -50,13 +51,13 @@ def detach(where: Place, plan: Plan, key: str, agreed: Agreed, *, as_json: bool)
 
 
 def _again(arguments: Sequence[str], key: str, agreed: Agreed) -> list[str]:
-    """The same words without `--detach` and `-C`, which are done; who was asked has answered."""
+    """The same words without those that are done; who was asked has answered."""
     words: list[str] = []
     rest = iter(arguments)
     for word in rest:
         if word == "-C":
             next(rest, None)
-        elif word != "--detach" and not (word.startswith("-C") and word != "-C"):
+        elif word not in _DONE and not (word.startswith("-C") and word != "-C"):
             words.append(word)
     end = words.index("--") if "--" in words else len(words)
     return [*words[:end], "--key", key, "--yes", "--agreed", agreed, *words[end:]]

@@ -17,8 +17,11 @@ from holdfast.cli.say import out, out_edit, out_json, seconds, short
 from holdfast.cli.sides import Attempt, Side, attempt, now, side
 from holdfast.cli.view import view
 from holdfast.core.compare import PlanChange, ValueChange, plan_change, text_change, value_changes
+from holdfast.core.state import StepState
+from holdfast.core.views import usd
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
+from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line, wrap
 from holdfast.ports import Store
@@ -34,13 +37,14 @@ class Wanted:
     plan: bool
     outputs: bool
     time: bool
+    cost: bool
     full: bool
     steps: frozenset[StepId]
 
     @property
     def summary(self) -> bool:
         """Whether only a summary was asked for."""
-        return not (self.plan or self.outputs or self.time)
+        return not (self.plan or self.outputs or self.time or self.cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class Difference:
     plan: PlanChange
     outputs: Sequence[Piece] | None
     times: dict[StepId, tuple[int, int]]
+    costs: dict[StepId, tuple[int, int]]  # micro-dollars
 
     @property
     def is_empty(self) -> bool:
@@ -68,6 +73,7 @@ class Difference:
 @click.option("--plan", "plans", is_flag=True, help="Steps added, removed and changed, with text.")
 @click.option("--outputs", is_flag=True, help="Artifacts: text, JSON values, or sizes.")
 @click.option("--time", "times", is_flag=True, help="How long each step took.")
+@click.option("--cost", "costs", is_flag=True, help="What each step cost.")
 @click.option("-s", "--step", "steps", multiple=True, metavar="STEP", help="Only this step.")
 @click.option("--full", is_flag=True, help="Whole diffs, however long.")
 @click.option("--exit-code", is_flag=True, help="Exit 1 if something differs.")
@@ -85,17 +91,18 @@ def diff(
     plans: bool,
     outputs: bool,
     times: bool,
+    costs: bool,
     full: bool,
     exit_code: bool,
     as_json: bool,
 ) -> int:
     """Say what differs between A and B; without B, between A and how things are now.
 
-    A and B are runs (@ is the last, @-1 the one before, or an id), plan files, git commits (plans only), or
-    two attempts (STEP@1 STEP@2). What is equal is not shown.
+    A and B are runs (@ is the last, @-1 the one before, or an id), plan files, versions of a plan by their
+    digest, git commits (plans only), or two attempts (STEP@1 STEP@2). What is equal is not shown.
     """
     where = place(plan, store, plan_id)
-    wanted = Wanted(plans, outputs, times, full, frozenset(StepId(name) for name in steps))
+    wanted = Wanted(plans, outputs, times, costs, full, frozenset(StepId(name) for name in steps))
     with_store = where.open(readonly=True) if where.exists() else None
     try:
         first = attempt(with_store, before, where.line())
@@ -146,7 +153,9 @@ def _difference(store: Store, old: Side, new: Side, wanted: Wanted) -> Differenc
     times = _times(old, new, wanted)
     if wanted.time and not times:
         raise UsageError("how long steps took is known of runs only", hint="compare two runs")
-    return Difference(old, new, change, found, times)
+    if wanted.cost and (old.state is None or new.state is None):
+        raise UsageError("what steps cost is known of runs only", hint="compare two runs")
+    return Difference(old, new, change, found, times, _costs(old, new, wanted))
 
 
 def _shared(old: Side, new: Side) -> list[StepId]:
@@ -165,6 +174,24 @@ def _times(old: Side, new: Side, wanted: Wanted) -> dict[StepId, tuple[int, int]
         and "done" in {one[step_id].phase, two[step_id].phase}
         and (not wanted.steps or step_id in wanted.steps)
     }
+
+
+def _costs(old: Side, new: Side, wanted: Wanted) -> dict[StepId, tuple[int, int]]:
+    """What each step cost on both sides, where it cost anything; one that is not there cost nothing."""
+    if old.state is None or new.state is None:
+        return {}
+    one, two = old.state.steps, new.state.steps
+    names = dict.fromkeys([*one, *two])
+    found = {s: (_cost(one.get(s)), _cost(two.get(s))) for s in names}
+    return {
+        s: pair
+        for s, pair in found.items()
+        if any(pair) and (not wanted.steps or s in wanted.steps)
+    }
+
+
+def _cost(step: StepState | None) -> int:
+    return step.spent.cost if step is not None and step.spent is not None else 0
 
 
 # --- for programs ---------------------------------------------------------------------------------
@@ -196,6 +223,19 @@ def _piece_json(piece: Piece) -> dict[str, Json]:
     }
 
 
+def change_json(plan: PlanChange) -> dict[str, Json]:
+    """How two plans differ."""
+    return {
+        "added": list(plan.added),
+        "removed": list(plan.removed),
+        "changed": [
+            {"step": change.step, "keys": [_change_json(key) for key in change.keys]}
+            for change in plan.changed
+        ],
+        "top": [_change_json(change) for change in plan.top],
+    }
+
+
 def _as_json(found: Difference) -> dict[str, Json]:
     outputs: Json = None
     if found.outputs is not None:
@@ -205,17 +245,10 @@ def _as_json(found: Difference) -> dict[str, Json]:
         "a": _side_json(found.before),
         "b": _side_json(found.after),
         "equal": found.is_empty,
-        "plan": {
-            "added": list(found.plan.added),
-            "removed": list(found.plan.removed),
-            "changed": [
-                {"step": change.step, "keys": [_change_json(key) for key in change.keys]}
-                for change in found.plan.changed
-            ],
-            "top": [_change_json(change) for change in found.plan.top],
-        },
+        "plan": change_json(found.plan),
         "outputs": outputs,
         "time_ms": {step: list(pair) for step, pair in found.times.items()},
+        "cost_usd": {step: [usd(cost) for cost in pair] for step, pair in found.costs.items()},
         "unread": list(found.after.faults),
     }
 
@@ -226,11 +259,13 @@ def _as_json(found: Difference) -> dict[str, Json]:
 def _print(found: Difference, wanted: Wanted, given: tuple[str, str | None]) -> None:
     _say(f"{found.before.name} → {found.after.name}")
     if wanted.plan or wanted.summary:
-        _print_plan(found.plan, whole=wanted.plan, full=wanted.full)
+        print_plan(found.plan, whole=wanted.plan, full=wanted.full)
     if wanted.outputs or (wanted.summary and found.outputs is not None):
         _print_outputs(found, whole=wanted.outputs, full=wanted.full)
     if wanted.time or (wanted.summary and found.times):
         _print_times(found.times, whole=wanted.time)
+    if wanted.cost or (wanted.summary and found.costs):
+        _print_costs(found.costs, whole=wanted.cost)
     for fault in found.after.faults:
         _say(f"  not compared: {fault}")
     if wanted.summary:
@@ -240,7 +275,8 @@ def _print(found: Difference, wanted: Wanted, given: tuple[str, str | None]) -> 
         out_next("    ".join(more) or "holdfast history")
 
 
-def _print_plan(change: PlanChange, *, whole: bool, full: bool) -> None:
+def print_plan(change: PlanChange, *, whole: bool, full: bool) -> None:
+    """What came, left and changed, with `whole` also how."""
     if change.is_empty:
         out("plan      equal")
         return
@@ -366,6 +402,15 @@ def _print_times(times: dict[StepId, tuple[int, int]], *, whole: bool) -> None:
     if whole:
         for step_id, (old, new) in times.items():
             _say(f"  {step_id}: {seconds(old)} → {seconds(new)}")
+
+
+def _print_costs(costs: dict[StepId, tuple[int, int]], *, whole: bool) -> None:
+    before, after = (sum(pair[side] for pair in costs.values()) for side in (0, 1))
+    _say(f"cost      {dollars(before)} → {dollars(after)}")
+    if whole:
+        for step_id, (old, new) in costs.items():
+            if old != new:
+                _say(f"  {step_id}: {dollars(old)} → {dollars(new)}")
 
 
 # --- attempts -------------------------------------------------------------------------------------

@@ -2,22 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 from holdfast import wire
+from holdfast.cli.asking import How, how_to, policy_of
 from holdfast.cli.follow import Follower, following
 from holdfast.cli.place import Place
+from holdfast.cli.recording import record_folder
 from holdfast.cli.reminders import Reminders
 from holdfast.cli.say import short
+from holdfast.config.settings import Settings
 from holdfast.core.fold import apply, fold
 from holdfast.core.state import State
 from holdfast.engine.hold import Hold
 from holdfast.engine.loop import Engine
 from holdfast.engine.repeat import Repeated
 from holdfast.engine.world import World
+from holdfast.model.event import Agreed
 from holdfast.model.plan import Plan
 from holdfast.ports import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a command that runs things behaves."""
+
+    as_json: bool
+    quiet: bool
+    parallel: int
+    yes: bool
+    secrets: tuple[str, ...]
+    how: How
+    waits: bool
+
+
+def manner_of(given: Mapping[str, object]) -> Manner:
+    """The manner that the options of a command ask for."""
+    secrets = given["secrets"]
+    return Manner(
+        as_json=bool(given["as_json"]),
+        quiet=bool(given["quiet"]),
+        parallel=int(str(given["jobs"] or 0)),
+        yes=bool(given["yes"]),
+        how=how_to(
+            cast("str | None", given["approve"]),
+            waits=bool(given["wait"]),
+            as_json=bool(given["as_json"]),
+        ),
+        waits=bool(given["wait"]),
+        secrets=tuple(str(name) for name in secrets) if isinstance(secrets, tuple) else (),
+    )
+
+
+def wishes_of(
+    where: Place, store: Store, settings: Settings, given: Mapping[str, object], agreed: Agreed
+) -> wire.Wishes:
+    """What the options of a command ask of an engine."""
+    manner = manner_of(given)
+    return wire.Wishes(
+        parallel=manner.parallel or settings.parallel or 0,
+        resources=settings.resources,
+        beat_seconds=float(str(given["beat"])),
+        poll_seconds=float(str(given["poll"])),
+        lease_seconds=float(str(given["lease"])),
+        stays=manner.waits,
+        policy=policy_of(store, where.location) if manner.how == "policy" else None,
+        secrets=manner.secrets,
+        record=record_folder(where, given),
+        agreed=agreed,
+    )
 
 
 @dataclass(frozen=True, slots=True)

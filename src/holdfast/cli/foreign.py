@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import zipfile
+from collections.abc import Container, Iterable
+from typing import NamedTuple
 
 from holdfast import wire
 from holdfast.cli.again import again, out_next
 from holdfast.cli.ask import ask, who
-from holdfast.cli.measure import count, iso
-from holdfast.cli.place import SUFFIXES, Place
+from holdfast.cli.measure import count
+from holdfast.cli.place import Place
 from holdfast.cli.say import out, talk
 from holdfast.cli.view import view, width_now
 from holdfast.core.waves import graph_of
 from holdfast.engine.trust import Trust
 from holdfast.errors import PlanError, UsageError
-from holdfast.formats.planfile import Loaded, load_plan
+from holdfast.formats.planfile import Asked, Loaded, load_text, read_file
 from holdfast.model.digest import Json
 from holdfast.model.event import Options
-from holdfast.model.plan import Plan, Step, StepId, plan_digest
-from holdfast.model.text import wrap
+from holdfast.model.plan import Plan, Step, plan_digest
+from holdfast.model.provider import TIERS
+from holdfast.model.text import one_line, wrap
 
 SHORTEST = 12
 _FEW = 8
+_SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 
 
 # --- running one ------------------------------------------------------------------------------
@@ -48,71 +51,147 @@ def trust_foreign(where: Place, loaded: Loaded, options: Options, given: str | N
         if given is not None:
             if len(given) < SHORTEST or not digest.startswith(given.lower()):
                 raise UsageError(
-                    f"the plan is {digest[:SHORTEST]}, not '{given}'",
-                    hint=f"holdfast plan {where.file}",
+                    f"the plan is {digest[:SHORTEST]}, not '{given}'", hint=_look(where)
                 )
         elif not view().asks:
             raise UsageError(
-                f"'{where.file}' comes from elsewhere, and nobody approved its plan",
-                hint=f"look at 'holdfast plan {where.file}', then say --trust {digest[:SHORTEST]}",
+                f"{_whence(where)}, and nobody approved its plan",
+                hint=f"{_seen(where)}, then say --trust {digest[:SHORTEST]}",
             )
-        elif not _asked(loaded, digest):
+        elif not _asked(where, loaded, digest):
             raise UsageError("not approved; nothing was run")
         trust.approve(loaded.plan, who(), terminal=given is None)
     finally:
         store.close()
 
 
-def _asked(loaded: Loaded, digest: str) -> bool:
-    talk(
-        f"{loaded.file} is a {loaded.foreign} that comes from elsewhere · plan {digest[:SHORTEST]}"
+def _look(where: Place) -> str:
+    """The command that shows a plan which comes from elsewhere."""
+    return "holdfast plan" if where.file is None else f"holdfast plan {where.file}"
+
+
+def _seen(where: Place) -> str:
+    look = _look(where)
+    return f"see {look}" if where.file is None else f"look at '{look}'"
+
+
+def _whence(where: Place) -> str:
+    return (
+        "a model made this plan" if where.file is None else f"'{where.file}' comes from elsewhere"
     )
+
+
+def _asked(where: Place, loaded: Loaded, digest: str) -> bool:
+    if where.file is None:
+        talk(f"a model made this plan, and nobody approved it yet · plan {digest[:SHORTEST]}")
+    else:
+        kind = f"{loaded.file} is a {loaded.foreign} that comes from elsewhere"
+        talk(f"{kind} · plan {digest[:SHORTEST]}")
     for step in [*loaded.plan.steps.values()][:_FEW]:
-        talk(f"  {step.id}: {_does(step)}")
+        talk(one_line(f"  {step.id}: {_does(step)}"))
     if len(loaded.plan.steps) > _FEW:
-        talk(f"  … and {len(loaded.plan.steps) - _FEW} more: holdfast plan {loaded.file}")
+        talk(f"  … and {len(loaded.plan.steps) - _FEW} more: {again(_look(where))}")
     return ask("run it?", default=False)
 
 
 def _does(step: Step) -> str:
     words = step.shell or shlex.join(step.run)
-    return f"{step.agent} {step.action}: {words}"
+    if step.asks_model:
+        file = f" → {step.produces[0]}" if step.produces else ""
+        words = f"asks {step.model or 'a model'}: {step.description}{file}"
+    elif step.uses == "human":
+        words = "asks a person"
+    return f"{step.agent} {step.action}: {words}" if step.agent else words
 
 
 def _refuse_idle(where: Place, plan: Plan, options: Options) -> None:
-    chosen = options.select or tuple(plan.steps)
-    idle = [step_id for step_id in chosen if plan.steps[step_id].is_idle]
-    if not idle:
+    """Say of what cannot run, before anybody is asked about it, what it lacks."""
+    chosen = [plan.steps[step_id] for step_id in options.select or plan.steps]
+    known = wire.market.known_models(where.root).providers
+    idle = [step for step in chosen if step.is_idle]
+    lost = [step for step in chosen if step.asks_model and not _is_known(step.model, known)]
+    if not idle and not lost:
         return
-    first = plan.steps[idle[0]]
-    more = f" (and {len(idle) - 1} more)" if len(idle) > 1 else ""
-    raise UsageError(
-        f"'{first.id}'{more} has nothing to run: nobody said how '{first.agent}' does '{first.action}'",
-        hint=f"holdfast import {where.file} -o plan.yaml",
-    )
+    first = (idle or lost)[0]
+    more = f" (and {len(idle or lost) - 1} more)" if len(idle or lost) > 1 else ""
+    hint = f"holdfast import {where.file} -o plan.yaml"
+    if idle:
+        how = f": nobody said how '{first.agent}' does '{first.action}'" if first.agent else ""
+        raise UsageError(f"'{first.id}'{more} has nothing to run{how}", hint=hint)
+    which = "which model does it"
+    if first.model in TIERS:
+        which = f"which model '{first.model}' is"
+        hint = f'say [tiers] {first.model} = "provider:model" in your config.toml'
+    elif first.model:
+        which = f"who '{first.model}' is"
+    raise UsageError(f"'{first.id}'{more} cannot run: nobody said {which}", hint=hint)
+
+
+def _is_known(model: str, providers: Container[str] | None) -> bool:
+    provider, colon, _ = model.partition(":")
+    return bool(colon) and (providers is None or provider in providers)
 
 
 # --- bringing one in --------------------------------------------------------------------------
 
 
+class Wanted(NamedTuple):
+    """What an import is asked for: a format, another line, a file to write, prompts that were named."""
+
+    format: str = "auto"
+    plan_id: str | None = None
+    target: str | None = None
+    prompts: str = ""
+    force: bool = False
+
+
 def is_plan(path: str) -> bool:
     """Whether a file is taken for a plan of some format, and not for an export of runs."""
-    return path.endswith(SUFFIXES) and not (os.path.isfile(path) and zipfile.is_zipfile(path))
+    return path.endswith(_SUFFIXES) and not (os.path.isfile(path) and zipfile.is_zipfile(path))
 
 
-def bring_in(
-    path: str, wanted: str, plan_id: str | None, target: str | None, *, force: bool, quiet: bool
-) -> dict[str, Json]:
-    """Check a plan of any format and, with a target, write it as a plan file of one's own."""
+def _a(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
+
+
+RECORDS = ("trace", "hashes", "prompts")
+
+
+def prompts_among(files: Iterable[str]) -> str:
+    """The one of some files that holds prompts; empty if none does."""
+    from holdfast.formats.foreignrecords import PROMPTS, record_in
+
+    for path in files:
+        if path.endswith(".json") and os.path.isfile(path):
+            found = record_in(path)
+            if found is not None and found.format == PROMPTS:
+                return path
+    return ""
+
+
+def bring_in(path: str, wanted: Wanted, *, quiet: bool) -> dict[str, Json]:
+    """Check a file of any format and, with a target, write its plan as a plan file of one's own."""
+    if wanted.format in {"auto", *RECORDS} and (answer := _record(path, wanted, quiet=quiet)):
+        return answer
     find, check, own = wire.project_files, wire.guard_flaw, wire.own_agents
-    loaded = load_plan(
-        path, name=plan_id, find=find, check=check, own=own, models=wire.market.known_models
+    content, root = read_file(path)
+    asked = Asked(
+        wanted.plan_id,
+        find=find,
+        check=check,
+        own=own,
+        models=wire.market.known_models,
+        prompts=wanted.prompts,
     )
+    loaded = load_text(content, path, root, asked)
+    target = wanted.target
     kind = loaded.foreign or "plan"
-    if wanted not in {"auto", kind}:
-        raise UsageError(f"'{path}' is a {kind}, not a {wanted}", hint=f"--format {kind}")
+    if wanted.format not in {"auto", kind}:
+        raise UsageError(
+            f"'{path}' is {_a(kind)} file, not {_a(wanted.format)} file", hint=f"--format {kind}"
+        )
     if target is not None:
-        _write(loaded.plan, target, force=force)
+        _write(loaded.plan, target, force=wanted.force)
     if not quiet:
         _say(loaded, path, kind, target)
     steps: list[Json] = [str(step_id) for step_id in loaded.plan.steps]
@@ -124,6 +203,36 @@ def bring_in(
         "errors": [],
         "warnings": [line_of(str(item)) for item in loaded.warnings],
         "wrote": target,
+    }
+
+
+def _record(path: str, wanted: Wanted, *, quiet: bool) -> dict[str, Json] | None:
+    """A file that holds no plan, checked; None if it is something else."""
+    from holdfast.formats.foreignrecords import record_in
+
+    found = record_in(path)
+    if found is None:
+        if wanted.format == "auto":
+            return None
+        raise UsageError(f"'{path}' holds no {wanted.format}", hint="--format auto")
+    if wanted.format not in {"auto", found.format}:
+        raise UsageError(f"'{path}' holds {found.format}, not {wanted.format}")
+    if wanted.target is not None and path != wanted.prompts:
+        raise UsageError(f"'{path}' is {found.format} and holds no plan: there is nothing to write")
+    if not quiet:
+        _out(f"{path}: {found.format}, {found.says}")
+        if found.format == "prompts":
+            _out(again("they are read with the workflow that is named, or that is beside them"))
+        else:
+            _out(again("these are claims: nothing of them is taken over"))
+    return {
+        "file": path,
+        "format": found.format,
+        "result": "loaded",
+        "plan": None,
+        "claims": found.data,
+        "errors": [],
+        "warnings": [line_of(str(item)) for item in found.warnings],
     }
 
 
@@ -168,12 +277,15 @@ def _say(loaded: Loaded, path: str, kind: str, target: str | None) -> None:
         out_next(f"holdfast check {path}    holdfast import {path} -o plan.yaml")
         return
     idle = [step_id for step_id, step in plan.steps.items() if step.is_idle]
+    lost = [step_id for step_id, step in plan.steps.items() if step.asks_model and not step.model]
     out(f"wrote {target}")
     if idle:
         names = ", ".join(idle[:_FEW]) + (
             f" and {len(idle) - _FEW} more" if len(idle) > _FEW else ""
         )
         _out(again(f"give these a 'run', 'shell' or 'uses' first: {names}"))
+    elif lost:
+        _out(again("say first which model does its steps: defaults: {model: …}"))
     out_next(f"holdfast check {target}")
 
 
@@ -181,21 +293,3 @@ def _out(text: str) -> None:
     """A line that goes on below if it is too long."""
     for piece in wrap(text, width_now()):
         out(piece)
-
-
-# --- giving one back --------------------------------------------------------------------------
-
-
-def graph_text(where: Place, run: str | None) -> tuple[str, list[StepId]]:
-    """The plan of this place, or a run of it, as an execution graph."""
-    from holdfast.formats.graphout import graph_document
-
-    if run is None:
-        plan = where.load().plan
-        document = graph_document(plan, None, iso(wire.now_ms()))
-    else:
-        from holdfast.cli.checkpoint import facts_of
-
-        plan, facts, started = facts_of(where, run)
-        document = graph_document(plan, facts, started)
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n", [*plan.steps]

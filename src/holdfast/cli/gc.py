@@ -101,25 +101,26 @@ def gc(
     bounds = Bounds(wire.now_ms(), keep, keep_runs, max_size)
     with_store = where.open(readonly=dry_run)
     try:
-        found = _looked(where, with_store, bounds, dry=dry_run)
+        found = looked(where, with_store, bounds, dry=dry_run)
         if not as_json:
-            _print(found)
+            print_sweep(found)
         goes = found.sweep.goes or found.sweep.contents or found.leftovers
         if not dry_run and goes:
             confirm("remove them?", yes=yes)
-            found = _swept(where, with_store, bounds, found)
+            found = swept(where, with_store, bounds, found)
             if not as_json:
-                out(_outcome(found))
+                out(outcome(found))
     finally:
         with_store.close()
     if as_json:
-        out_json(_json(found))
+        out_json(sweep_json(found))
     elif dry_run and goes:
         out_next("holdfast gc --yes")
     return 0
 
 
-def _looked(where: Place, store: Store, bounds: Bounds, *, dry: bool) -> Done:
+def looked(where: Place, store: Store, bounds: Bounds, *, dry: bool) -> Done:
+    """What would go now."""
     busy = [item for item in store.held() if not gone(item[2].owner)]
     sweep = look(store, bounds, {(project, line) for project, line, _ in busy})
     if busy:  # what an engine is about to name cannot be told from what nobody names
@@ -137,7 +138,7 @@ def _wrote(store: Store, sweep: Sweep) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
+def swept(where: Place, store: Store, bounds: Bounds, shown: Done) -> Done:
     """Hold all lines, look again, and remove what was shown and still may go; contents last."""
     owner = this_process()
     try:
@@ -208,7 +209,8 @@ def unsettled(paths: Iterable[str]) -> list[str]:
 # --- telling ----------------------------------------------------------------------------------
 
 
-def _print(found: Done) -> None:
+def print_sweep(found: Done) -> None:
+    """Say what stays and what goes."""
     sweep = found.sweep
     counts = Counter(why for _, why in sweep.stays)
     if sweep.stays:
@@ -266,7 +268,8 @@ def _repaid(sweep: Sweep) -> str:
     )
 
 
-def _outcome(found: Done) -> str:
+def outcome(found: Done) -> str:
+    """What went, in a sentence."""
     sweep = found.sweep
     total = sum(item.size for item in sweep.contents)
     return (
@@ -275,7 +278,8 @@ def _outcome(found: Done) -> str:
     )
 
 
-def _json(found: Done) -> dict[str, Json]:
+def sweep_json(found: Done) -> dict[str, Json]:
+    """The same for programs."""
     sweep = found.sweep
     return {
         "schema": "holdfast.gc/1",

@@ -8,9 +8,10 @@ import os
 import tarfile
 import tempfile
 
-from holdfast.cli.place import PLAN_NAMES, Place
+from holdfast.cli.place import PLAN_NAMES, Place, load_file
 from holdfast.errors import ProcessError, UsageError
-from holdfast.formats.planfile import load_plan
+from holdfast.formats.heading import python_part
+from holdfast.formats.planfile import Asked
 from holdfast.model.plan import Plan
 from holdfast.process.run import Command, Completed, run
 from holdfast.wire import market, own_agents
@@ -36,9 +37,10 @@ def plan_at(where: Place, given: str) -> Plan:
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
             tar.extractall(folder, filter="data")
         path = os.path.join(folder, file)
-        if not os.path.isfile(path):
+        if not os.path.isfile(python_part(path)[0] or path):
             raise UsageError(f"there is no '{file}' at '{given}'")
-        return load_plan(path, name=where.plan_id, own=own_agents, models=market.known_models).plan
+        asked = Asked(where.plan_id, own=own_agents, models=market.known_models)
+        return load_file(path, asked).plan
 
 
 def _git(root: str, *words: str) -> Completed:

@@ -12,6 +12,7 @@ from holdfast.cli.again import out_next
 from holdfast.cli.place import Place, find_run, json_option, place, place_options
 from holdfast.cli.say import SIGNS, out, out_json, short
 from holdfast.cli.selection import select_options, selected_steps
+from holdfast.cli.titles import plan_title
 from holdfast.cli.view import view
 from holdfast.core.views import shown_phase
 from holdfast.core.waves import Graph, graph_of
@@ -195,7 +196,7 @@ def _print_text(plan: Plan, ordered: Graph, steps: Sequence[StepId], seen: Seen)
 def _title(plan: Plan, waves: int) -> str:
     count = len(plan.steps)
     steps, levels = ("step" if count == 1 else "steps"), ("wave" if waves == 1 else "waves")
-    return f"{plan.name} · {count} {steps} in {waves} {levels}"
+    return f"{plan_title(plan)} · {count} {steps} in {waves} {levels}"
 
 
 def _fitting(line: str) -> str:

@@ -14,6 +14,7 @@ from holdfast.cli.measure import Duration, age_words, count, cut, moment
 from holdfast.cli.money import step_words
 from holdfast.cli.place import file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds, short
+from holdfast.cli.titles import line_title
 from holdfast.cli.view import view
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
@@ -106,7 +107,7 @@ def _newest_first(
         yield Seen(
             row,
             state,
-            _word(row, state, driven=row.run in live),
+            run_word(row, state, driven=row.run in live),
             _failure(state),
             asked(state.options),
             last_at,
@@ -130,7 +131,8 @@ def _end(store: Store, run: RunId) -> tuple[int, str]:
     return at, word
 
 
-def _word(row: RunRow, state: State, *, driven: bool) -> str:
+def run_word(row: RunRow, state: State, *, driven: bool) -> str:
+    """The state of a run in a word."""
     if row.imported:
         return "imported"
     if state.status == "running" and not driven:
@@ -167,7 +169,7 @@ def _print(seen: list[Seen], now: int, *, known: int, every_line: bool) -> None:
         complete = f"{state.counts['done'] + state.counts['reused']}/{len(state.steps)}"
         took = seconds(max(0, (state.ended_at or item.last_at) - state.started_at))
         when = age_words(now - state.started_at) if drawn else moment(state.started_at)
-        line = f"{item.row.line}  " if every_line else ""
+        line = f"{line_title(item.row.line, state.plan.goal)}  " if every_line else ""
         gaps = f"{count(len(state.gaps), 'gap')}  " if state.gaps else ""
         words = step_words(state.spent, state.reserved)
         cost = f", {words}" if words else ""
@@ -219,6 +221,7 @@ def _seen_json(item: Seen) -> dict[str, Json]:
     return {
         "run": item.row.run,
         "line": item.row.line,
+        "goal": state.plan.goal or None,
         "project": item.row.project,
         "status": item.word,
         "started_at": state.started_at,

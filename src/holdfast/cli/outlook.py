@@ -19,6 +19,7 @@ from holdfast.cli.mix import models_words
 from holdfast.cli.money import UNKNOWN, estimate_words
 from holdfast.cli.provisions import unpriced, unpriced_words
 from holdfast.cli.say import short, shown
+from holdfast.cli.titles import plan_title
 from holdfast.cli.view import View, view
 from holdfast.core.estimate import Total, total
 from holdfast.core.history import NO_HISTORY
@@ -119,7 +120,7 @@ def head(ahead: Ahead) -> str:
     steps = count(len(ahead.outlooks), "step")
     if added := len(ahead.foreseen.added):
         steps += f" ({added} added)"
-    what = f"{ahead.plan.name} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
+    what = f"{plan_title(ahead.plan)} · {steps} · plan {plan_digest(ahead.plan)[:12]}"
     return f"{what} · {compared(ahead, now_ms())}"
 
 

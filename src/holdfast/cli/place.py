@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,30 +16,34 @@ from holdfast import wire
 from holdfast.cli.again import Here, here_now, keep_here
 from holdfast.cli.say import talk
 from holdfast.errors import PlanError, UsageError
-from holdfast.formats.heading import plan_name
-from holdfast.model.digest import Json
+from holdfast.formats.heading import plan_name, python_part
+from holdfast.model.digest import Json, digest_bytes
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import RunRow, Store
 
 if TYPE_CHECKING:
     from holdfast.engine.unkept import Hidden
-    from holdfast.formats.planfile import Loaded
+    from holdfast.formats.planfile import Asked, Loaded
 
 PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
-SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json", ".py")
+PLANNED = "planned"  # what a plan is called that a model made for a goal
+
+_DIGITS = re.compile(r"[0-9a-f]{6,63}(\.planning)?")
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A plan file if there is one, the project directory, and the store."""
+    """A plan file if there is one, or a goal in words, the project directory, and the store."""
 
     file: str | None
     root: str
     location: str
     plan_id: str | None
     params: Mapping[str, Json] = field(default_factory=dict)
+    goal: str = ""
 
     def load(
         self,
@@ -50,22 +55,44 @@ class Place:
         With `held`, names of approvers that nobody holds are warned of.
         """
         if self.file is None:
-            raise UsageError(
-                f"there is no {' or '.join(PLAN_NAMES)} here",
-                hint="name a plan file, or use -C DIR",
-            )
-        from holdfast.formats.planfile import load_plan  # many commands need only the line's name
+            found = self.planned()
+            if found is None:
+                raise self._nothing()
+            return found
+        from holdfast.formats.planfile import Asked  # many commands need only the line's name
 
-        params = {**(before or {}), **self.params}
-        return load_plan(
-            self.file,
+        asked = Asked(
             name=self.plan_id,
-            params=params,
+            params={**(before or {}), **self.params},
             find=wire.project_files,
             check=wire.guard_flaw,
             held=held,
             own=wire.own_agents,
             models=wire.market.known_models,
+        )
+        return load_file(self.file, asked)
+
+    def planned(self) -> Loaded | None:
+        """The plan that a model made for the goal of this line, if one did: it comes from elsewhere."""
+        if self.plan_id is None or not self.exists():
+            return None
+        from holdfast.engine.versions import kept_plan, planned
+        from holdfast.formats.planfile import Loaded
+
+        store = self.open(readonly=True)
+        try:
+            version = planned(store, "", self.plan_id)
+            if version is None:
+                return None
+            return Loaded(kept_plan(store, version.plan), "", self.root, foreign=PLANNED)
+        finally:
+            store.close()
+
+    def _nothing(self) -> UsageError:
+        if self.goal:
+            return UsageError("nothing was planned for this goal yet", hint="holdfast plan")
+        return UsageError(
+            f"there is no {' or '.join(PLAN_NAMES)} here", hint="name a plan file, or use -C DIR"
         )
 
     def line(self) -> str | None:
@@ -107,16 +134,30 @@ class Place:
         return wire.has_store(self.location)
 
 
+def load_file(path: str, asked: Asked) -> Loaded:
+    """The plan of a plan file or of a Python file."""
+    if python_part(path)[0]:
+        from holdfast.formats.pyplan import load_python
+
+        return load_python(path, asked)
+    from holdfast.formats.planfile import load_text, read_file
+
+    content, root = read_file(path)
+    return load_text(content, path, root, asked)
+
+
 def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     """Resolve what was given on the command line."""
-    file = plan or _found()
-    if plan is not None and not os.path.isfile(plan):
-        if " " in plan and not plan.endswith(SUFFIXES):
-            raise UsageError("a goal in words needs a planner, which this version does not have")
-        raise UsageError(f"there is no plan file '{plan}'")
+    goal = plan if plan is not None and is_goal(plan) else ""
+    file = None if goal else plan or _found()
+    if plan is not None and not goal and not os.path.isfile(python_part(plan)[0] or plan):
+        raise UsageError(f"there is no plan file '{plan}'", hint=_goal_hint(plan))
     root = root_of(file)
     location = wire.store_location(root, store)
-    found = Place(file, root, location, plan_id, _params())
+    line = _whole(location, plan_id) or (goal_line(goal) if goal else None)
+    if plan is None and file is not None and line is not None and _is_planned(location, line):
+        file = None  # the file happens to be here; the line is that of a goal
+    found = Place(file, root, location, line, _params(), goal)
     keep_here(_here(found, plan, store))
     return found
 
@@ -127,6 +168,65 @@ def root_of(file: str | None) -> str:
         return os.path.dirname(os.path.abspath(file)) if file else os.getcwd()
     except FileNotFoundError as error:
         raise UsageError("the current directory is not there any more", hint="-C DIR") from error
+
+
+def _is_planned(location: str, line: str) -> bool:
+    """Whether the latest plan of a line was made by a model."""
+    if not wire.has_store(location):
+        return False
+    from holdfast.engine.versions import PLANNED as REASONS
+    from holdfast.engine.versions import versions
+
+    store = wire.open_store(location, readonly=True)
+    try:
+        found = versions(store, "", line)
+    finally:
+        store.close()
+    return bool(found) and found[-1].reason in REASONS
+
+
+def _whole(location: str, given: str | None) -> str | None:
+    """The line that is meant by a name, or by the first digits of a goal's digest."""
+    if given is None or not _DIGITS.fullmatch(given) or not wire.has_store(location):
+        return given
+    from holdfast.engine.versions import lines_of
+
+    digits, dot, rest = given.partition(".")
+    store = wire.open_store(location, readonly=True)
+    try:
+        names = {name for _, name in lines_of(store)}
+    finally:
+        store.close()
+    found = [
+        name for name in names if name.startswith(digits) and name.partition(".")[1:] == (dot, rest)
+    ]
+    if given in names or not found:
+        return given
+    if len(found) > 1:
+        raise UsageError(f"'{given}' fits {len(found)} lines", hint="holdfast plans list")
+    return found[0]
+
+
+def is_goal(given: str) -> bool:
+    """Whether words on the command line are a goal, and not the name of a file."""
+    has_blank = any(letter.isspace() for letter in given)
+    return has_blank and not given.endswith((*SUFFIXES, ".py")) and not os.path.isfile(given)
+
+
+def goal_line(goal: str) -> str:
+    """The line of a goal: the digest of its words, exactly as they are."""
+    if not goal.strip():
+        raise UsageError("the goal is empty", hint='say what you want: holdfast run "Build a …"')
+    try:
+        return digest_bytes(goal.encode())
+    except UnicodeEncodeError as error:
+        raise UsageError("the goal is not text in UTF-8") from error
+
+
+def _goal_hint(given: str) -> str | None:
+    """A goal has several words; one word alone is taken for a file."""
+    is_word = not given.endswith((*SUFFIXES, ".py")) and os.sep not in given
+    return "a goal has more than one word" if is_word else None
 
 
 def keep_line(where: Place, line: str) -> None:
@@ -140,6 +240,8 @@ def _here(found: Place, plan: str | None, store: str | None) -> Here:
     file = plan if plan is not None and plan != _found() else ""
     is_own = found.location == wire.store_location(found.root, None)
     line = found.plan_id or ""
+    if found.goal and line == goal_line(found.goal):
+        line = ""
     if line and found.file is not None and plan_name(found.file) == line:
         line = ""
     return Here(file, "" if is_own else store or "", line, found.params)

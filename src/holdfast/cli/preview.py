@@ -7,14 +7,17 @@ import click
 from holdfast.cli.again import again
 from holdfast.cli.ahead import Ahead, gather, look_ahead, preview_json, survey_of
 from holdfast.cli.grown import forced_steps, resampled_steps
+from holdfast.cli.money import Dollars
 from holdfast.cli.outlook import print_lines, table
-from holdfast.cli.place import json_option, place, place_options
-from holdfast.cli.recording import provider_options, with_options
+from holdfast.cli.place import Place, json_option, place, place_options
+from holdfast.cli.planning import Wanted, goal_options, taken
+from holdfast.cli.recording import recording_options, with_options
 from holdfast.cli.say import named, out_json
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.view import view
 from holdfast.cli.waves import waves
 from holdfast.errors import UsageError
+from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Drift, Options
 
 __all__ = ["look_ahead", "plan", "survey_of"]
@@ -25,9 +28,9 @@ __all__ = ["look_ahead", "plan", "survey_of"]
     epilog="\b\nExample:\n  holdfast plan\n  holdfast plan -o review.plan.json\n"
     "  holdfast plan --against main --json --detailed-exitcode",
 )
-@click.argument("plan_file", metavar="[PLAN]", required=False)
+@click.argument("plan_file", metavar="[PLAN|GOAL]", required=False)
 @place_options
-@with_options(provider_options)
+@with_options(recording_options)
 @json_option
 @select_options
 @click.option("--force", is_flag=True, help="As if every step were forced.")
@@ -73,6 +76,11 @@ __all__ = ["look_ahead", "plan", "survey_of"]
     help="Wave by wave: who does each step, then what all takes.",
 )
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 10 if there is work to do.")
+@click.option(
+    "--yes", is_flag=True, help="Do not ask before a model plans, or a new plan is taken."
+)
+@click.option("--max-cost", type=Dollars(), help="What planning may spend on models in all.")
+@goal_options
 def plan(
     plan_file: str | None,
     store: str | None,
@@ -92,10 +100,16 @@ def plan(
     verbose: int,
     by_wave: bool,
     detailed_exitcode: bool,
+    **manner: object,
 ) -> int:
-    """Show what a run would do, and why; nothing is run, created or written."""
-    where = place(plan_file, store, plan_id)
-    loaded = where.load()
+    """Show what a run would do, and why; nothing is run, created or written.
+
+    PLAN may be a goal in words: then a model plans for it first, unless it did before, and the plan is kept.
+    """
+    manner["as_json"] = as_json
+    where, loaded = _loaded(place(plan_file, store, plan_id), manner)
+    if loaded is None:
+        return 0
     steps = forced_steps(where, loaded, forced)
     if resampled and (selected or excluded):
         raise UsageError("--resample and a selection contradict each other")
@@ -122,6 +136,17 @@ def plan(
         screen = waves if by_wave else table
         print_lines(screen(ahead, view(), verbose=verbose, commands=commands))
     return 10 if detailed_exitcode and ahead.is_work else 0
+
+
+def _loaded(where: Place, manner: dict[str, object]) -> tuple[Place, Loaded | None]:
+    """The plan of a place; for a goal, the one that a model made or makes."""
+    wanted = taken(manner)
+    if where.file is not None and wanted == Wanted():
+        return where, where.load()
+    from holdfast.cli.goal import loaded_for, with_goal  # brings an engine
+
+    where = with_goal(where, wanted)
+    return where, loaded_for(where, wanted, manner) if where.goal else where.load()
 
 
 def _asked(options: Options) -> list[str]:

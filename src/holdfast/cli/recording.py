@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import click
 
@@ -73,7 +73,7 @@ recording_options = (
 )
 
 
-def record_folder(where: Place, given: dict[str, object]) -> str | None:
+def record_folder(where: Place, given: Mapping[str, object]) -> str | None:
     """Where answers are to be written down, if they are."""
     folder = given["record"]
     return None if folder is None else wire.market.record_into(where.root, str(folder))

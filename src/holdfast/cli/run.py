@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -11,14 +11,16 @@ import click
 
 from holdfast import wire
 from holdfast.cli.additions import taken_up
-from holdfast.cli.again import again
-from holdfast.cli.asking import How, ask_people, how_to, policy_of
+from holdfast.cli.again import again, mend
+from holdfast.cli.asking import ask_people
 from holdfast.cli.consent import consent_within
 from holdfast.cli.detach import detach as detached
-from holdfast.cli.drive import Drive, once
+from holdfast.cli.drive import Drive, manner_of, once, wishes_of
 from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
+from holdfast.cli.goal import loaded_for, old_run_words, with_goal
 from holdfast.cli.grown import forced_steps, resampled_steps
+from holdfast.cli.measure import Duration
 from holdfast.cli.money import Dollars, exact
 from holdfast.cli.notify import notify
 from holdfast.cli.people import is_held
@@ -32,6 +34,7 @@ from holdfast.cli.place import (
     place,
     place_options,
 )
+from holdfast.cli.planning import goal_options, taken
 from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
@@ -53,22 +56,13 @@ from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
+from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Agreed, Drift, Options
 from holdfast.model.money import dollars
 from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Store
 
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a command that runs things behaves."""
-
-    as_json: bool
-    quiet: bool
-    parallel: int
-    secrets: tuple[str, ...]
-    how: How
-    waits: bool
+WAITING = 3  # for a person
 
 
 def run_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -127,7 +121,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     epilog="\b\nExample:\n  holdfast run -j 4\n  holdfast run plan.yaml --force-node build --json\n"
     "  holdfast run review.plan.json"
 )
-@click.argument("plan", required=False)
+@click.argument("plan", metavar="[PLAN|GOAL]", required=False)
 @place_options
 @run_options
 @select_options
@@ -157,6 +151,12 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     default="adopt",
     help="What to do with outputs changed by hand.",
 )
+@click.option(
+    "--time",
+    "max_ms",
+    type=Duration(),
+    help="What the run may take; starts nothing more then (exit 5). Resume starts the time anew.",
+)
 @click.option("--join", is_flag=True, help="Run beside an engine that holds this line.")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after a failure.")
 @click.option(
@@ -178,8 +178,15 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
     "--trust", metavar="DIGEST", help="Approve the plan of a file that comes from elsewhere."
 )
 @click.option(
+    "--on-failure",
+    type=click.Choice(["escalate", "regenerate", "hybrid"]),
+    help="If the plan for a goal fails: leave it to you (default), plan again, or plan again only where "
+    "what was made was refused.",
+)
+@click.option(
     "--agreed", "told", type=click.Choice(["nothing", "shown", "anything"]), hidden=True
 )  # what whoever began this in the background agreed to pay for
+@goal_options
 def run(
     plan: str | None,
     store: str | None,
@@ -192,6 +199,7 @@ def run(
     resampled: tuple[str, ...],
     cutoff: bool,
     on_drift: Drift,
+    max_ms: int | None,
     join: bool,
     fail_fast: bool,
     keep_going: bool,
@@ -206,13 +214,16 @@ def run(
     diff_plan: bool,
     preview: str | None,
     trust: str | None,
+    on_failure: str | None,
     told: Agreed | None,
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
 
-    PLAN may be a preview that 'holdfast plan -o' saved: then exactly that is run, or nothing.
+    PLAN may be a preview that 'holdfast plan -o' saved: then exactly that is run, or nothing. It may be a
+    goal in words: then a model plans for it, once, and the plan runs after you approved it.
     """
+    wanted = taken(manner)
     _exclude(fail_fast, keep_going, "--fail-fast and --keep-going")
     _exclude(force, incremental, "--force and --incremental")
     if watching and (detach or key or manner["as_json"]):
@@ -222,7 +233,14 @@ def run(
     if (watching and asked != Asked()) or (detach and (show_plan or dry_run or diff_plan)):
         raise UsageError("a preview holds for one run that somebody waits for")
     where = place(saved.file, store, saved.line) if saved else place(plan, store, plan_id)
-    loaded = where.load(saved.params if saved else None)
+    where = with_goal(where, wanted)
+    if where.goal:
+        found = loaded_for(where, wanted, manner, takes=not diff_plan)
+        if found is None:
+            return 0
+        loaded = found
+    else:
+        loaded = where.load(saved.params if saved else None)
     _exclude(bool(resampled), bool(selected or excluded), "--resample and a selection")
     more = resampled_steps(where, loaded, resampled)
     options = Options(
@@ -235,26 +253,55 @@ def run(
         barrier=barrier,
         select=more or selected_steps(where, loaded, selected, excluded),
         resample=more,
+        max_ms=max_ms,
     )
     yes = bool(manner["yes"]) or saved is not None
-    if (loaded.foreign or trust is not None) and not (dry_run or diff_plan):
-        from holdfast.cli.foreign import trust_foreign
-
-        trust_foreign(where, loaded, options, trust)
+    if not (show_plan or dry_run or diff_plan):
+        _check_trust(where, loaded, options, trust)
     if (given := agree(where, loaded, options, asked, manner)) is None:
         return 0
+    if show_plan:
+        _check_trust(where, loaded, options, trust)
     if key:
         say_left_out(where, loaded.plan, key)
     else:
         leave_earlier(where, loaded.plan, yes=yes)
     if detach:
-        _check_secrets(loaded.plan, _manner(manner).secrets)
+        _check_secrets(loaded.plan, manner_of(manner).secrets)
         return detached(where, loaded.plan, key, given.agreed, as_json=bool(manner["as_json"]))
     bound = replace(given.options, max_cost=max_cost(where, loaded.plan, manner))
     given = replace(given, options=bound, agreed=told or given.agreed)
     if watching:
         return _watched(where, given, manner, removed)
-    return _start(where, loaded.plan, given, manner, key, removed)
+    code = _start(where, loaded.plan, given, manner, key, removed)
+    if where.goal:
+        from holdfast.cli.regenerate import regenerated
+
+        later = replace(given, options=asking_for_nothing(given.options))
+        start = partial(_start_planned, where, later, manner, removed)
+        return regenerated(where, code, wanted, manner, on_failure, start)
+    return code
+
+
+def _start_planned(
+    where: Place, given: Agreement, manner: dict[str, object], removed: str, loaded: Loaded
+) -> int:
+    """Run another plan that a model made, if somebody is there to approve it."""
+    try:
+        _check_trust(where, loaded, given.options)
+    except UsageError as error:
+        mend(error)
+        talk(str(error))
+        return WAITING
+    return _start(where, loaded.plan, given, manner, "", removed)
+
+
+def _check_trust(where: Place, loaded: Loaded, options: Options, trust: str | None = None) -> None:
+    """A plan that came from elsewhere runs only if a person approved it, also when it changed meanwhile."""
+    if loaded.foreign or trust is not None:
+        from holdfast.cli.foreign import trust_foreign
+
+        trust_foreign(where, loaded, options, trust)
 
 
 def _exclude(one: bool, other: bool, names: str) -> None:
@@ -274,6 +321,7 @@ def _watched(where: Place, given: Agreement, manner: dict[str, object], removed:
     def again() -> int:
         loaded = where.load()
         if (now := next(rounds, None)) is None:
+            _check_trust(where, loaded, later)
             say_left_out(where, loaded.plan)
             now = consent(where, loaded, later, manner, seen)
             seen.update(now.seen)
@@ -304,6 +352,7 @@ def _start(
 @click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option(
+    "-c",
     "--checkpoint",
     metavar="ID|FILE|latest",
     help="Continue the run that a checkpoint names, after looking at what changed since.",
@@ -332,7 +381,7 @@ def resume(
             found = run_of(where, with_store, checkpoint, _folder(manner))
         state = load_state(with_store, found)
         if not state.ended:
-            check_secrets(with_store, state, _manner(manner).secrets)
+            check_secrets(with_store, state, manner_of(manner).secrets)
         more = additions(with_store, state)
         stay = {s for s in state.steps if is_left_rejected(with_store, state, s)}
         drives = partial(wire.is_driven, with_store)
@@ -345,6 +394,8 @@ def resume(
         )
     raised = raised_cost(where, state, manner)
     provide_again(where, state, set(state.steps) - stay, raised)
+    if words := old_run_words(state.started_at, wire.now_ms()):
+        talk(again(words))
     for line in [*resume_lines(state, stay), *taken_up(more)]:
         talk(line)
     _say_edited(where, state)
@@ -372,7 +423,7 @@ def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
 
 def _say_edited(where: Place, state: State) -> None:
     """A run keeps its plan: who edited the file to mend a failure means `run`, not `resume`."""
-    if where.file is None:
+    if where.file is None and not where.goal:
         return
     try:
         found = where.load(state.plan.params).plan
@@ -381,7 +432,7 @@ def _say_edited(where: Place, state: State) -> None:
         edited = True
     if edited:
         talk(
-            f"{where.file} changed since; this run keeps its plan. "
+            f"{where.file or 'the plan'} changed since; this run keeps its plan. "
             + again("'holdfast run' takes the new one")
         )
 
@@ -420,6 +471,7 @@ def retry(
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
+    _check_trust(where, loaded, Options())
     options = Options(
         force_steps=forced_steps(where, loaded, [step_id]),
         max_cost=max_cost(where, loaded.plan, manner),
@@ -476,23 +528,13 @@ def drive(
     repeat: Callable[[World], Repeated | None] | None = None,
 ) -> int:
     """Run to an end or a rest, paying for what was `agreed`; with `repeat`, that is tried first."""
-    manner = _manner(given)
+    manner = manner_of(given)
     _check_secrets(plan, manner.secrets)
-    settings, record = read_settings(where.root), record_folder(where, given)
+    settings = read_settings(where.root)
+    record_folder(where, given)  # what is wrong with it is said before a store is made
     store = where.open(create=True)
     try:
-        wishes = wire.Wishes(
-            parallel=manner.parallel or settings.parallel or 0,
-            resources=settings.resources,
-            beat_seconds=float(str(given["beat"])),
-            poll_seconds=float(str(given["poll"])),
-            lease_seconds=float(str(given["lease"])),
-            stays=manner.waits,
-            policy=policy_of(store, where.location) if manner.how == "policy" else None,
-            secrets=manner.secrets,
-            record=record,
-            agreed=agreed,
-        )
+        wishes = wishes_of(where, store, settings, given, agreed)
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=_folder(given))
         state = once(driven, begin, repeat)
         while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):
@@ -506,22 +548,6 @@ def drive(
     if settings.notify:
         notify(settings.notify, told)
     return code
-
-
-def _manner(given: dict[str, object]) -> Manner:
-    secrets = given["secrets"]
-    return Manner(
-        as_json=bool(given["as_json"]),
-        quiet=bool(given["quiet"]),
-        parallel=int(str(given["jobs"] or 0)),
-        how=how_to(
-            cast("str | None", given["approve"]),
-            waits=bool(given["wait"]),
-            as_json=bool(given["as_json"]),
-        ),
-        waits=bool(given["wait"]),
-        secrets=tuple(str(name) for name in secrets) if isinstance(secrets, tuple) else (),
-    )
 
 
 def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:

@@ -19,13 +19,15 @@ from holdfast.cli.outlook import compared, price_words, print_lines, table
 from holdfast.cli.place import Place
 from holdfast.cli.provisions import can_bound, provide
 from holdfast.cli.say import out_json
+from holdfast.cli.titles import plan_title
 from holdfast.cli.view import view
 from holdfast.core.preview import Outlook, options_from
+from holdfast.core.versions import compare
 from holdfast.errors import StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
 from holdfast.model.event import Agreed, Options
-from holdfast.model.plan import Step, StepId, plan_digest
+from holdfast.model.plan import Plan, Step, StepId, plan_digest
 
 SHORTEST = 12
 MOST_BYTES = 256 * 2**20
@@ -34,7 +36,7 @@ TOLD = 5
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A preview as it was saved: the plan it is of, how it was asked for, what it said."""
+    """A preview as it was saved: the plan file or the goal it is of, how it was asked for, what it said."""
 
     name: str
     file: str
@@ -69,13 +71,16 @@ class Agreement:
 
 def save(ahead: Ahead, file: str) -> None:
     """Write a preview to a file, whole or not at all; only an older preview is written over."""
-    assert ahead.where.file is not None  # a plan was loaded from it
     if os.path.lexists(file) and _read(file) is None:
         raise UsageError(
             f"'{file}' is there already and is no saved preview", hint="name another file"
         )
-    beside = os.path.relpath(ahead.where.file, os.path.dirname(os.path.abspath(file)))
-    data: dict[str, Json] = {**preview_json(ahead), "params": ahead.plan.params, "file": beside}
+    data: dict[str, Json] = {**preview_json(ahead), "params": ahead.plan.params}
+    if ahead.where.file is None:
+        data["goal"] = ahead.plan.goal
+    else:
+        beside = os.path.dirname(os.path.abspath(file))
+        data["file"] = os.path.relpath(ahead.where.file, beside)
     text = json.dumps(data, ensure_ascii=False, indent=2)
     draft = f"{file}.{os.getpid()}.tmp"
     try:
@@ -94,7 +99,9 @@ def find_saved(given: str | None) -> Saved | None:
     if data is None:
         return None
     plan, options, file = data.get("plan"), data.get("options"), data.get("file")
-    whole = isinstance(plan, Mapping) and isinstance(options, Mapping) and isinstance(file, str)
+    goal = data.get("goal")
+    named = isinstance(file, str) or isinstance(goal, str)
+    whole = isinstance(plan, Mapping) and isinstance(options, Mapping) and named
     if not whole or not isinstance(data.get("digest"), str):
         raise UsageError(
             f"'{given}' is a preview, but not one that was saved whole",
@@ -103,7 +110,7 @@ def find_saved(given: str | None) -> Saved | None:
     head = cast("Mapping[str, Json]", plan)
     return Saved(
         name=given,
-        file=os.path.join(os.path.dirname(given), str(file)),
+        file=str(goal) if file is None else os.path.join(os.path.dirname(given), str(file)),
         line=str(head.get("line")),
         params=_mapping(data.get("params")),
         options=options_from(cast("Mapping[str, Json]", options)),
@@ -325,8 +332,17 @@ def _changed(ahead: Ahead) -> list[str]:
 
     if ahead.earlier is None:
         return ["No previous plan to compare", again("next: holdfast plan")]
-    before, after, changes = ahead.earlier.plan, ahead.plan, ahead.changes
-    head = f"{after.name} · {compared(ahead, now_ms())}"
+    before, after = ahead.earlier.plan, ahead.plan
+    head = f"{plan_title(after)} · {compared(ahead, now_ms())}"
+    lines = plan_changes(before, after, head)
+    if plan_digest(before) == plan_digest(after):
+        return lines
+    return [*lines, again("next: holdfast plan    holdfast run")]
+
+
+def plan_changes(before: Plan, after: Plan, head: str) -> list[str]:
+    """How two versions of a plan differ, under a head line; what is equal is only counted."""
+    changes = compare(before, after)
     same = len(after.steps) - len(changes.added) - len(changes.edited)
     if plan_digest(before) == plan_digest(after):
         return [f"{head} · plan {plan_digest(after)[:12]}", "The plans are equal"]
@@ -336,8 +352,7 @@ def _changed(ahead: Ahead) -> list[str]:
     for step, keys in changes.edited.items():
         lines.append(f" ~ {step}: {_edit(before.steps[step], after.steps[step], keys)}")
     counts = f"{len(changes.added)} added, {len(changes.removed)} removed"
-    lines += ["", f"{counts}, {len(changes.edited)} changed, {same} unchanged"]
-    return [*lines, again("next: holdfast plan    holdfast run")]
+    return [*lines, "", f"{counts}, {len(changes.edited)} changed, {same} unchanged"]
 
 
 def _edit(before: Step, after: Step, keys: tuple[str, ...]) -> str:
@@ -373,11 +388,22 @@ def agree(
 
 def _held_options(saved: Saved, given: Options) -> Options:
     """The options of a saved preview, in the manner asked for now; deciding again is no use of it."""
-    if replace(given, joined=False, fail_fast=False, barrier=False, max_cost=None) != Options():
+    manner = {
+        "joined": False,
+        "fail_fast": False,
+        "barrier": False,
+        "max_cost": None,
+        "max_ms": None,
+    }
+    if replace(given, **manner) != Options():  # type: ignore[arg-type]  # as they are by default
         raise UsageError(
             f"'{saved.name}' says already how to run: no --force, --resample, --cutoff, --on-drift, -s",
             hint=f"holdfast run {saved.name}",
         )
     return replace(
-        saved.options, joined=given.joined, fail_fast=given.fail_fast, barrier=given.barrier
+        saved.options,
+        joined=given.joined,
+        fail_fast=given.fail_fast,
+        barrier=given.barrier,
+        max_ms=given.max_ms,
     )

@@ -11,6 +11,7 @@ from holdfast.cli.say import short
 from holdfast.cli.show import load_state
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.versions import Version, find_version, kept_plan, lines_of
 from holdfast.errors import EditError, UsageError
 from holdfast.formats.planfile import load_plan
 from holdfast.model.artifact import Entry, Form, tree_entries
@@ -71,9 +72,19 @@ def side(where: Place, store: Store | None, given: str) -> Side:
             if step.phase in COMPLETE and step.digest is not None
         }
         return Side(short(state.run), state.plan, state.run, state, files)
+    if store is not None and (version := _version(where, store, given)) is not None:
+        return Side(f"plan {version.plan[:12]}", kept_plan(store, version.plan))
     from holdfast.cli.gitplan import plan_at
 
     return Side(given, plan_at(where, given))
+
+
+def _version(where: Place, store: Store, given: str) -> Version | None:
+    """The version of a plan, of this line or any, that the first digits of its digest name."""
+    line = where.line()
+    lines = [one for one in lines_of(store) if line is None or one[1] == line]
+    found = (find_version(store, *one, given) for one in lines)
+    return next((version for version in found if version is not None), None)
 
 
 def now(where: Place, store: Store | None, other: Side) -> Side:

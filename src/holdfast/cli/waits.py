@@ -15,7 +15,7 @@ from holdfast.cli.show import load_state
 from holdfast.cli.whytext import Told
 from holdfast.core.causes import causes
 from holdfast.core.effects import UNCONFIRMED
-from holdfast.core.react import is_full, limit_reached, may_start
+from holdfast.core.react import is_full, limit_reached, may_start, time_limit
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import cost_limit
@@ -161,10 +161,10 @@ def _limits(state: State, now: int) -> Rows:
     limits, rows = state.plan.limits, Rows()
     if limits.attempts is not None:
         rows.append(("limit", f"{state.attempts} of {limits.attempts} attempts are used"))
-    if limits.time is not None:
+    if (longest := time_limit(state)) is not None:
         end = state.ended_at if state.status != "running" else now
         used = seconds(max(0, end - state.since))
-        rows.append(("limit", f"{used} of {seconds(int(limits.time * 1000))} are used"))
+        rows.append(("limit", f"{used} of {seconds(longest)} are used"))
     if (most := cost_limit(state)) is not None:
         rows.append(("limit", f"{dollars(state.spent.cost)} of {dollars(most)} are spent"))
     if limits.tokens is not None:

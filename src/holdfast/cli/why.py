@@ -87,7 +87,7 @@ def why(
 
         told = told_waiting(where, step, run_id)
     elif run_id is not None:
-        told = _recorded(where, step, run_id, against)
+        told = told_in(where, step, run_id, against)
     else:
         told = told_now(where, step, Options(cutoff=cutoff), against)
     if is_not and told.decision != "reuse":
@@ -144,7 +144,7 @@ def told_now(where: Place, step: str, options: Options, against: str | None = No
     loaded = where.load()
     foreseen = look_ahead(where, loaded, options)
     if step not in foreseen.plan.steps and (run := run_with(where, loaded.plan, StepId(step))):
-        return _only_in(run, _recorded(where, step, run, against))
+        return _only_in(run, told_in(where, step, run, against))
     step_id = known_step(foreseen.plan, step)
     store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
     try:
@@ -344,7 +344,8 @@ def _unchanged(
 # --- the past -------------------------------------------------------------------------------------------
 
 
-def _recorded(where: Place, step: str, run_id: str, against: str | None) -> Told:
+def told_in(where: Place, step: str, run_id: str, against: str | None = None) -> Told:
+    """The answer about a run."""
     store = where.open(readonly=True)
     try:
         line = where.line()

@@ -26,6 +26,7 @@ _PERSONAL = {
     "agents",
     "providers",
     "prices",
+    "planner",
 } | _MODELS
 _OF_PROJECT = {"run", "resources"} | _MODELS
 _MOST = 1_000_000_000_000
@@ -126,6 +127,37 @@ def _rule(item: object, number: int, place: str) -> Rule:
         scope=item.get("scope"),
         because=item.get("because", ""),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """How large a plan for a goal may be, how often a model may try, and what to do if its work fails.
+
+    With `on_failure` other than `escalate`, another plan is made up to `regenerations` times.
+    """
+
+    artifacts: int = 50
+    depth: int = 10
+    rounds: int = 5
+    on_failure: str = "escalate"
+    regenerations: int = 1
+
+
+POLICIES = ("escalate", "regenerate", "hybrid")
+
+
+def read_planner(env: Mapping[str, str] = os.environ) -> Planner:
+    """How plans are made for goals, as the person's own file says."""
+    place = personal_file(env)
+    given = section(table(place), "planner", {*Planner.__dataclass_fields__}, place)
+    for key, value in given.items():
+        if key == "on_failure":
+            if value not in POLICIES:
+                hint = ", ".join(POLICIES)
+                raise UsageError(f"'planner.{key}' in '{place}' is '{value}'", hint=hint)
+        elif not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10_000:  # noqa: PLR2004 - as the options
+            raise UsageError(f"'planner.{key}' in '{place}' must be a whole number from 1 to 10000")
+    return Planner(**given)  # type: ignore[arg-type]  # keys and values were checked
 
 
 def agents_file(env: Mapping[str, str] = os.environ) -> str | None:

@@ -101,10 +101,17 @@ def front(state: State, after: int = 0) -> int:
     return after
 
 
+def time_limit(state: State) -> int | None:
+    """What the run may take since it was last started, in milliseconds: the less of plan and person."""
+    planned, own = state.plan.limits.time, state.options.max_ms
+    bounds = [own] if planned is None else [int(planned * 1000), own]
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
 def limit_reached(state: State, now: int) -> Reason | None:
     """The limit that keeps further attempts from starting, if one does."""
-    limits = state.plan.limits
-    if limits.time is not None and now - state.since >= limits.time * 1000:
+    limits, most = state.plan.limits, time_limit(state)
+    if most is not None and now - state.since >= most:
         return Reason("limit_reached", ("time",))
     if state.short is not None:
         return state.short
@@ -147,5 +154,5 @@ def _rest(state: State, limit: Reason | None) -> RunRested | RunEnded:
 
 
 def _deadline(state: State) -> int | None:
-    time = state.plan.limits.time
-    return None if time is None else state.since + int(time * 1000)
+    most = time_limit(state)
+    return None if most is None else state.since + most

@@ -55,12 +55,16 @@ _Line = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a person wants kept: by age, by number for each line, by size of all contents."""
+    """What a person wants kept: by age, by number for each line, by size of all contents.
+
+    Or lines that nobody wants any more, with all that stands in them.
+    """
 
     now: int
     keep_ms: int | None = None
     keep_runs: int | None = None
     max_bytes: int | None = None
+    lines: frozenset[tuple[str, str]] = frozenset()  # nothing but the runs of these, all of them
 
 
 @dataclass(slots=True)
@@ -116,6 +120,9 @@ def look(store: Store, bounds: Bounds, held: Iterable[_Line] = ()) -> Sweep:
     marks = pins(store)
     makers = _makers(rows)
     stays = _fixed(told, rows, marks, set(held))
+    for item in told:
+        if item.line in bounds.lines and stays.get(item.row.run) in {"newest", "stands"}:
+            del stays[item.row.run]
     stored = list(store.stored())
     names = Names(store, {item.digest for item in stored})
     roots = names.closure(_line_roots(store, marks, rows))
@@ -346,8 +353,10 @@ def _chosen(
     told: Sequence[Told], stays: dict[RunId, str], makers: _Makers, bounds: Bounds
 ) -> list[Told]:
     """Apply age and number; what a kept run reuses stays too."""
-    if bounds.keep_ms is None and bounds.keep_runs is None:
-        goes: list[Told] = []
+    if bounds.lines:
+        goes = [t for t in reversed(told) if t.line in bounds.lines and t.row.run not in stays]
+    elif bounds.keep_ms is None and bounds.keep_runs is None:
+        goes = []
     else:
         count: dict[_Line, int] = {}
         goes = []

@@ -23,6 +23,7 @@ from holdfast.engine.outputs import Outputs
 from holdfast.engine.requests import check_secrets
 from holdfast.engine.survey import Survey
 from holdfast.engine.undo import settle_undone
+from holdfast.engine.versions import versions_in
 from holdfast.engine.worktrees import check_worktrees, drop_worktrees
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, FencedError, IntegrityError, UsageError
@@ -158,12 +159,9 @@ def _open(
 
 
 def _latest_plan(world: World, journal: str) -> Digest | None:
-    """The latest plan that a run of the line began with; runs may have gone on with others."""
-    latest = None
-    for recorded in world.store.read(journal):
-        if isinstance(recorded.event, PlanVersioned) and not recorded.event.reason:
-            latest = recorded.event.plan
-    return latest
+    """The line's latest plan, that a run begins with; runs may have gone on with others."""
+    found = versions_in(world.store.read(journal))
+    return found[-1].plan if found else None
 
 
 def run_of_key(store: Store, project: str, line: str, key: str) -> RunId | None:

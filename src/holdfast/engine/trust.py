@@ -36,12 +36,27 @@ class Trust:
         asked = self._book.by_subject.get(digest, ())
         return any(found.stand(self._clock()) == "approved" for found in asked)
 
+    def refused(self, digest: Digest) -> bool:
+        """Whether the last that a person said of this plan is no."""
+        asked = self._book.by_subject.get(digest, [])
+        return bool(asked) and asked[-1].stand(self._clock()) == "rejected"
+
+    def refuse(self, plan: Plan, by: str) -> None:
+        """Record that a person does not want this plan."""
+        digest = self._store.put([plan_bytes(plan)])
+        self._decide(digest, by, yes=False, terminal=True)
+
     def approve(self, plan: Plan, by: str, *, terminal: bool) -> None:
         """Record that a person approved this plan: question and answer, each once."""
         digest = self._store.put([plan_bytes(plan)])
+        self._decide(digest, by, yes=True, terminal=terminal)
+        if not self.covers(digest):
+            raise BugError("an approval of a plan was recorded and does not stand")
+
+    def _decide(self, digest: Digest, by: str, *, yes: bool, terminal: bool) -> None:
 
         def ask() -> LineEvent | None:
-            if self._book.open(digest) is not None or self.covers(digest):
+            if self._book.open(digest) is not None or (yes and self.covers(digest)):
                 return None
             name = self._book.next_id(digest)
             return ApprovalRequested(name, "plan", StepId(""), RunId(""), digest)
@@ -51,10 +66,8 @@ class Trust:
             if found is None:
                 return None
             return ApprovalDecided(
-                found.id, digest, yes=True, by=by, scope="content", terminal=terminal
+                found.id, digest, yes=yes, by=by, scope="content", terminal=terminal
             )
 
         self._line.tell(ask, self._refresh)
         self._line.tell(answer, self._refresh)
-        if not self.covers(digest):
-            raise BugError("an approval of a plan was recorded and does not stand")

@@ -19,14 +19,14 @@ from typing import cast
 from holdfast.errors import CyclicDependencyError
 from holdfast.formats.contracts import Contracts
 from holdfast.formats.fields import Promise
+from holdfast.formats.foreignnodes import ANYTHING, few, items_of, known_part, named, plain
 from holdfast.formats.grammar import NeedAt
-from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
+from holdfast.formats.nodes import Mapping, Node, Scalar
 from holdfast.formats.problems import Problems, in_order, quoted
-from holdfast.formats.reading import Reading, kind_of
-from holdfast.formats.records import Key, record
-from holdfast.formats.shapes import LINE, LINES, TEXT, Shape, as_is, whole, word
+from holdfast.formats.reading import Reading
+from holdfast.formats.records import Key
+from holdfast.formats.shapes import LINE, LINES, TEXT, whole, word
 from holdfast.formats.wiring import Wired, check_wiring
-from holdfast.model.digest import Json
 from holdfast.model.plan import (
     AGENT,
     PRIORITIES,
@@ -46,28 +46,27 @@ BATCH_STATUSES = ("pending", "running", "complete")
 TIMEOUT_MS = 300_000
 _RETRIES = 2  # of agents
 
-_NODE_KEY = Shape(as_is, {})
 _DOCUMENT: dict[str, Key] = {
     "graph_id": Key(LINE),
     "issue_number": Key(whole(0)),
     "phase": Key(word(*PHASES)),
     "created_at": Key(TEXT),
-    "nodes": Key(_NODE_KEY),
-    "edges": Key(_NODE_KEY),
-    "batches": Key(_NODE_KEY),
+    "nodes": ANYTHING,
+    "edges": ANYTHING,
+    "batches": ANYTHING,
 }
 _NODE: dict[str, Key] = {
     "id": Key(LINE),
     "agent": Key(LINE),
     "action": Key(LINE),
     "status": Key(word(*STATUSES)),
-    "dependencies": Key(_NODE_KEY),
+    "dependencies": ANYTHING,
     "outputs": Key(LINES),
     "priority": Key(word(*PRIORITIES, any_case=True)),
     "timeout_ms": Key(whole(1)),
     "started_at": Key(TEXT),
     "completed_at": Key(TEXT),
-    "result": Key(_NODE_KEY),
+    "result": ANYTHING,
 }
 _EDGE: dict[str, Key] = {
     "from": Key(LINE),
@@ -120,7 +119,7 @@ def is_graph(tree: Mapping) -> bool:
 def graph_plan(reading: Reading, tree: Mapping, contracts: Contracts, name: str | None) -> Plan:
     """The graph as a plan; raises PlanError with everything that is wrong with it."""
     problems = reading.problems
-    given = _foreign(reading, "graph", tree, _DOCUMENT)
+    given = known_part(reading, "graph", tree, _DOCUMENT, _REQUIRED["graph"])
     nodes = _nodes(reading, cast("Node | None", given.get("nodes")))
     has_edges = _edges(reading, cast("Node | None", given.get("edges")), nodes)
     problems.stop()
@@ -164,49 +163,10 @@ def _first_text(tree: Mapping, keys: Iterable[str]) -> str:
     return ""
 
 
-def plain(node: Node) -> Json:
-    """A node as JSON, whatever it says."""
-    if isinstance(node, Mapping):
-        return {name: plain(value) for name, (_, value) in node.pairs.items()}
-    if isinstance(node, Listing):
-        return [plain(item) for item in node.items]
-    return node.value
-
-
-def _foreign(reading: Reading, what: str, node: Node, table: dict[str, Key]) -> dict[str, object]:
-    """Read what is known of a mapping; `null` is nothing, the rest is kept and warned about."""
-    if not isinstance(node, Mapping):
-        reading.problems.add("P032", node, f"a {what} is a mapping, not {kind_of(node)}")
-        return {}
-    known = {}
-    for name, (place, value) in node.pairs.items():
-        if name == "$decimal":
-            reading.problems.add("P046", place, "the key '$decimal' is kept for holdfast itself")
-        elif name not in table:
-            message = f"{quoted(name)} of a {what} means nothing here and is only kept"
-            guess = reading.problems.did_you_mean(name, table)
-            reading.problems.warn("P911", place, message, guess)
-        elif not isinstance(value, Scalar) or value.value is not None:
-            known[name] = (place, value)
-    for name in _REQUIRED[what]:
-        if name not in known:
-            reading.problems.add("P033", node, f"a {what} has no '{name}'")
-    return record(reading, what, Mapping(known, node.line, node.column), table) or {}
-
-
-def _listed(reading: Reading, key: str, node: Node | None) -> list[Node]:
-    if node is None:
-        return []
-    if not isinstance(node, Listing):
-        reading.wrong_type(key, node, "a list")
-        return []
-    return node.items
-
-
 def _nodes(reading: Reading, listed: Node | None) -> dict[str, _At]:
     found: dict[str, _At] = {}
-    for item in _listed(reading, "nodes", listed):
-        given = _foreign(reading, "node", item, _NODE)
+    for item in items_of(reading, "nodes", listed):
+        given = known_part(reading, "node", item, _NODE, _REQUIRED["node"])
         name = given.get("id")
         if not isinstance(name, str) or not isinstance(item, Mapping):
             continue
@@ -221,29 +181,17 @@ def _nodes(reading: Reading, listed: Node | None) -> dict[str, _At]:
             continue
         found[name] = _At(name, item, given)
         if "dependencies" in given:
-            found[name].dependencies = _dependencies(reading, cast("Node", given["dependencies"]))
+            found[name].dependencies = named(reading, "dependencies", given["dependencies"])
     if listed is not None and not found and not reading.problems.found:
         reading.problems.add("P001", listed, "the graph has no nodes")
     return found
 
 
-def _dependencies(reading: Reading, listed: Node) -> dict[str, Node]:
-    found: dict[str, Node] = {}
-    for item in _listed(reading, "dependencies", listed):
-        value = LINE.read(reading, "dependencies", item)
-        if value is not None and value in found:
-            message = f"{quoted(value)} stands twice in 'dependencies'"
-            reading.problems.add("P038", item, message)
-        elif value is not None:
-            found[value] = item
-    return found
-
-
 def _edges(reading: Reading, listed: Node | None, nodes: Table[str, _At]) -> bool:
     """Hang each edge on the node it leads to; whether there are any."""
-    items = _listed(reading, "edges", listed)
+    items = items_of(reading, "edges", listed)
     for item in items:
-        given = _foreign(reading, "edge", item, _EDGE)
+        given = known_part(reading, "edge", item, _EDGE, _REQUIRED["edge"])
         if not isinstance(item, Mapping) or not {"from", "to", "type"} <= given.keys():
             continue
         ends = [(end, str(given[end])) for end in ("from", "to")]
@@ -413,26 +361,20 @@ def _check_batches(reading: Reading, listed: Node | None, steps: Table[StepId, S
         return
     needs = {str(name): [need.step for need in step.needs] for name, step in steps.items()}
     wanted = create_batches(cast("Table[str, Iterable[str]]", needs))
-    items = _listed(reading, "batches", listed)
+    items = items_of(reading, "batches", listed)
     for number, item in enumerate(items, 1):
-        given = _foreign(reading, "batch", item, _BATCH)
+        given = known_part(reading, "batch", item, _BATCH, _REQUIRED["batch"])
         if not {"batch_id", "tasks"} <= given.keys():
             continue
         tasks = cast("tuple[str, ...]", given["tasks"])
         right = wanted[number - 1] if number <= len(wanted) else []
         if given["batch_id"] != number or sorted(tasks) != right:
-            said = f"batch {given['batch_id']} has {_few(tasks)}"
-            message = f"{said}; the dependencies give batch {number} {_few(right)}"
+            said = f"batch {given['batch_id']} has {few(tasks)}"
+            message = f"{said}; the dependencies give batch {number} {few(right)}"
             reading.problems.add("P083", item, message, "leave 'batches' out: they are derived")
     if len(items) < len(wanted) and not reading.problems.found:
         message = f"there are {len(items)} batches; the dependencies give {len(wanted)}"
         reading.problems.add("P083", listed, message, "leave 'batches' out: they are derived")
-
-
-def _few(names: Iterable[str], most: int = 8) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return (", ".join(listed[:most]) or "nothing") + more
 
 
 def _warn_idle(problems: Problems, steps: Table[StepId, Step], nodes: Table[str, _At]) -> None:

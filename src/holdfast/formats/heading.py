@@ -1,4 +1,4 @@
-"""The name of a plan's line, without reading the plan."""
+"""What the path of a plan tells, and the name of its line without reading all of it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _CHECK_EVERY = 2047
 
 def plan_name(path: str) -> str | None:
     """The name that a load would give the line; None if only a load can tell, or say what is wrong."""
+    if python_part(path)[0]:
+        return None
     try:
         with Path(path).open("rb") as stream:
             text = decode(stream.read(BOUNDS.size + 1), Problems(path), BOUNDS)
@@ -32,6 +34,14 @@ def plan_name(path: str) -> str | None:
     name = found or Path(path).stem
     usable = name.strip() and name.isprintable() and len(name) <= _LONGEST and OPEN not in name
     return name if usable else None
+
+
+def python_part(path: str) -> tuple[str, str]:
+    """The Python file that a path names, and the plan in it if it says which; nothing for other files."""
+    file, sign, name = path.rpartition(":")
+    if sign and file.endswith(".py") and name.isidentifier():
+        return file, name
+    return (path, "") if path.endswith(".py") else ("", "")
 
 
 def _under(keys: frozenset[str], following: Callable[[], ParserEvent]) -> str | None:

@@ -14,6 +14,7 @@ from holdfast.errors import Problem, outside_fault
 from holdfast.formats.asking import take_model
 from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
+from holdfast.formats.foreign import excuse, translated
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.judges import asks_model, settle_guards
@@ -23,6 +24,7 @@ from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_orde
 from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
 from holdfast.formats.records import record
 from holdfast.formats.shapes import command, function
+from holdfast.formats.strangers import refuse_stranger
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
@@ -58,6 +60,7 @@ class Asked:
     held: Callable[[str], bool] | None = None
     own: Own | None = None
     models: Named | None = None
+    prompts: str = ""  # a file with the prompts of a foreign workflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,19 +153,28 @@ def _plan(
         message = f"a plan is a mapping with 'steps', not {kind_of(tree)}"
         raise problems.fatal("P032", tree, message)
     reading = Reading(problems, root, source=content, check=asked.check, models=asked.models)
+    reading.prompts = asked.prompts
+    refuse_stranger(problems, tree)
     if is_graph(tree):
         contracts = Contracts(reading, own=asked.own, foreign=True)
         return graph_plan(reading, tree, contracts, asked.name), GRAPH
+    origin: Json = None
+    foreign = translated(reading, tree, Contracts(reading, own=asked.own))
+    if foreign is not None:
+        tree, origin = foreign.tree, {foreign.format: foreign.origin}
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
     reading.params = read_params(reading, declared, asked.params, asked.find)
-    contracts = Contracts(reading, cast("Node | None", given.get("agents")), asked.own)
+    said = cast("Node | None", given.get("agents"))
+    contracts = Contracts(reading, said, asked.own, foreign=foreign is not None)
     steps = _steps(reading, tree, given, contracts)
     _check_approvers(reading, asked)
     if steps and ("agents" in given or any(step.agent for step in steps.values())):
         limits = cast("Limits", given.get("limits", Limits()))
         held = contracts.hold(steps, _place_in(given), limits, reading.params)
         steps, given["limits"] = held
+    if foreign is not None:
+        excuse(problems)
     problems.stop()
     plan = Plan(
         name=_line_name(asked.name or str(given.get("name", "")) or Path(file).stem, problems),
@@ -172,11 +184,11 @@ def _plan(
         project=cast("str", given.get("project", "")),
         limits=cast("Limits", given.get("limits", Limits())),
         params={param.name: param.given for param in reading.params.values()},
-        origin=cast("Table[str, Json]", given.get("origin", {})),
+        origin=cast("Table[str, Json]", origin or given.get("origin", {})),
         voices=contracts.voices,
         contracts=contracts.to_keep,
     )
-    return plan, ""
+    return plan, foreign.format if foreign else ""
 
 
 def _place_in(given: dict[str, object]) -> Callable[[StepId], Mapping]:

@@ -154,8 +154,13 @@ _Dumper.add_representer(str, _text)
 
 def plan_yaml(plan: Plan) -> str:
     """The text of a plan file."""
+    return data_yaml(plan_data(plan))
+
+
+def data_yaml(data: Mapping[str, Json]) -> str:
+    """The text of a plan file with this data."""
     return yaml.dump(
-        _simple(plan_data(plan)),
+        _simple(data),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,

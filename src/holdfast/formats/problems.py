@@ -87,7 +87,27 @@ CODES = {
     "P080": "an edge leads to or from a node that is not there",
     "P081": "dependencies and edges of a graph disagree",
     "P082": "two edges between the same nodes cannot both be kept",
-    "P083": "the batches of a graph are not those that its dependencies give",
+    "P083": "batches or waves are not those that the dependencies give",
+    # Files of other programs.
+    "P085": "a foreign file has a version that is not known",
+    "P086": "a file is known and holds no plan",
+    "P087": "a specification is somewhere that is not read from",
+    "P088": "a hash is not one",
+    # Plans in Python.
+    "P099": "a Python file cannot be imported, or its plan not be made",
+    # PlanSpec; its own names of these codes are in the note of a problem.
+    "P100": "a PlanSpec has no steps (EMPTY_PLAN)",
+    "P101": "steps of a PlanSpec depend on each other in a circle (CYCLE_DETECTED)",
+    "P102": "a step names a step that is not there (INVALID_STEP_REFERENCE)",
+    "P103": "a step names a hypothesis that is not there (INVALID_HYPOTHESIS_REFERENCE)",
+    "P104": "a step names a requirement that is not there (INVALID_REQUIREMENT_REFERENCE)",
+    "P105": "a step names an executor that is not known (INVALID_EXECUTOR_REFERENCE)",
+    "P106": "an executor does not do steps of this type (EXECUTOR_CANNOT_HANDLE_STEP)",
+    "P107": "a confirmatory experiment commits to nothing (MISSING_PREREGISTERED_COMMITMENTS)",
+    "P108": "an evaluative synthesis has nothing to judge by (MISSING_EVALUATE_AGAINST)",
+    "P109": "two steps of a PlanSpec have one id (DUPLICATE_STEP_ID)",
+    "P110": "two hypotheses have one id (DUPLICATE_HYPOTHESIS_ID)",
+    "P111": "two requirements have one id (DUPLICATE_REQUIREMENT_ID)",
     # Warnings.
     "P901": "a command has words that only a shell would understand",
     "P902": "a step reads what it produces itself",
@@ -99,6 +119,9 @@ CODES = {
     "P910": "a step breaks the contract of its agent",
     "P911": "a key of a foreign file means nothing here and is only kept",
     "P912": "a step of a foreign file has nothing to run",
+    "P913": "the model of a step of a foreign file is not known here",
+    "P914": "a generator or guard of a foreign file is not known here; another takes its place",
+    "P915": "a foreign file claims results that it does not hold",
 }
 
 MOST_PROBLEMS = 1000

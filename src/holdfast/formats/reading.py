@@ -72,6 +72,7 @@ class Reading:
     checked: set[str] = field(default_factory=set)  # values of guards that were looked at
     lacking: set[str] = field(default_factory=set)  # libraries that are not there, time that is up
     seconds: float = 0.0  # spent on checks
+    prompts: str = ""  # a file with the prompts of a foreign workflow, if it was named
     approvers: list[tuple[str, Placed]] = field(default_factory=list)  # names that people must hold
 
     def label(self, key: str) -> str:

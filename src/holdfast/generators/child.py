@@ -9,7 +9,8 @@ what the function prints goes to the log file that the call names, what it reads
     answer  state: begun | stale, again
             state: done | failed, again, message; only after `begun`
 
-`subject` is given to the first parameter, whatever its name. `result` is the path to which the
+`subject` is given to the first parameter, whatever its name, and others get the values and needs that
+are named like them. `result` is the path to which the
 result is written. `stale` says that a source file changed since this process loaded it; as long as
 `begun` was not said, nothing was called. `again` is false if this process should not be used again:
 something of the call still runs in it, or it is not sure which source it loaded.
@@ -243,7 +244,8 @@ def _result(call: dict[str, Any]) -> bytes:
             arguments[name] = _artifact(how, *needs[need], need)
         result = function(**arguments)
     else:
-        result = function(_subject(function, *call["subject"]))
+        subject = _subject(function, *call["subject"])
+        result = function(subject, **_beside(function, arguments, needs))
     if inspect.isawaitable(result):
         result = importlib.import_module("asyncio").run(_awaited(result))
     return as_json(result) if call["as_json"] else encoded(result)
@@ -258,7 +260,8 @@ def _function(target: str) -> Callable[..., object]:
         found = getattr(found, part, None)
     if not callable(found):
         raise CallError(f"the module '{module}' has no function '{name}'")
-    return found  # type: ignore[no-any-return]  # found by name in a module of the user
+    # A decorated function says how an engine calls it: with JSON, for JSON.
+    return getattr(found, "__holdfast_call__", found)  # type: ignore[no-any-return]  # found by name in a module of the user
 
 
 async def _awaited(result: Any) -> object:  # noqa: ANN401 - the result of any function
@@ -276,6 +279,24 @@ def _subject(function: Callable[..., object], form: str, path: str) -> object:
     if first is None:
         raise CallError("the function takes no artifact")
     return _artifact(manner(first.annotation), form, path, "step")
+
+
+def _beside(
+    function: Callable[..., object], values: dict[str, object], needs: dict[str, tuple[str, str]]
+) -> dict[str, object]:
+    """What a guard asks for beside the artifact: values and needs of its step, by their names."""
+    named = {_parameter_of(need): need for need in needs}
+    found: dict[str, object] = {}
+    for name, kind, how, must in _accepted(function)[1:]:
+        if kind is _REST:
+            continue
+        if name in values:
+            found[name] = values[name]
+        elif name in named:
+            found[name] = _artifact(how, *needs[named[name]], named[name])
+        elif must:
+            raise CallError(f"the parameter '{name}' is neither a value nor a need of the step")
+    return found
 
 
 def _put_on_path(root: str) -> None:

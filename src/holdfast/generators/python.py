@@ -36,9 +36,9 @@ State = Literal["done", "failed", "lost", "timed_out"]
 class Call:
     """One call of `module:function`.
 
-    Without `subject` the arguments are `values` and `needs` by name; with it the function gets only
-    that artifact (form, path) as its first argument. `room` is a directory for files that go to and
-    fro.
+    Without `subject` the arguments are `values` and `needs` by name; with it the function gets that
+    artifact (form, path) as its first argument, and only those that it asks for beside it. `room` is
+    a directory for files that go to and fro.
     """
 
     target: str
@@ -101,7 +101,8 @@ class Pool:
             room=job.room,
             mark=job.mark,
             env=env,
-            values={},
+            values=job.step.values,
+            needs=_laid_out(job),
             subject=subject,
             timeout=timeout,
         )
@@ -178,6 +179,16 @@ class PythonGenerator:
 
     async def close(self) -> None:
         await self._pool.close()
+
+
+def _laid_out(job: Job) -> tuple[tuple[str, Form, str], ...]:
+    """The needs of a step that lie in its room: of one that a model does, what it reads is in its values."""
+    places = {need: f"{job.room}/inputs/{file_name(need)}" for need in job.given}
+    return tuple(
+        (need, job.given[need].form, place)
+        for need, place in places.items()
+        if os.path.exists(place)
+    )
 
 
 def _candidate(job: Job, answer: Answer) -> Candidate:

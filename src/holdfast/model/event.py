@@ -83,6 +83,7 @@ class Options:
     barrier: bool = False  # a wave starts after the one before is settled
     select: tuple[StepId, ...] = ()  # only these may run; none named means all
     max_cost: int | None = None  # what the run may spend in all, in micro-dollars
+    max_ms: int | None = None  # what each start of it may take, in milliseconds
     resample: tuple[StepId, ...] = ()  # another artifact of these is wanted beside what stands
 
     def wants(self, step_id: StepId) -> bool:

@@ -18,8 +18,9 @@ PinKind = Literal["run", "step", "content"]
 class PlanVersioned:
     """A version of the line's plan was seen for the first time, or again after another one.
 
-    Without `reason` it is the plan that a run began with. Else `run` goes on with it, because one of its
-    steps added further ones (`added_by_step`), or a person did (`added_by_person`).
+    Without `reason` it is the plan that a run began with. A model made it in `run` for the goal of the line
+    (`planned`), or another one after it (`replanned`). Else `run` goes on with it, because one of its steps
+    added further ones (`added_by_step`), or a person did (`added_by_person`).
     """
 
     plan: Digest
@@ -30,6 +31,13 @@ class PlanVersioned:
     step: StepId = StepId("")
     by: str = ""
     because: Digest | None = None
+
+
+@fixed
+class PlansForgotten:
+    """A person had the versions of the line's plan forgotten: a goal is planned again, as if it were new."""
+
+    by: str
 
 
 @fixed
@@ -302,6 +310,7 @@ class RunImported:
 
 LineEvent = (
     PlanVersioned
+    | PlansForgotten
     | StepsAdded
     | AdditionRequested
     | SkipRequested

@@ -190,6 +190,11 @@ def _guard(
         from holdfast.guards.judge import JudgeGuard
 
         return JudgeGuard()
+    if kind == "plan":
+        from holdfast.planner.guard import PlanGuard
+        from holdfast.wire.goals import flaws
+
+        return PlanGuard(flaws)
     from holdfast.guards import content
 
     plain: dict[str, Callable[[], GuardKind]] = {

@@ -1,0 +1,142 @@
+"""A plan, or how a run of it stands, in the formats of other programs; and the views that they look for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from holdfast import wire
+from holdfast.cli.checkpoint import facts_of
+from holdfast.cli.measure import iso
+from holdfast.cli.place import Place, find_run
+from holdfast.cli.show import load_state
+from holdfast.core.nodes import times
+from holdfast.core.reasons import sentence
+from holdfast.core.state import State
+from holdfast.core.trace import STATUS, trace
+from holdfast.errors import UsageError
+from holdfast.formats.atomicguardout import left_out, workflow_documents
+from holdfast.formats.graphout import graph_document
+from holdfast.formats.planfolder import PlanFolder, Views
+from holdfast.formats.planspecout import planspec_document
+from holdfast.formats.runfacts import NO_RUN, RunFacts, StepFacts
+from holdfast.formats.sunwellout import hashes, sunwell_document, tasks_document
+from holdfast.model.digest import Json
+from holdfast.model.event import Recorded, RunEnded, RunRested, RunResumed, RunStarted
+from holdfast.model.plan import Plan, StepId
+
+OF_A_RUN = ("trace", "hashes")
+FORMATS = ("graph", "atomicguard", "sunwell", "tasks", "planspec", *OF_A_RUN)
+
+
+class Handover(NamedTuple):
+    """The text of a file, a second one that belongs beside it, and what the format has no word for."""
+
+    text: str
+    plan: Plan
+    beside: tuple[str, str] | None = None
+    left_out: Mapping[str, list[str]] = {}
+
+
+def handover(where: Place, form: str, run: str | None) -> Handover:
+    """The plan of this place, or a run of it, in a format."""
+    if form == "graph":
+        return _graph(where, run)
+    if run is None and form in OF_A_RUN:
+        raise UsageError(f"{form} are of a run", hint=f"holdfast export @ FILE --format {form}")
+    plan, facts = (where.load().plan, NO_RUN) if run is None else run_facts(where, run)[1:]
+    if form == "atomicguard":
+        workflow, prompts = workflow_documents(plan)
+        lost = left_out(plan) if "atomicguard" not in plan.origin else {}
+        beside = ("prompts.json", _text(prompts)) if prompts else None
+        return Handover(_text(workflow), plan, beside, lost)
+    if form == "trace":
+        return Handover(
+            "".join(json.dumps(e, ensure_ascii=False) + "\n" for e in facts.trace), plan
+        )
+    made: dict[str, Json] = {}
+    if form == "sunwell":
+        made = sunwell_document(plan, facts)
+    elif form == "tasks":
+        made = tasks_document(plan, facts)
+    elif form == "planspec":
+        made = planspec_document(plan)
+    else:
+        made = hashes(plan, facts)
+    return Handover(_text(made), plan)
+
+
+def _graph(where: Place, run: str | None) -> Handover:
+    if run is None:
+        plan = where.load().plan
+        return Handover(_text(graph_document(plan, None, iso(wire.now_ms()))), plan)
+    plan, facts, started = facts_of(where, run)
+    return Handover(_text(graph_document(plan, facts, started)), plan)
+
+
+def write_views(where: Place, run: str | None) -> tuple[str, dict[str, str]]:
+    """Write the views of a run into the store; its line, and where they are."""
+    line, plan, facts = run_facts(where, run)
+    views = Views(
+        sunwell_document(plan, facts), facts.trace, hashes(plan, facts), tasks_document(plan, facts)
+    )
+    files = PlanFolder(where.location).save(line, views)
+    return line, {name: str(file) for name, file in files.items()}
+
+
+def _text(document: Mapping[str, Json]) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+# --- what is known of a run -----------------------------------------------------------------------
+
+
+def run_facts(where: Place, given: str | None) -> tuple[str, Plan, RunFacts]:
+    """The line and the plan of a run, and how it stands; everything comes from its journal."""
+    store = where.open(readonly=True)
+    try:
+        state = load_state(store, find_run(store, given, where.line()))
+        events = [*store.read(f"run:{state.run}")]
+    finally:
+        store.close()
+    when = times(events)
+    steps = {}
+    for step_id, step in state.steps.items():
+        at = when.get(step_id)
+        took = at.ended - at.started if at and at.started and at.ended else 0
+        steps[step_id] = StepFacts(
+            step.phase,
+            str(step.digest or ""),
+            iso(at.ended) if at and at.ended else "",
+            took,
+            step.verified,
+            sentence(step.reason) if step.phase == "failed" and step.reason else "",
+        )
+    facts = RunFacts(
+        STATUS[state.status or "running"],
+        iso(state.started_at),
+        iso(events[-1].at),
+        _active(events),
+        steps,
+        _trace(state, events),
+    )
+    return state.line, state.plan, facts
+
+
+def _trace(state: State, events: Iterable[Recorded]) -> list[dict[str, Json]]:
+    waves: list[list[StepId]] = state.graph.waves()
+    return [{"ts": iso(line.at), "event": line.event, **line.says} for line in trace(events, waves)]
+
+
+def _active(events: Iterable[Recorded]) -> int:
+    """How long engines drove the run, in milliseconds; while it rested it took none."""
+    total, begun, last = 0, 0, 0
+    for recorded in events:
+        last = recorded.at
+        if isinstance(recorded.event, RunStarted | RunResumed):
+            begun = begun or recorded.at
+        elif isinstance(recorded.event, RunRested | RunEnded):
+            total += recorded.at - begun if begun else 0
+            begun = 0
+    return total + (last - begun if begun else 0)

@@ -1,0 +1,90 @@
+"""Artifacts that were found become the steps of a plan, spelled as a plan file spells them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+
+from holdfast.model.digest import Json
+from holdfast.model.plan import PLAN_SCHEMA, Plan, Step
+from holdfast.planner.found import Found, tiers
+
+ORIGIN = "planned"  # under which a plan keeps what its artifacts said beside that
+_ROLE = "You make one artifact of a larger plan. Others make the rest, from their own contracts."
+_FILE = (
+    "Write the artifact '{id}', which is the file that the specification names. It fulfils its contract and"
+    " fits the results above. Answer with the content of the file and nothing else: no explanation, no"
+    " fences around it."
+)
+_TEXT = (
+    "Write the artifact '{id}'. It fulfils its contract and fits the results above. Answer with it and"
+    " nothing else."
+)
+_SYNTAX = {".py": "python", ".pyi": "python", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+
+
+def plan_data(
+    goal: str, line: str, found: Sequence[Found], named: Collection[str], model: str
+) -> dict[str, Json]:
+    """The plan with the keys of a plan file.
+
+    `named` are the tiers that somebody configured; what has another one is made by `model`.
+    """
+    tier = tiers(found)
+    steps: dict[str, Json] = {
+        one.id: _step(goal, one, tier[one.id] if tier[one.id] in named else model) for one in found
+    }
+    kept: dict[str, Json] = {
+        one.id: {"tier": tier[one.id], "domain_type": one.domain_type} for one in found
+    }
+    return {
+        "schema": PLAN_SCHEMA,
+        "name": line,
+        "goal": goal,
+        "origin": {ORIGIN: {"artifacts": kept}},
+        "steps": steps,
+    }
+
+
+def _step(goal: str, one: Found, model: str) -> dict[str, Json]:
+    """Words of a model stand where they are data: never in the prompt, which may hold expressions."""
+    task = (_FILE if one.produces_file else _TEXT).format(id=one.id)
+    about = [f"The goal of all: {goal}", f"This artifact: {one.description}"]
+    if one.produces_file:
+        about.append(f"Its file: {one.produces_file}")
+    step: dict[str, Json] = {
+        "uses": "llm",
+        "description": one.description,
+        "specification": "\n".join(about),
+        "contract": one.contract,
+        "prompt": {"role": _ROLE, "task": task},
+        "model": model,
+    }
+    if one.requires:
+        step["needs"] = list(one.requires)
+    if one.produces_file:
+        step["produces"] = one.produces_file
+        if language := _SYNTAX.get(os.path.splitext(one.produces_file)[1]):
+            step["guards"] = [{"syntax": language}]
+    return step
+
+
+def found_of(plan: Plan) -> list[Found]:
+    """The artifacts that a plan was made of; of any other plan, its steps as artifacts."""
+    planned = plan.origin.get(ORIGIN)
+    kept = planned.get("artifacts") if isinstance(planned, Mapping) else None
+    return [_found(step, kept if isinstance(kept, Mapping) else {}) for step in plan.steps.values()]
+
+
+def _found(step: Step, kept: Mapping[str, Json]) -> Found:
+    said = kept.get(step.id)
+    more = said if isinstance(said, Mapping) else {}
+    return Found(
+        id=step.id,
+        description=step.description,
+        contract=step.contract,
+        requires=tuple(need.step for need in step.needs),
+        produces_file=step.produces[0] if step.produces else "",
+        domain_type=str(more.get("domain_type", "")),
+        tier=str(more.get("tier", "")),
+    )

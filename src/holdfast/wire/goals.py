@@ -1,0 +1,102 @@
+"""Goals: which model plans, the plan that asks it, and the plan that its answer becomes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from holdfast.errors import PlanError, UsageError
+from holdfast.model.provider import TIERS
+from holdfast.wire import market
+
+if TYPE_CHECKING:
+    from holdfast.model.digest import Json
+    from holdfast.model.plan import Plan
+    from holdfast.planner.found import Bounds
+
+
+def planning_model(root: str, given: str | None) -> tuple[str, str]:
+    """The model that plans, and the tier or alias it was named by: as told, else the tier `large`."""
+    known = market.known_models(root)
+    name = given or "large"
+    if ":" not in name:
+        if name not in known.names:
+            if given is None:
+                raise UsageError(
+                    "nobody said which model plans",
+                    hint="say --model provider:name, or [tiers] large = 'provider:name' in config.toml"
+                    " of your configuration directory",
+                )
+            raise UsageError(
+                f"nobody said which model '{name}' is",
+                hint=f"--model provider:name, or one of {', '.join(sorted(known.names)) or 'no tiers'}",
+            )
+        return known.names[name], name
+    provider = name.partition(":")[0]
+    if known.providers is not None and provider not in known.providers:
+        raise UsageError(
+            f"there is no provider '{provider}'",
+            hint=f"known: {', '.join(sorted(known.providers))}",
+        )
+    return name, ""
+
+
+def question(
+    root: str,
+    goal: str,
+    line: str,
+    given: str | None,
+    bounds: Bounds,
+    *,
+    strategy: str = "",
+    earlier: Plan | None = None,
+    failed: str = "",
+) -> Plan:
+    """The plan of one step that plans for a goal; UsageError if nobody said who does that."""
+    from holdfast.planner import goal as planning
+    from holdfast.planner.steps import found_of
+
+    model, tier = planning_model(root, given)
+    found = found_of(earlier) if earlier is not None else ()
+    return planning.question(
+        goal, line, model, bounds, tier=tier, strategy=strategy, earlier=found, failed=failed
+    )
+
+
+def flaws(value: Json, config: Mapping[str, Json], root: str) -> list[str]:
+    """Everything that keeps an answer from being a plan: as a graph, then as a plan file."""
+    from holdfast.planner.found import Bounds, read_found
+    from holdfast.planner.found import flaws as wrong
+
+    try:
+        found = read_found(value)
+    except ValueError as error:
+        return [str(error)]
+    bounds = Bounds(int(str(config["artifacts"])), int(str(config["depth"])))
+    if told := wrong(found, bounds):
+        return told
+    try:
+        _made(value, config, "goal", "goal", root)
+    except PlanError as error:
+        return [f"{p.message} ({p.hint})" if p.hint else p.message for p in error.problems]
+    return []
+
+
+def plan_from(content: bytes, asked: Plan, line: str, root: str) -> Plan:
+    """The plan that an accepted answer to a question is."""
+    from holdfast.planner.goal import settings_of
+
+    return _made(json.loads(content), settings_of(asked), asked.goal, line, root)
+
+
+def _made(value: Json, config: Mapping[str, Json], goal: str, line: str, root: str) -> Plan:
+    from holdfast.formats.planfile import Asked, load_text
+    from holdfast.planner.found import read_found
+    from holdfast.planner.steps import plan_data
+
+    named = [tier for tier in TIERS if tier in market.known_models(root).names]
+    data = plan_data(goal, line, read_found(value), named, str(config["model"]))
+    asked = Asked(line, models=market.known_models)
+    content = json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return load_text(content, "plan.json", root, asked).plan

@@ -1,0 +1,256 @@
+"""Plans of functions run in processes of their own, and tell what came of it."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import holdfast
+from holdfast.api import Result
+from holdfast.errors import UsageError
+from holdfast.testing.server import ModelServer, Say
+from tests.api.flows import FLOW, imported
+from tests.cli.project import DEADLINE, until
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Iterator[ModuleType]:
+    (tmp_path / "flow.py").write_text(FLOW)
+    with imported(tmp_path, "flow") as module:
+        yield module
+
+
+def states(result: Result) -> dict[str, str]:
+    return {name: result[name].state for name in result}
+
+
+@pytest.mark.req("R181")
+def test_values_flow_from_step_to_step_with_their_types(flow: ModuleType, tmp_path: Path) -> None:
+    result = flow.shore.build().run()
+    assert result.status == "completed"
+    assert result["fetch"].value == "tide rock kelp"
+    assert result[flow.count].value == flow.Count(3, ["tide", "rock", "kelp"])
+    assert result["report"].value == tmp_path / "report.md"
+    assert result["report"].content == b"# 3 words of tide\n3 words, first tide\n"
+    assert result["size"].value == 38
+    assert result.cost_usd == result["count"].cost_usd == 0.0
+    assert [attempt.status for attempt in result["count"].attempts] == ["accepted"]
+    assert str(result.why("count")).startswith("count ran in r-")
+    assert result["count"].why().code == "never_ran"
+    with pytest.raises(KeyError):
+        result["nothing"]
+
+
+@pytest.mark.req("R54", "R181")
+def test_the_source_of_a_function_decides_its_step(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    with imported(tmp_path, "flow") as module:
+        assert set(states(module.shore.build().run()).values()) == {"done"}
+        again = module.shore.build()
+        assert set(states(again.run()).values()) == {"reused"}
+        assert not again.preview().is_work
+        assert again.find_invalidated() == frozenset()
+        assert again.find_invalidated(["report"]) == {"report", "size"}
+        with pytest.raises(UsageError, match="no step 'x'"):
+            again.find_invalidated(["x"])
+    (tmp_path / "flow.py").write_text(FLOW.replace("tide rock", "tide sand"))
+    with imported(tmp_path, "flow") as module:
+        made = module.shore.build()
+        assert made.preview().decisions["fetch"] == "run"
+        result = made.run()
+        assert result["fetch"].why().code == "command_changed"
+        assert result["fetch"].value == "tide sand kelp"
+
+
+def test_what_a_guard_says_goes_to_the_attempts(tmp_path: Path) -> None:
+    short = FLOW.replace("least: int = 2", "least: int = 9").replace('timeout="1m"', "retries=1")
+    (tmp_path / "flow.py").write_text(short)
+    with imported(tmp_path, "flow") as module:
+        result = module.shore.build().run()
+    assert result.status == "failed"
+    assert [attempt.status for attempt in result["count"].attempts] == ["rejected", "rejected"]
+    first = result["count"].attempts[0]
+    assert (first.guard, first.feedback) == ("long_enough", "only 3 of 9 words")
+    assert json.loads(first.content or b"")["total"] == 3
+    assert states(result)["report"] == "skipped"
+    with pytest.raises(UsageError, match="'count' made nothing: it is failed"):
+        _ = result["count"].value
+
+
+def test_an_error_of_a_function_is_told(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(
+        FLOW.replace("return len(written", "return undefined(written")
+    )
+    with imported(tmp_path, "flow") as module:
+        result = module.shore.build().run()
+    (attempt,) = result["size"].attempts
+    assert attempt.status == "failed"
+    assert "NameError" in attempt.feedback
+
+
+SLOW = """
+import os
+import time
+
+from holdfast import plan, step
+
+
+@step
+def first() -> int:
+    return 1
+
+
+@step
+def second(first: int) -> int:
+    while not os.path.exists("gate"):
+        time.sleep(0.02)
+    return first + 1
+
+
+@plan
+def slow() -> None:
+    second(first())
+"""
+
+
+def test_a_run_goes_on_beside_the_program_and_can_be_stopped(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    with imported(tmp_path, "slow") as module:
+        handle = module.slow.build().start()
+        assert handle.run.startswith("r-")
+        assert handle.status == "running"
+        with pytest.raises(TimeoutError):
+            handle.wait(timeout=0)
+        handle.stop(now=True)
+        rested = handle.wait(timeout=DEADLINE)
+        assert rested.status == handle.status == "paused"
+        assert rested.run == handle.run
+        (tmp_path / "gate").touch()
+        handle = module.slow.build().start()
+        ended = handle.wait(timeout=DEADLINE)
+        assert ended["second"].value == 2
+        assert ended["first"].state in {"done", "reused"}
+        handle.stop()
+
+
+def test_a_program_with_an_event_loop_waits_for_a_run(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+
+    async def cancelled(made: holdfast.Plan) -> None:
+        task = asyncio.create_task(made.arun())
+        await asyncio.to_thread(until, (tmp_path / ".holdfast").exists, "it begins")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with imported(tmp_path, "slow") as module:
+        asyncio.run(cancelled(module.slow.build()))
+        (tmp_path / "gate").touch()
+        assert asyncio.run(module.slow.build().arun())["second"].value == 2
+
+
+def test_a_module_that_runs_its_plan_while_imported_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW + "\nresult = shore.build().run()\n")
+    message = "'flow.py' runs its plan while it is imported\nhint: put that under: if __name__"
+    with pytest.raises(UsageError, match=message), imported(tmp_path, "flow"):
+        pass
+    assert not (tmp_path / ".holdfast").exists()
+
+
+def test_a_script_runs_its_own_steps(tmp_path: Path) -> None:
+    script = FLOW + '\nif __name__ == "__main__":\n    print(shore.build().run()["size"].value)\n'
+    (tmp_path / "script.py").write_text(script)
+    argv = [sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd="/")
+    assert (done.returncode, done.stdout) == (0, "38\n"), done.stderr
+    typed_in = FLOW + "\nshore.build()\n"
+    argv = [sys.executable, "-c", typed_in]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "no other process can import 'fetch'" in done.stderr
+
+
+MODELS = '''
+from dataclasses import dataclass
+
+from holdfast import Guarded, guard, plan, step
+
+
+@dataclass
+class Facts:
+    facts: list[str]
+
+
+@guard
+def cites(out: Facts, text: str) -> Guarded:
+    bad = [fact for fact in out.facts if fact not in text]
+    return Guarded.reject(f"not in the source: {bad}") if bad else Guarded.ok()
+
+
+@step.llm(model="fake:m", guards=[cites])
+def extract(text: str, most: int = 3) -> Facts:
+    """List the facts."""
+    raise NotImplementedError
+
+
+@step
+def first(found: Facts) -> str:
+    return found.facts[0]
+
+
+@plan
+def facts(text: str = "kelp grows fast") -> str:
+    return first(extract(text))
+'''
+
+
+def test_a_model_fills_the_type_and_hears_the_guard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    config = tmp_path / ".config" / "holdfast" / "config.toml"
+    config.parent.mkdir(parents=True)
+    (tmp_path / "facts.py").write_text(MODELS)
+    answers = [Say('{"facts": ["kelp sings"]}'), Say('{"facts": ["kelp grows"]}')]
+    with ModelServer(answers) as server, imported(tmp_path, "facts") as module:
+        config.write_text(f'[providers.fake]\nkind = "openai"\nbase_url = "{server.url}"\n')
+        result = module.facts.build().run()
+        assert result["first"].value == "kelp grows"
+        assert result["extract"].value == module.Facts(["kelp grows"])
+        first, second = result["extract"].attempts
+        assert (first.status, second.status) == ("rejected", "accepted")
+        assert first.feedback == "not in the source: ['kelp sings']"
+        said = [str(request) for request in server.requests]
+    assert "List the facts." in said[0]
+    assert "kelp grows fast" in said[0]
+    assert "kelp sings" in said[1]
+    with pytest.raises(UsageError, match="'extract' is done by a model"):
+        module.extract("x")
+
+
+def test_a_notebook_shows_tables_and_no_markup_of_others(tmp_path: Path) -> None:
+    @holdfast.plan(root=str(tmp_path), name="<b>plan</b>")
+    def here() -> None:
+        one = holdfast.step(inline=True)(lambda: "1").named("one")()
+        holdfast.step(inline=True, description="<script>")(lambda one: one).named("two")(one)
+
+    made = here.build()
+    shown = [made._repr_mimebundle_(), made.preview()._repr_mimebundle_()]
+    shown.append(made.run()._repr_mimebundle_())
+    for bundle in shown:
+        assert set(bundle) == {"text/plain", "text/html", "application/json"}
+        html = bundle["text/html"]
+        assert isinstance(html, str)
+        assert "<b>plan</b>" not in html
+        assert "<script>" not in html
+        assert "&lt;b&gt;plan&lt;/b&gt;" in html
+        json.dumps(bundle["application/json"])
+        assert "two" in html
+    assert "<svg" in str(shown[0]["text/html"])
+    assert "first time" in str(shown[1]["text/html"])
+    assert "completed" in str(shown[2]["text/html"])

@@ -1,0 +1,103 @@
+"""Types become JSON Schemas, and JSON becomes objects of them."""
+
+import enum
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+import jsonschema
+import pydantic
+import pytest
+
+from holdfast.api.typed import given, plain, schema_of, typed
+from holdfast.errors import UsageError
+
+
+class Kind(enum.Enum):
+    OLD = "old"
+    NEW = "new"
+
+
+@dataclass
+class Fact:
+    quote: str
+    page: int | None = None
+    kinds: list[Kind] = field(default_factory=list)
+
+
+class Facts(TypedDict):
+    facts: list[Fact]
+    sure: NotRequired[bool]
+
+
+class Source(pydantic.BaseModel):
+    url: str
+    facts: list[Fact] = []
+
+
+@dataclass
+class Tree:
+    inner: "list[Tree]"
+
+
+VALUES: list[tuple[Any, object]] = [
+    (Fact, Fact("a", 3, [Kind.NEW])),
+    (Facts, {"facts": [Fact("a")], "sure": True}),
+    (list[Fact], [Fact("a"), Fact("b", 1)]),
+    (dict[str, Fact], {"x": Fact("a")}),
+    (tuple[int, Fact], (1, Fact("a"))),
+    (tuple[Fact, ...], (Fact("a"), Fact("b"))),
+    (Fact | None, None),
+    (Fact | int, 3),
+    (Literal["a", "b"], "a"),
+    (Annotated[Fact, "note"], Fact("a")),
+    (Kind, Kind.OLD),
+    (Source, Source(url="u", facts=[Fact("a")])),
+    (list[Source], [Source(url="u")]),
+    (float, 0.5),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES, ids=lambda x: str(x)[:40])
+def test_a_value_fits_its_schema_and_comes_back(kind: object, value: object) -> None:
+    told = json.loads(json.dumps(plain(value)))
+    schema: Any = schema_of(kind)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(told, schema)
+    assert typed(kind, told) == value
+    assert given(kind, json.dumps(told) if not isinstance(told, str) else told) == value
+
+
+@pytest.mark.parametrize("kind", [str, bytes, None, Any, object, Path, dict, list])
+def test_what_says_nothing_has_no_schema(kind: object) -> None:
+    assert schema_of(kind) is None
+
+
+def test_fields_that_are_not_there_are_refused() -> None:
+    schema: Any = schema_of(Facts)
+    assert schema["required"] == ["facts"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"facts": [], "more": 1}, schema)
+
+
+@pytest.mark.parametrize("kind", [Tree, complex, dict[int, str], list[complex]])
+def test_a_type_without_a_schema_is_refused(kind: object) -> None:
+    with pytest.raises(UsageError, match="JSON Schema here"):
+        schema_of(kind)
+
+
+def test_a_parameter_gets_what_it_is_annotated_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "draft").write_bytes(b"\xff")
+    monkeypatch.setenv("HOLDFAST_INPUTS", str(tmp_path))
+    assert given(Path, "HOLDFAST_INPUTS/draft") == tmp_path / "draft"
+    assert given(bytes, "HOLDFAST_INPUTS/draft") == b"\xff"
+    assert given(Path, "notes.md") == Path("notes.md")
+    assert given(bytes, "text") == b"text"
+    assert given(str, "3") == "3"
+    assert given(int, "3") == 3
+    assert given(str | None, "3") == "3"
+    assert given(dict, "no JSON") == "no JSON"
+    assert given(None, "[1]") == "[1]"

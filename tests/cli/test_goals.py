@@ -1,0 +1,265 @@
+"""From a goal in words to a plan that runs: planned once, checked, kept, approved, used again."""
+
+import hashlib
+import json
+
+import pytest
+
+from holdfast.testing.server import Hang, Say
+from tests.cli.goals import API, GOAL, STEPS, answer, artifact, digest, planner
+from tests.cli.project import Project, kill, until
+from tests.cli.test_plan import at_terminal
+
+LINE = hashlib.sha256(GOAL.encode()).hexdigest()
+CIRCLE = answer(artifact("A", "B"), artifact("B", "A"))
+UNKNOWN = answer(artifact("A", "Z"))
+NO_CONTRACT = answer(artifact("A", contract=""))
+
+
+@pytest.mark.req("R154", "C13")
+def test_a_planner_hears_what_is_wrong_until_its_plan_holds(project: Project) -> None:
+    with planner(project, CIRCLE, UNKNOWN, NO_CONTRACT, API) as (model, _):
+        shown = project.ok("plan", GOAL, "--yes", "--json")
+    assert sorted(shown.json["steps"]) == STEPS
+    assert len(model.planned) == 4
+    assert "in a circle: A → B → A" in model.planned[1]
+    assert "'A' requires 'Z', which is not among the artifacts" in model.planned[2]
+    assert "'A' has no contract" in model.planned[3]
+    kept = [project.shown(f"plan@{number}") for number in (1, 2, 3, 4)]
+    assert [json.loads(one) for one in kept] == [
+        json.loads(one) for one in (CIRCLE, UNKNOWN, NO_CONTRACT, API)
+    ]
+    assert (
+        "first time"
+        in project.ok("why", "plan", "--plan-id", f"{LINE[:12]}.planning", "--run", "@").out
+    )
+    project.ok("verify")
+
+
+@pytest.mark.req("R13", "C12", "C13")
+def test_the_same_goal_is_planned_once(project: Project) -> None:
+    with planner(project) as (model, server):
+        project.ok("plan", GOAL, "--yes")
+        name = digest(project)
+        assert "nobody approved its plan" in project.refused(2, "run", GOAL, "--yes")
+        first = project.run(GOAL, "--yes", "--trust", name)
+        assert sorted(first.states) == STEPS
+        assert set(first.states.values()) == {"done"}
+        asked = len(server.requests)
+        again = project.run(GOAL, "--yes")
+        assert set(again.states.values()) == {"reused"}
+        assert len(model.planned) == 1
+        assert len(server.requests) == asked
+        assert first.data["plan"]["line"] == LINE
+    assert project.read("src/user.py") == "x = 1\n"
+    assert GOAL in project.ok("history", "--all").out
+
+
+@pytest.mark.req("R13", "R100")
+def test_a_name_takes_the_place_of_the_digest(project: Project) -> None:
+    with planner(project) as (model, _):
+        project.ok("plan", GOAL, "--plan-id", "api", "--yes")
+        trusted = digest(project, "--plan-id", "api")
+        ran = project.run(GOAL, "--plan-id", "api", "--yes", "--trust", trusted)
+        assert ran.data["plan"]["line"] == "api"
+        by_name = project.run("--plan-id", "api", "--yes")
+        assert set(by_name.states.values()) == {"reused"}
+        assert len(model.planned) == 1
+        said = project.refused(2, "run", "Something else entirely", "--plan-id", "api", "--yes")
+    assert "has a plan for another goal" in said
+
+
+def test_killed_while_it_plans_it_asks_nothing_twice(project: Project) -> None:
+    """The first two answers were refused, the third never came: only that one is asked for again."""
+    with planner(project, CIRCLE, UNKNOWN, Hang(), API) as (model, _):
+        engine = project.start("plan", GOAL, "--yes")
+        until(lambda: len(model.planned) == 3, "the third is asked for")
+        kill(engine)
+        shown = project.ok("plan", GOAL, "--yes", "--json")
+        assert sorted(shown.json["steps"]) == STEPS
+        assert model.planned[3] == model.planned[2]
+        assert len(model.planned) == 4
+    assert len(project.ok("history", "--all", "--json").json["runs"]) == 1
+
+
+def test_a_plan_that_was_made_and_not_kept_yet_is_not_paid_for_again(project: Project) -> None:
+    """Who dies between the end of planning and the version of the line loses nothing either."""
+    with planner(project, CIRCLE, Hang(), API) as (model, _):
+        engine = project.start("plan", GOAL, "--yes")
+        until(lambda: len(model.planned) == 2, "the second is asked for")
+        kill(engine)
+        project.ok("resume", "--plan-id", f"{LINE[:12]}.planning", "--yes")
+        assert len(model.planned) == 3
+        assert project.ok("plans", "list", "--json").json["lines"] == []
+        shown = project.ok("plan", GOAL, "--json")  # nobody has to agree: nobody is asked
+        assert sorted(shown.json["steps"]) == STEPS
+        assert len(model.planned) == 3
+
+
+def test_a_version_is_compared_with_the_one_before_it(project: Project) -> None:
+    with planner(project, API, answer(artifact("A"))):
+        project.ok("plan", GOAL, "--yes", "--plan-id", "api")
+        first = digest(project, "--plan-id", "api")
+        project.plan({"x": {"shell": "echo x"}})  # a file that is here is not the plan of that line
+        shown = project.ok("plan", "--plan-id", "api", "--replan", "--yes", "--json").json
+        assert shown["against"] == f"plan {first}"
+        assert len(shown["changes"]["removed"]) == 5
+        back = project.ok("plan", "--plan-id", "api", "--against", first, "--json").json
+        assert back["changes"]["added"] == ["A"]
+        said = project.refused(2, "plan", "--plan-id", "api", "--against", "main")
+    assert "neither a run nor a version of the plan" in said
+    assert "'x'" not in project.ok("ls", "--plan-id", "api").out
+
+
+@pytest.mark.req("R101", "C13", "C24")
+def test_another_plan_is_shown_beside_the_old_one_first(project: Project) -> None:
+    other = json.loads(API)
+    other["artifacts"][4]["contract"] = "another contract"
+    other["artifacts"].append(artifact("Docs", "App"))
+    with planner(project, API, json.dumps(other)) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        before = digest(project)
+        said = project.refused(2, "plan", GOAL, "--replan")
+        assert "would take the place of the one that stands" in said
+        assert len(model.planned) == 1
+        taken = project.ok("plan", GOAL, "--replan", "--yes")
+        assert " + Docs: added" in taken.err
+        assert " ~ App: contract changed" in taken.err
+        assert "EARLIER PLAN" in model.planned[1]
+        assert "1 added, 0 removed, 1 changed, 4 unchanged" in taken.err
+        after = digest(project)
+        assert before != after
+        assert len(model.planned) == 2
+        listed = project.ok("plans", "show", GOAL, "--json").json["versions"]
+    assert [one["reason"] for one in listed] == ["planned", "replanned"]
+    assert listed[1]["parent"] == listed[0]["plan"]
+    assert listed[1]["plan"].startswith(after)
+
+
+def test_without_a_model_for_it_nothing_is_planned(project: Project) -> None:
+    with planner(project, tiers=""):
+        said = project.refused(2, "plan", GOAL, "--yes")
+        assert "nobody said which model plans" in said
+        assert not project.store.exists()
+        project.ok("plan", GOAL, "--yes", "--model", "fake:m")
+    assert "no provider 'nobody'" in project.refused(2, "plan", "one two", "--model", "nobody:m")
+
+
+def test_planning_asks_before_it_costs_money(project: Project) -> None:
+    with planner(project) as (model, _):
+        said = project.refused(2, "run", GOAL)
+        assert "cost money: plan" in said
+        assert not model.planned
+        project.ok("plan", GOAL, "--max-cost", "1")
+        assert len(model.planned) == 1
+
+
+@pytest.mark.req("R154")
+def test_a_planner_that_never_gets_it_right_is_for_a_person(project: Project) -> None:
+    with planner(project, CIRCLE) as (model, _):
+        answered = project.call("plan", GOAL, "--yes", "--rounds", "2")
+        assert answered.code == 8
+        assert len(model.planned) == 2
+        assert "in a circle" in answered.out
+        small = project.call(
+            "plan", "another goal", "--yes", "--rounds", "1", "--max-artifacts", "1"
+        )
+        assert small.code == 8
+        assert "at most 1 are allowed" in small.out
+
+
+@pytest.mark.req("R154")
+def test_work_that_failed_is_planned_again_if_the_policy_says_so(project: Project) -> None:
+    broken = answer(artifact("A", produces_file="a.py"))
+    fixed = answer(artifact("A", produces_file="a.txt"))
+    with planner(project, broken, fixed) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        model.makes = Say("def (")
+        name = digest(project)
+        escalated = project.call("run", GOAL, "--yes", "--trust", name)
+        assert escalated.code == 1
+        assert len(model.planned) == 1
+        again = project.call("run", GOAL, "--yes", "--on-failure", "hybrid")
+        assert again.code == 3, again.err
+        assert "WHAT FAILED" in model.planned[1]
+        assert "not Python" in model.planned[1]
+        assert "nobody approved its plan" in again.err
+        project.ok("run", GOAL, "--yes", "--trust", digest(project))
+    assert project.read("a.txt") == "def ("
+
+
+@pytest.mark.req("R98", "R99")
+def test_flags_that_only_show_run_nothing(project: Project) -> None:
+    with planner(project) as (model, server):
+        first = project.ok("run", GOAL, "--diff-plan")
+        assert first.out.startswith("No previous plan to compare")
+        assert not model.planned
+        project.ok("plan", GOAL, "--yes")
+        asked = len(server.requests)
+        assert "App" in project.ok("run", GOAL, "--show-plan").out
+        assert "App" in project.ok("run", GOAL, "--dry-run").out
+        assert "No previous plan to compare" in project.ok("run", GOAL, "--diff-plan").out
+        assert len(server.requests) == asked
+
+
+def test_planning_flags_mean_nothing_to_a_plan_file(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    assert "a plan file says itself what to do" in project.refused(2, "run", "--replan")
+    assert "a plan file says itself what to do" in project.refused(2, "plan", "--model", "x:y")
+    assert "more than one word" in project.refused(2, "run", "word")
+
+
+def test_a_saved_preview_of_a_goal_runs_as_it_was_shown(project: Project) -> None:
+    with planner(project):
+        project.ok("plan", GOAL, "--yes")
+        project.ok("plan", GOAL, "-o", "review.plan.json")
+        ran = project.run("review.plan.json", "--trust", digest(project))
+        assert set(ran.states.values()) == {"done"}
+        assert "stale" in project.refused(6, "run", "review.plan.json")
+
+
+def test_at_a_terminal_a_person_approves_what_a_model_planned(project: Project) -> None:
+    with planner(project) as (model, _):
+        code, seen = at_terminal(project, "y\ny\ny", "run", GOAL)
+        assert code == 0, seen
+        assert "these steps cost money: plan" in seen
+        assert "a model made this plan, and nobody approved it yet" in seen
+        assert "run it?" in seen
+        assert len(model.planned) == 1
+
+
+def test_a_new_plan_that_a_person_refuses_changes_nothing(project: Project) -> None:
+    other = answer(artifact("A"))
+    with planner(project, API, other, API) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        before = digest(project)
+        code, seen = at_terminal(project, "y\nn", "plan", GOAL, "--replan")
+        assert code == 0, seen
+        assert "take the new plan?" in seen
+        assert "the plan stands as it was" in seen
+        assert digest(project) == before
+        project.ok("plan", GOAL, "--replan", "--yes")  # what was refused is not offered again
+        assert len(model.planned) == 3
+        assert digest(project) == before
+
+
+def test_a_plan_that_nobody_saw_is_not_asked_for_again(project: Project) -> None:
+    """Only shown beside the old one, it is paid for; who wants it then gets that one."""
+    with planner(project, API, answer(artifact("A"))) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        shown = project.ok("run", GOAL, "--replan", "--diff-plan", "--yes")
+        assert " - App: removed" in shown.out
+        assert len(model.planned) == 2
+        project.ok("plan", GOAL, "--replan", "--yes")
+        assert len(model.planned) == 2
+        assert list(project.ok("plan", GOAL, "--json").json["steps"]) == ["A"]
+
+
+def test_to_plan_afresh_is_to_forget_the_plan_that_stands(project: Project) -> None:
+    with planner(project, API) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        project.ok("plan", GOAL, "--replan", "--yes")
+        assert len(model.planned) == 2
+        project.ok("plan", GOAL, "--fresh", "--yes")
+        assert len(model.planned) == 3
+        assert "EARLIER PLAN" not in model.planned[2]
