@@ -29,6 +29,13 @@ def _told(project: Project) -> set[str]:
     return _codes(project.events())
 
 
+def listing(project: Project) -> set[str]:
+    """Nobody knows how many items a step will find."""
+    each = {"for_each": "${{ steps.find.output }}", "shell": "echo $HOLDFAST_STEP"}
+    project.plan({"find": {"shell": "echo '[1, 2]'"}, "each": each})
+    return _codes(project.ok("plan", "--json").json)
+
+
 def edits(project: Project) -> set[str]:
     """One step for each kind of edit; all edited at once."""
     project.write("in.txt", "1\n")
@@ -371,6 +378,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     samples: {"resampled"},
     unrecorded: {"not_recorded"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
+    listing: {"items_open"},
     interruptions: {
         "previous_interrupted",
         "effect_unconfirmed",

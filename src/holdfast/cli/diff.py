@@ -19,6 +19,7 @@ from holdfast.cli.view import view
 from holdfast.core.compare import PlanChange, ValueChange, plan_change, text_change, value_changes
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
+from holdfast.model.items import as_id
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line, wrap
 from holdfast.ports import Store
@@ -95,7 +96,7 @@ def diff(
     two attempts (STEP@1 STEP@2). What is equal is not shown.
     """
     where = place(plan, store, plan_id)
-    wanted = Wanted(plans, outputs, times, full, frozenset(StepId(name) for name in steps))
+    wanted = Wanted(plans, outputs, times, full, frozenset(as_id(name) for name in steps))
     with_store = where.open(readonly=True) if where.exists() else None
     try:
         first = attempt(with_store, before, where.line())

@@ -55,6 +55,7 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.event import Drift, Options
+from holdfast.model.items import base_of
 from holdfast.model.money import dollars
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_digest
 from holdfast.ports import Store
@@ -455,7 +456,7 @@ def unpaid(
         or manner["max_cost"] is not None
     ):
         return []
-    left = [s for s in steps if _is_to_do(state.steps[s]) and s not in state.added]
+    left = [s for s in steps if _is_to_do(state.steps[s]) and (base_of(s) or s) not in state.added]
     return [s for s in left if is_paid(where.root, state.plan.steps[s])]
 
 

@@ -22,6 +22,7 @@ from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Options, Reason
+from holdfast.model.items import source_of
 from holdfast.model.plan import Plan, Step, StepId, limits_json, plan_digest
 
 Decision = Literal["run", "reuse", "maybe", "wait"]
@@ -192,6 +193,8 @@ class _Foresight:
         return not self._selected or step.id in self._selected
 
     def _outlook(self, step: Step) -> Outlook:
+        if step.awaits_items and (source := source_of(step.for_each)) not in self._known:
+            return self._unlisted(step, source)
         open_needs = tuple(sorted(n for n in step.data_needs if n not in self._known))
         writer = self._writer_above(step)
         if not open_needs and writer is None:
@@ -200,6 +203,14 @@ class _Foresight:
         if outlook.decision == "run" and not self._is_selected(step):
             return Outlook("wait", Reason("not_selected"), outlook.probe)
         return self._made(step, outlook)
+
+    def _unlisted(self, step: Step, source: StepId | None) -> Outlook:
+        """It has as many items as the step finds that lists them, which is not reused."""
+        probe = self._sight.own(step).probe._replace(changes=())
+        reason = Reason("items_open", () if source is None else (source,))
+        if probe.newest is None:
+            return Outlook("run", reason, probe, None, "make", is_new=True)
+        return Outlook("maybe", reason, probe, None, "make")
 
     def _writer_above(self, step: Step) -> StepId | None:
         """A step above that may write the files this one declares as its inputs."""

@@ -44,6 +44,7 @@ SENTENCES: Final[dict[str, str]] = {
     "reopened": "tried anew, because a step could not get through: {names}",
     "undone": "a person undid it",
     "key_version": "the way keys are made changed",
+    "items_open": "as many as {names} finds",
     "additions_unfit": "what it added no longer fits the plan: {names}",
     # why an artifact stands
     "unchanged": "nothing that decides it changed",

@@ -13,8 +13,9 @@ from holdfast.model.plan import Plan, Step, StepId
 class Graph:
     """A plan with its order worked out.
 
-    A wave is a level: one more than the highest wave among a step's needs. `order` goes wave by wave,
-    by id inside a wave, so it is the same in every process.
+    A wave is a level: one more than the highest wave among a step's needs. A step whose items are not known
+    yet leaves a level free for them. `order` goes wave by wave, by id inside a wave, so it is the same in
+    every process.
     """
 
     steps: Mapping[StepId, Step]
@@ -24,10 +25,12 @@ class Graph:
     dependents: Mapping[StepId, tuple[StepId, ...]]
 
     def waves(self) -> list[list[StepId]]:
-        """Step ids level by level."""
+        """Step ids level by level; a level that waits for items is left out."""
         levels: list[list[StepId]] = []
+        last = -1
         for step_id in self.order:
-            if self.wave[step_id] == len(levels):
+            if self.wave[step_id] != last:
+                last = self.wave[step_id]
                 levels.append([])
             levels[-1].append(step_id)
         return levels
@@ -54,19 +57,22 @@ def graph_of(plan: Plan) -> Graph:
             dependents.setdefault(need.step, []).append(step_id)
     order: list[StepId] = []
     wave: dict[StepId, int] = {}
-    level = sorted(step_id for step_id, count in missing.items() if not count)
+    levels: dict[int, list[StepId]] = {}
+    for step_id, count in missing.items():
+        if not count:
+            levels.setdefault(_room(plan.steps[step_id]), []).append(step_id)
     number = 0
-    while level:
-        following: list[StepId] = []
+    while levels:
+        level = sorted(levels.pop(number, ()))
+        number += 1
         for step_id in level:
-            wave[step_id] = number
+            wave[step_id] = number - 1
             for dependent in dependents.get(step_id, ()):
                 missing[dependent] -= 1
                 if not missing[dependent]:
-                    following.append(dependent)
+                    following = number + _room(plan.steps[dependent])
+                    levels.setdefault(following, []).append(dependent)
         order += level
-        level = sorted(following)
-        number += 1
     if len(order) < len(plan.steps):
         stuck = {s for s in plan.steps if s not in wave}
         raise CyclicDependencyError((_cycle(plan, stuck),))
@@ -79,10 +85,18 @@ def graph_of(plan: Plan) -> Graph:
     )
 
 
-def extended(graph: Graph, plan: Plan, added: Iterable[StepId]) -> Graph:
+def _room(step: Step) -> int:
+    """The waves that a step leaves free above itself."""
+    return 1 if step.awaits_items else 0
+
+
+def extended(
+    graph: Graph, plan: Plan, added: Iterable[StepId], gathers: Step | None = None
+) -> Graph:
     """The order of a plan that has further steps: equal to `graph_of(plan)`, without walking all of it.
 
-    What was there needs nothing that is added, so it keeps its wave.
+    What was there needs nothing that is added, so it keeps its wave; so does the one that gathers all that
+    is added, which left a wave free.
     """
     fresh = set(added)
     wave = dict(graph.wave)
@@ -103,6 +117,9 @@ def extended(graph: Graph, plan: Plan, added: Iterable[StepId]) -> Graph:
                 ready.append(dependent)
     if len(ready) < len(fresh):
         raise CyclicDependencyError((_cycle(plan, fresh.difference(ready)),))
+    if gathers is not None:
+        for step_id in ready:
+            below.setdefault(step_id, []).append(gathers.id)
     order = sorted((*graph.order, *ready), key=lambda step_id: (wave[step_id], step_id))
     dependents = dict(graph.dependents)
     for step_id, more in below.items():

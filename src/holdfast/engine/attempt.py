@@ -15,6 +15,7 @@ from holdfast.core.values import read_by
 from holdfast.engine.contents import Contents
 from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import lay_out
+from holdfast.engine.gathering import collected, gathered
 from holdfast.engine.given import given_artifact, with_known_values, with_values
 from holdfast.engine.laying import Layer
 from holdfast.engine.outputs import Kept, Outputs
@@ -30,7 +31,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
 )
-from holdfast.model.plan import COPIES, Step, StepId
+from holdfast.model.plan import COPIES, GATHER, Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
 
 MOST_LOG = 1 << 20
@@ -68,7 +69,10 @@ class Bench:
         return f"{self._state.run}/{started.step}/{started.attempt}"
 
     def at_once(self, started: AttemptStarted) -> Outcome | None:
-        """The outcome of a function of this process; None if it has to be awaited."""
+        """The outcome of a function of this process, or of gathering; None if it has to be awaited."""
+        step = self._state.plan.steps[started.step]
+        if step.uses == GATHER:
+            return Outcome("accepted", candidate=gathered(step, self._state, self._read))
         try:
             job = self._quick_job(started)
         except AttemptError as error:
@@ -179,9 +183,9 @@ class Bench:
             if need.type == "data":
                 done = self._state.steps[need.step]
                 if done.digest is not None:
-                    given[need.step] = given_artifact(
-                        partial(self._read, need.step), done.digest, done.form
-                    )
+                    found = given_artifact(partial(self._read, need.step), done.digest, done.form)
+                    is_list = self._state.plan.steps[need.step].uses == GATHER
+                    given[need.step] = collected(found) if is_list else found
         return given
 
     def _read(self, step_id: StepId, digest: Digest) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from holdfast.core.values import filled, has_expressions
@@ -30,11 +30,18 @@ def with_values(step: Step, given: Mapping[StepId, Given]) -> Step:
     if not has_expressions(step):
         return step
 
-    def read(need: StepId) -> bytes | None:
+    def read(need: StepId) -> bytes | Sequence[bytes | None] | None:
         found = given.get(need)
-        return None if found is None or found.form == "tree" else found.content()
+        return None if found is None else readable(found)
 
     return filled(step, read)
+
+
+def readable(given: Given) -> bytes | Sequence[bytes | None] | None:
+    """An artifact as expressions read it: its bytes, those of each item; nothing if it is several files."""
+    if given.form != "tree":
+        return given.content()
+    return None if given.items is None else [get and get() for get in given.items.contents]
 
 
 def with_known_values(step: Step, given: Mapping[StepId, Given]) -> Step:

@@ -172,7 +172,8 @@ class Engine:
         pulse = asyncio.create_task(self._pulse())
         try:
             self._survey.know(await tool_versions(self.state.plan, self._world.root))
-            sources = sources_of(self._world, self.state.plan)
+            begun = self.state.plan
+            sources = sources_of(self._world, begun)
             while not self._over:
                 self._wake.clear()
                 await self._turn()
@@ -182,7 +183,7 @@ class Engine:
                     await self._breathe()
                     await self._wait()
             self._bench.leave()
-            leave_note(self._world, self.state, self._survey.tools, sources)
+            leave_note(self._world, self.state, self._survey.tools, sources, begun)
             return self.state
         finally:
             await self._crew.close()
@@ -275,6 +276,9 @@ class Engine:
             self._claims.let_go(step_id)
             return
         step = self.state.plan.steps[step_id]
+        if step.template is not None and not self._growth.has_items(step):
+            self._claims.let_go(step_id)
+            return
         look = self._decided(step)
         if look is None:
             self._claims.let_go(step_id)

@@ -244,7 +244,8 @@ def _steps_reopened(reading: Reading, body: _Body) -> None:
 def _plan_extended(reading: Reading, body: _Body) -> None:
     """Exactly the named steps are new, and nothing that was there is another now.
 
-    Of the limits only those of agents may be narrower.
+    But for one that had not begun, and from now on waits for exactly these steps as its items. Of the
+    limits only those of agents may be narrower.
     """
     plan = reading.plans(body["plan"])
     later = cast("Mapping[str, Mapping[str, Any]]", plan["steps"])
@@ -254,13 +255,26 @@ def _plan_extended(reading: Reading, body: _Body) -> None:
     if later.keys() - reading.steps.keys() != set(body["added"]):
         reading.wrong("the plan that the run goes on with has not just the added steps")
     for step, known in reading.needs.items():
-        if [need[0] for need in later.get(step, {}).get("needs", ())] != known:
+        now = [need[0] for need in later.get(step, {}).get("needs", ())]
+        if now != known and not _gathers(reading, step, now, body["added"]):
             reading.wrong(f"step '{step}' is another one in the plan that the run goes on with")
     for step in body["added"]:
         if step in reading.steps:
             reading.wrong(f"step '{step}' is added and was there already")
         elif step in later:
             reading.learn(step, later[step])
+
+
+def _gathers(reading: Reading, step: str, needs: list[str], added: Sequence[str]) -> bool:
+    """Whether a step needs what is added beside what it needed before, as its items; then it does."""
+    known = [*reading.needs[step]]
+    items, here = needs[len(known) :], reading.steps[step]
+    if needs[: len(known)] != known or sorted(items) != sorted(added) or here.phase != "pending":
+        return False
+    if not all(item.startswith(f"{step}[") for item in items):
+        return False
+    reading.needs[step] = needs
+    return True
 
 
 def _narrower(before: _Body, now: _Body) -> bool:

@@ -14,6 +14,7 @@ from typing import cast
 
 from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
+from holdfast.formats.foreach import unfolded
 from holdfast.formats.grammar import PLAN, At, InputAt, NeedAt
 from holdfast.formats.graph import GRAPH, context_of
 from holdfast.formats.nodes import Mapping, Node, Scalar, read
@@ -65,7 +66,7 @@ def read_fragment(
     problems.stop()
     _check(plan, wired, problems)
     problems.stop()
-    return steps
+    return unfolded(reading, steps, reading.lists, None)
 
 
 def held(

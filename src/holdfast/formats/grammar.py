@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from holdfast.formats.agentfile import contract_schema
 from holdfast.formats.expressions import TEMPLATE, VALUES
+from holdfast.formats.foreach import FOR_EACH, KEY
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node
 from holdfast.formats.params import param_schema, params_schema
@@ -441,13 +442,16 @@ STEP: dict[str, Key] = {
     ),
     "tools": Key(TOOLS, words="What the model of an agent may use: functions, as module:function."),
     "turns": Key(whole(1), words="How often an agent may ask its model in one attempt; else 20."),
+    "for_each": Key(
+        FOR_EACH,
+        words="Runs once for each item: a list, {files: GLOB}, ${{ params.X }}, ${{ steps.ID.output.X }}.",
+    ),
+    "key": Key(KEY, words="What tells the items apart from run to run, like ${{ item.url }}."),
     **dict.fromkeys(
         (
             "runs_on",
             "when",
             "context",
-            "for_each",
-            "key",
             "handoff",
             "type",
             "hypotheses",

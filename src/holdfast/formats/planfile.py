@@ -14,6 +14,7 @@ from holdfast.errors import Problem, outside_fault
 from holdfast.formats.asking import take_model
 from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
+from holdfast.formats.foreach import check_items, unfolded
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.judges import asks_model, settle_guards
@@ -164,6 +165,7 @@ def _plan(
         held = contracts.hold(steps, _place_in(given), limits, reading.params)
         steps, given["limits"] = held
     problems.stop()
+    steps = unfolded(reading, steps, reading.lists, asked.find)
     plan = Plan(
         name=_line_name(asked.name or str(given.get("name", "")) or Path(file).stem, problems),
         steps=steps,
@@ -259,6 +261,7 @@ def step_of(
         message = f"step {quoted(wired.id)} must be a mapping, not {kind_of(node)}"
         reading.problems.add("P032", node, message)
         return None
+    reading.has_items, reading.from_step, reading.listed = "for_each" in node.pairs, None, None
     given = record(reading, "step", node, STEP) or {}
     wired.needs = cast("list[NeedAt]", given.get("needs", []))
     wired.inputs = cast("list[InputAt]", given.get("inputs", []))
@@ -267,6 +270,7 @@ def step_of(
     wired.takes = _takes(node, given)
     wired.promise = _promise(node, given)
     _take_uses(reading, wired)
+    _take_items(reading, wired, node, given)
     _take_command(reading, node, given, contracts)
     once = given.get("effects") == "external" and not given.get("idempotent")
     for key, value in defaults.items():
@@ -289,6 +293,25 @@ def step_of(
     given["produces"] = tuple(item.value for item in wired.produces)
     given["escalate"] = tuple(item.value for item in wired.escalate)
     return Step(StepId(wired.id), **given)  # type: ignore[arg-type]  # fields as the table reads them
+
+
+def _take_items(reading: Reading, wired: Wired, node: Mapping, given: dict[str, object]) -> None:
+    """The step that lists the items comes first; each item works in a place of its own."""
+    check_items(reading, node)
+    if not reading.has_items:
+        given.pop("key", None)
+        return
+    if reading.listed is not None:
+        reading.lists[wired.id] = reading.listed
+    source = reading.from_step
+    if source is not None:
+        name = StepId(source.reference.name)
+        wired.uses.append(source)
+        if all(item.need.step != name for item in wired.needs):
+            wired.needs.append(NeedAt(Need(name, "sequence"), source.place(0)))
+    wired.promise = Promise()  # whoever needs it reads a list
+    if given.get("effects", "none") == "none":
+        given.setdefault("workspace", "scratch")
 
 
 def _takes(node: Mapping, given: dict[str, object]) -> list[tuple[str, int, Placed]]:

@@ -88,6 +88,11 @@ CODES = {
     "P081": "dependencies and edges of a graph disagree",
     "P082": "two edges between the same nodes cannot both be kept",
     "P083": "the batches of a graph are not those that its dependencies give",
+    # Items.
+    "P090": "the items of a step are no list",
+    "P091": "an item has no key of its own, or lacks what its step reads",
+    "P092": "a step has too many items",
+    "P093": "a key cannot stand beside 'for_each'",
     # Warnings.
     "P901": "a command has words that only a shell would understand",
     "P902": "a step reads what it produces itself",

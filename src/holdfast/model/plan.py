@@ -17,10 +17,14 @@ from holdfast.model.fixed import fixed
 StepId = NewType("StepId", str)
 RunId = NewType("RunId", str)
 
-STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
+_ID = r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}"
+STEP_ID = re.compile(rf"{_ID}\Z")
+ANY_ID = re.compile(rf"{_ID}(?:\[[A-Za-z0-9_.\-@+=,~%]+\])?\Z")  # of items too
+LONGEST_ID = 200  # characters of the id of an item
 PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
 MODEL_USES = frozenset({"llm", "agent"})
+GATHER = "gather"  # what a step uses that collects what its items made
 AGENT = "agent"  # what a step uses of which nobody said how it is done
 
 NeedType = Literal["data", "sequence", "approval"]
@@ -137,6 +141,15 @@ class Step:
     specification: str = ""
     agent: str = ""
     action: str = ""
+    for_each: Json = None  # the list, {files: GLOB}, or the expression that reads it from a step
+    key: str = ""  # what tells its items apart, as an expression
+    template: Step | None = None  # what each of its items does
+    has_items: bool = False  # its items are steps of the plan
+
+    @property
+    def awaits_items(self) -> bool:
+        """Whether its items are not known before the step that lists them is complete."""
+        return self.template is not None and not self.has_items
 
     @property
     def asks_model(self) -> bool:
@@ -251,7 +264,7 @@ class Plan:
 
     def _wrong_with(self, step: Step) -> list[Problem]:
         problems = []
-        if not STEP_ID.match(step.id):
+        if not ANY_ID.match(step.id) or len(step.id) > LONGEST_ID:
             problems.append(
                 Problem(
                     f"'{step.id}' is not a step id",
@@ -365,7 +378,9 @@ def _defaults(noun: type) -> tuple[tuple[str, object], ...]:
 
 
 _STEP = tuple(
-    pair for pair in _defaults(Step) if pair[0] not in {"id", "needs", "inputs", "guards"}
+    pair
+    for pair in _defaults(Step)
+    if pair[0] not in {"id", "needs", "inputs", "guards", "template"}
 )
 _STEP_KEYS = frozenset(name for name, _ in _STEP)
 _LIMITS = _defaults(Limits)
@@ -398,6 +413,8 @@ def _step(step: Step) -> str:
         parts.append(f'"inputs":{spelled([[item.glob, item.optional] for item in step.inputs])}')
     if step.guards:
         parts.append(f'"guards":{spelled([guard_json(guard) for guard in step.guards])}')
+    if step.template is not None:
+        parts.append(f'"template":{_step(step.template)}')
     parts.sort()  # by name: the quotation mark after it comes before all that names have
     return f"{{{','.join(parts)}}}"
 
@@ -435,6 +452,8 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
     needs = cast("list[list[str]]", given.pop("needs", []))
     inputs = cast("list[tuple[str, bool]]", given.pop("inputs", []))
     guards = cast("list[Mapping[str, Json]]", given.pop("guards", []))
+    template = cast("Mapping[str, Json] | None", data.get("template"))
+    given.pop("template", None)
     if unknown := given.keys() - _STEP_KEYS:
         raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
     return Step(
@@ -444,6 +463,7 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
         ),
         inputs=tuple(Input(glob, optional) for glob, optional in inputs),
         guards=tuple(_guard_from(item) for item in guards),
+        template=None if template is None else _step_from(step_id, template),
         **given,  # type: ignore[arg-type]  # names were checked against the fields above
     )
 
