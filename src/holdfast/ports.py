@@ -314,6 +314,9 @@ class Listed(NamedTuple):
     """What the items of a step made, in their order; nothing for one that made several files."""
 
     contents: tuple[Callable[[], bytes] | None, ...]
+    keys: tuple[str, ...] | None = (
+        None  # names, if they are told apart by these and not by their place
+    )
 
 
 @fixed

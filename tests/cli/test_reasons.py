@@ -30,10 +30,15 @@ def _told(project: Project) -> set[str]:
 
 
 def listing(project: Project) -> set[str]:
-    """Nobody knows how many items a step will find."""
+    """Nobody knows how many items a step will find, nor what a condition will say of them."""
     each = {"for_each": "${{ steps.find.output }}", "shell": "echo $HOLDFAST_STEP"}
-    project.plan({"find": {"shell": "echo '[1, 2]'"}, "each": each})
-    return _codes(project.ok("plan", "--json").json)
+    when = {"when": {"steps.find.output": {"equals": 3}}, "shell": "echo"}
+    below = {"needs": ["never"], "shell": "echo"}
+    find = {"shell": "echo '[1, 2]'"}
+    project.plan({"find": find, "each": each, "never": when, "below": below})
+    before = _codes(project.ok("plan", "--json").json)
+    assert project.run().code == 0
+    return before | _told(project)
 
 
 def edits(project: Project) -> set[str]:
@@ -378,7 +383,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     samples: {"resampled"},
     unrecorded: {"not_recorded"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
-    listing: {"items_open"},
+    listing: {"items_open", "condition_open", "condition_unmet", "condition_above"},
     interruptions: {
         "previous_interrupted",
         "effect_unconfirmed",

@@ -104,6 +104,8 @@ TABLE: dict[str, tuple[object, bool]] = {
     "key": ("${{ item }}", False),
     "template": (step("t"), False),
     "has_items": (True, False),
+    "when": ({"steps.up.output": {"exists": True}}, False),
+    "optional": (True, False),
 }
 
 

@@ -128,6 +128,8 @@ steps:
     with: {one: "${{ item }}"}
     run: "true"
     guards: []
+    when: {steps.collect.output.facts: {exists: true}}
+    optional: true
 """
 
 COLLECT = Step(
@@ -199,6 +201,9 @@ EACH = Step(
     workspace="scratch",
     reuse="content",
     model="fast",
+    needs=(Need(StepId("collect"), "sequence"),),
+    when={"steps.collect.output.facts": {"exists": True}},
+    optional=True,
 )
 PLAN = Plan(
     name="market-brief",
@@ -303,7 +308,12 @@ PLAN = Plan(
         StepId("each"): Step(
             id=StepId("each"),
             uses="gather",
-            needs=(Need(StepId("each[a%20b]")),),
+            needs=(
+                Need(StepId("collect"), "sequence"),
+                Need(StepId("each[a%20b]"), optional=True),
+            ),
+            when=EACH.when,
+            optional=True,
             for_each=[{"id": "a b"}],
             key="${{ item.id }}",
             template=EACH,

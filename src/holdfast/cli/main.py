@@ -61,6 +61,7 @@ COMMANDS = {
     "doctor": "holdfast.cli.doctor:doctor",
     "completion": "holdfast.cli.completion:completion",
     "graph": "holdfast.cli.graph:graph",
+    "plans": "holdfast.cli.plans:plans",
     "impact": "holdfast.cli.impact:impact",
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
@@ -71,6 +72,7 @@ PANELS = {
         "init",
         "demo",
         "check",
+        "plans",
     ),
     "Run": (
         "plan",
@@ -130,6 +132,7 @@ PANELS = {
 SHORT = {
     "init": "Write a project that runs as it is.",
     "demo": "See a crash lose nothing and a change run only what it touches.",
+    "plans": "Keep a plan as a template for further projects.",
     "impact": "Show which steps a change of a step or a file would touch.",
     "graph": "Draw the plan: text, Mermaid, DOT, SVG or JSON.",
     "check": "Check a plan file and say everything that is wrong with it.",

@@ -251,7 +251,7 @@ def _cause(outlook: Outlook, step: Step) -> str:
         case "run":
             return _running(outlook)
         case "maybe":
-            if outlook.reason.code == OPEN:
+            if outlook.reason.code in {OPEN, "condition_open"}:
                 return sentence(outlook.reason)
             if outlook.means == "guard":
                 return "its guards changed: the kept artifact is guarded again"

@@ -43,7 +43,7 @@ from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.watch import watch
 from holdfast.config.settings import read_settings
 from holdfast.core.changes import asking_for_nothing
-from holdfast.core.moves import NOT_SELECTED
+from holdfast.core.moves import LEFT_OUT
 from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
@@ -461,7 +461,7 @@ def unpaid(
 
 
 def _is_to_do(step: StepState) -> bool:
-    unselected = step.reason is not None and step.reason.code == NOT_SELECTED
+    unselected = step.reason is not None and step.reason.code in LEFT_OUT
     return step.phase not in COMPLETE and not (step.phase == "skipped" and unselected)
 
 

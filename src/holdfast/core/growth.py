@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from holdfast.core.moves import LOST, is_met
 from holdfast.core.room import demands_of, taken_by
-from holdfast.core.state import COMPLETE, Origin, State, StepState
+from holdfast.core.state import Origin, State, StepState
 from holdfast.core.waves import extended
 from holdfast.errors import BugError, PlanError
 from holdfast.model.event import PlanExtended
 from holdfast.model.items import base_of, unopened
 from holdfast.model.plan import Limits, Need, Plan, Step, StepId
-
-_LOST = frozenset({"failed", "skipped"})
 
 
 def with_steps(plan: Plan, added: Mapping[StepId, Step], limits: Limits | None = None) -> Plan:
@@ -49,7 +48,7 @@ def lost_need(state: State, added: Mapping[StepId, Step]) -> tuple[StepId, StepI
     for step_id, step in added.items():
         for need in step.needs:
             above = state.steps.get(need.step)
-            if above is not None and above.phase in _LOST:
+            if above is not None and above.phase in LOST and not need.optional:
                 return step_id, need.step
     return None
 
@@ -76,7 +75,7 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
         needs = steps[step_id].needs
         state.steps[step_id] = StepState()
         state.added[step_id] = Origin(event.step, event.request, at)
-        missing = sum(state.steps[need.step].phase not in COMPLETE for need in needs)
+        missing = sum(not is_met(state, need) for need in needs)
         state.missing[step_id] = missing
         if not missing:
             ready.append(step_id)
@@ -146,7 +145,7 @@ def _gathers(
         or later != widened
         or later.needs[: len(now.needs)] != now.needs
         or items != steps.keys()
-        or any(need.type != "data" for need in later.needs[len(now.needs) :])
+        or any(n != Need(n.step, optional=now.optional) for n in later.needs[len(now.needs) :])
         or any(need.step not in above for one in steps.values() for need in one.needs)
     ):
         raise BugError(f"'plan_extended' adds items that '{base}' does not gather")

@@ -132,6 +132,10 @@ def halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tuple
         if need.type == "data":
             name = need.step
             found = upstream.get(name)
+            if found is None and need.optional:  # it goes on without
+                hashes.append(f'"{name}":null')
+                above.append(f'"{name}":null')
+                continue
             if found is None:
                 raise BugError(f"'{step.id}' has no artifact of '{name}' to make its ref from")
             hashes.append(f'"{name}":"{found.digest}"')

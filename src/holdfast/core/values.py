@@ -7,10 +7,11 @@ JSON. The key of the step holds the template: the digests above it decide the re
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.errors import AttemptError
+from holdfast.model.condition import ABSENT, Found, unmet
 from holdfast.model.digest import Json
 from holdfast.model.expression import (
     CLOSE,
@@ -27,11 +28,12 @@ from holdfast.model.plan import Step, StepId
 _MOST_NAMES = 20
 _LONGEST_NAME = 60
 
-Read = Callable[[StepId], bytes | Sequence[bytes | None] | None]
+Content = bytes | Sequence[bytes | None] | Mapping[str, bytes | None] | None
+Read = Callable[[StepId], Content]
 
 
-def filled(step: Step, read: Read) -> Step:
-    """The step with its references replaced.
+def filled(step: Step, read: Read, lost: Collection[StepId] = ()) -> Step:
+    """The step with its references replaced; one to a step that is `lost` and gone without is null.
 
     `read` gives an artifact: its bytes, those of each item if it was gathered, None if it is several files.
 
@@ -40,7 +42,7 @@ def filled(step: Step, read: Read) -> Step:
     if not has_expressions(step):
         return step
     _refuse_others(step)
-    artifacts = _Artifacts(read)
+    artifacts = _Artifacts(read, lost)
     values = fill(step.values, artifacts.find)
     assert isinstance(values, Mapping)  # as it was
     return replace(step, values=values, prompt=fill(step.prompt, artifacts.find))
@@ -52,6 +54,14 @@ def listed(expression: str, read: Read) -> Json:
     assert isinstance(reference, Reference)  # checked when the plan was read
     artifacts = _Artifacts(read)
     return artifacts.find(reference) if reference.fields else artifacts.whole(reference)
+
+
+def condition_unmet(step: Step, read: Read, lost: Collection[StepId] = ()) -> str:
+    """Why the condition of a step does not hold; empty if it does, or has none."""
+    if step.when is None:
+        return ""
+    artifacts = _Artifacts(read, lost)
+    return unmet(step.when, artifacts.found)
 
 
 def _refuse_others(step: Step) -> None:
@@ -94,14 +104,17 @@ def _has_template(value: Json) -> bool:
 class _Artifacts:
     """The artifacts that one step reads, each read and parsed at most once."""
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Read, lost: Collection[StepId] = ()) -> None:
         self._read = read
-        self._contents: dict[str, bytes | Sequence[bytes | None] | None] = {}
+        self._lost = lost
+        self._contents: dict[str, Content] = {}
         self._lists: dict[str, Json] = {}
         self._texts: dict[str, str] = {}
         self._parsed: dict[str, Json] = {}
 
     def find(self, reference: Reference) -> Json:
+        if StepId(reference.name) in self._lost:
+            return None
         value = self._listed(reference)
         if value is None:
             if not reference.fields:
@@ -116,19 +129,26 @@ class _Artifacts:
         value = self._listed(reference)
         return self._json(reference) if value is None else value
 
+    def found(self, reference: Reference) -> Found:
+        """What a condition compares: the value, or the text without its last line end."""
+        if StepId(reference.name) in self._lost:
+            return ABSENT
+        try:
+            if reference.fields:
+                return self.find(reference)
+            value = self._listed(reference)
+            return _scalar(self._text(reference)) if value is None else value
+        except AttemptError:
+            return ABSENT
+
     def _listed(self, reference: Reference) -> Json:
         """What items made, as a list: each as the JSON that it is, or as text; None if it is no list."""
         name = reference.name
         if name not in self._lists:
-            content = self._content(name)
-            self._lists[name] = (
-                None
-                if content is None or isinstance(content, bytes)
-                else [_value(reference, item) for item in content]
-            )
+            self._lists[name] = _gathered(reference, self._content(name))
         return self._lists[name]
 
-    def _content(self, name: str) -> bytes | Sequence[bytes | None] | None:
+    def _content(self, name: str) -> Content:
         if name not in self._contents:
             self._contents[name] = self._read(StepId(name))
         return self._contents[name]
@@ -160,6 +180,23 @@ class _Artifacts:
                 whole = f"{OPEN} steps.{reference.name}.output {CLOSE}"
                 raise _refused(reference, what, hint + whole) from error
         return self._parsed[reference.name]
+
+
+def _gathered(reference: Reference, content: Content) -> Json:
+    """What was gathered, in its order or by names; None if it is no collection."""
+    if content is None or isinstance(content, bytes):
+        return None
+    if isinstance(content, Mapping):
+        return {key: _value(reference, item) for key, item in content.items()}
+    return [_value(reference, item) for item in content]
+
+
+def _scalar(text: str) -> Json:
+    try:
+        found: Json = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text.removesuffix("\n")
+    return found
 
 
 def _value(reference: Reference, content: bytes | None) -> Json:

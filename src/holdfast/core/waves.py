@@ -23,6 +23,7 @@ class Graph:
     wave: Mapping[StepId, int]
     rank: Mapping[StepId, int]
     dependents: Mapping[StepId, tuple[StepId, ...]]
+    without: Mapping[StepId, frozenset[StepId]]  # of those, who goes on without the step
 
     def waves(self) -> list[list[StepId]]:
         """Step ids level by level; a level that waits for items is left out."""
@@ -51,10 +52,13 @@ def graph_of(plan: Plan) -> Graph:
     """Work out the order of a plan; a cycle is an error that shows its path."""
     dependents: dict[StepId, list[StepId]] = {}
     missing: dict[StepId, int] = {}
+    without: dict[StepId, set[StepId]] = {}
     for step_id, step in plan.steps.items():
         missing[step_id] = len(step.needs)
         for need in step.needs:
             dependents.setdefault(need.step, []).append(step_id)
+            if need.optional:
+                without.setdefault(need.step, set()).add(step_id)
     order: list[StepId] = []
     wave: dict[StepId, int] = {}
     levels: dict[int, list[StepId]] = {}
@@ -82,6 +86,7 @@ def graph_of(plan: Plan) -> Graph:
         wave=wave,
         rank={step_id: place for place, step_id in enumerate(order)},
         dependents={step_id: tuple(sorted(below)) for step_id, below in dependents.items()},
+        without={step_id: frozenset(below) for step_id, below in without.items()},
     )
 
 
@@ -121,7 +126,11 @@ def extended(
         for step_id in ready:
             below.setdefault(step_id, []).append(gathers.id)
     order = sorted((*graph.order, *ready), key=lambda step_id: (wave[step_id], step_id))
-    dependents = dict(graph.dependents)
+    dependents, without = dict(graph.dependents), dict(graph.without)
+    for step in (*(plan.steps[s] for s in fresh), *((gathers,) if gathers else ())):
+        for need in step.needs:
+            if need.optional:
+                without[need.step] = without.get(need.step, frozenset()) | {step.id}
     for step_id, more in below.items():
         dependents[step_id] = tuple(sorted((*dependents.get(step_id, ()), *more)))
     return Graph(
@@ -130,6 +139,7 @@ def extended(
         wave=wave,
         rank={step_id: place for place, step_id in enumerate(order)},
         dependents=dependents,
+        without=without,
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from holdfast.core.decide import Ending
+from holdfast.core.moves import LOST
 from holdfast.core.reasons import UNANSWERED
 from holdfast.core.state import Fed, State
 from holdfast.core.values import read_by
@@ -182,10 +183,10 @@ class Bench:
         for need in step.needs:
             if need.type == "data":
                 done = self._state.steps[need.step]
-                if done.digest is not None:
+                if done.digest is not None and done.phase not in LOST:
                     found = given_artifact(partial(self._read, need.step), done.digest, done.form)
-                    is_list = self._state.plan.steps[need.step].uses == GATHER
-                    given[need.step] = collected(found) if is_list else found
+                    above = self._state.plan.steps[need.step]
+                    given[need.step] = collected(found, above) if above.uses == GATHER else found
         return given
 
     def _read(self, step_id: StepId, digest: Digest) -> bytes:

@@ -17,23 +17,34 @@ from holdfast.core.overwritten import without_overwritten
 from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
 from holdfast.core.produced import lacking
 from holdfast.core.refs import Refs, Upstream, encode_own, w_ref
+from holdfast.core.values import Content, condition_unmet
 from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
-from holdfast.engine.gathering import opened_by
+from holdfast.engine.gathering import collected, opened_by
+from holdfast.engine.given import given_artifact, readable
 from holdfast.engine.grow import fitting, words_of
 from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import Probed, Prober
+from holdfast.engine.probe import Probed, Prober, accepted_as
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
 from holdfast.errors import EditError, IntegrityError, PlanError
-from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.artifact import Artifact, Form, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
 from holdfast.model.items import source_of
-from holdfast.model.plan import COPIES, Plan, RunId, Step, StepId, plan_digest, plan_from_json
+from holdfast.model.plan import (
+    COPIES,
+    GATHER,
+    Plan,
+    RunId,
+    Step,
+    StepId,
+    plan_digest,
+    plan_from_json,
+)
 from holdfast.ports import Fragments, Store
 
 MOST_RUNS = 20
@@ -370,6 +381,23 @@ class _Sight:
                 return None
 
         return lacking(step, read)
+
+    def unmet(self, step: Step, known: Mapping[StepId, Upstream]) -> str:
+        """Why the condition of a step does not hold; empty if it does."""
+
+        def read(need: StepId) -> Content:
+            form = self._form(need, known[need])
+            given = given_artifact(self._store.get, known[need].digest, form)
+            source = self._plan.steps[need]
+            return readable(collected(given, source) if source.uses == GATHER else given)
+
+        return condition_unmet(step, read, [n.step for n in step.needs if n.step not in known])
+
+    def _form(self, step: StepId, above: Upstream) -> Form:
+        row = self._newest.get(step)
+        if row is None or row.digest != above.digest:
+            row = accepted_as(self._store, self._plan.project, self._line, step, above)
+        return row.form if row is not None else "bytes"
 
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         """Whether any artifact of the line was accepted under this config ref."""

@@ -10,13 +10,13 @@ import json
 from collections.abc import Callable
 from typing import cast
 
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
 from holdfast.core.values import listed
 from holdfast.engine.given import given_artifact, readable
 from holdfast.errors import AttemptError, PlanError, Problem
 from holdfast.model.artifact import Entry, Form, tree_entries
 from holdfast.model.digest import Digest, EncodingError, Json, canonical
-from holdfast.model.items import items_of, key_of, opened, quoted_key
+from holdfast.model.items import items_of, key_in, opened, quoted_key
 from holdfast.model.plan import GATHER, Step, StepId
 from holdfast.ports import Candidate, File, Given, Listed
 
@@ -29,9 +29,10 @@ def gathered(step: Step, state: State, read: Callable[[StepId, Digest], bytes]) 
     entries: list[Entry] = []
     for need in step.data_needs:
         made = state.steps[need]
-        if made.digest is None:
+        if made.digest is None or made.phase not in COMPLETE:  # gone on without
             continue
-        name = file_of(key_of(need))
+        key = key_in(step.id, need)
+        name = file_of(key)
         content = read(need, made.digest)
         if made.form == "tree":
             for entry in tree_entries(content):
@@ -40,7 +41,7 @@ def gathered(step: Step, state: State, read: Callable[[StepId, Digest], bytes]) 
         else:
             is_program = made.form == "program"
             entries.append(Entry(name, made.digest, is_program, len(content)))
-        index.append({"key": key_of(need), "step": need, "digest": made.digest, "file": name})
+        index.append({"key": key, "step": need, "digest": made.digest, "file": name})
     words = json.dumps(index, ensure_ascii=False, indent=1).encode() + b"\n"
     return Candidate("tree", files=(File(INDEX, words),), entries=tuple(entries))
 
@@ -61,7 +62,7 @@ def opened_by(
     """
     given = given_artifact(get, digest, form)
     if source.uses == GATHER:
-        given = collected(given)
+        given = collected(given, source)
     try:
         values = listed(str(base.for_each), lambda _: readable(given))
         canonical(values)
@@ -74,15 +75,19 @@ def opened_by(
         raise PlanError((Problem(message, code="P091"),)) from error
 
 
-def collected(given: Given) -> Given:
-    """A collection with its items in their order; as it is if a person put something else in its place."""
+def collected(given: Given, step: Step) -> Given:
+    """A collection with its items in their order; as it is if a person put something else in its place.
+
+    What is gathered from steps that are no items is known by their names.
+    """
     contents = {path: content for path, _, content in given.files}
     if INDEX not in contents:
         return given
     try:
         index = cast("list[dict[str, str]]", json.loads(contents[INDEX]()))
         names = [item["file"] for item in index]
+        keys = tuple(item["key"] for item in index) if step.template is None else None
     except (ValueError, TypeError, KeyError):
         return given
-    found = Listed(tuple(contents.get(name) for name in names))
+    found = Listed(tuple(contents.get(name) for name in names), keys)
     return Given(given.form, given.content, given.files, found)

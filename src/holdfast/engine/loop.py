@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from holdfast.core.decide import leave_out, settle
+from holdfast.core.decide import leave_out, set_aside, settle
 from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
 from holdfast.core.state import State
@@ -276,6 +276,10 @@ class Engine:
             self._claims.let_go(step_id)
             return
         step = self.state.plan.steps[step_id]
+        if step.when is not None and (words := self._looker.unmet(step, self._scribe.content)):
+            self._claims.let_go(step_id)
+            self._append(set_aside(self.state, step_id, words))
+            return
         if step.template is not None and not self._growth.has_items(step):
             self._claims.let_go(step_id)
             return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Mapping as Table
+from dataclasses import replace
 from typing import cast
 
 from holdfast.errors import EditError, PlanError
@@ -143,6 +145,21 @@ def check_items(reading: Reading, node: Mapping) -> None:
         if key in node.pairs:
             message = f"step {quoted(reading.step)} has 'for_each': every item would have '{key}'"
             reading.problems.add("P093", node.pairs[key][0], message, hint)
+
+
+def going_on(steps: Table[StepId, Step]) -> dict[StepId, Step]:
+    """The steps, each of which goes on without those that say that they are optional."""
+    free = {step_id for step_id, step in steps.items() if step.optional}
+    if not free:
+        return dict(steps)
+    return {step_id: _without(step, free) for step_id, step in steps.items()}
+
+
+def _without(step: Step, free: Collection[StepId]) -> Step:
+    if not any(need.step in free and not need.optional for need in step.needs):
+        return step
+    needs = (replace(n, optional=True) if n.step in free else n for n in step.needs)
+    return replace(step, needs=tuple(needs))
 
 
 def unfolded(

@@ -83,7 +83,7 @@ def _declared(
     kind = cast("ParamType", known["type"])
     default = _default(reading, name, kind, cast("Node | None", known.get("default")))
     if name in asked:
-        return Param(name, key, kind, _taken(name, kind, asked[name]))
+        return Param(name, key, kind, taken(name, kind, asked[name]))
     is_open = isinstance(node, Mapping) and "default" not in node.pairs
     if is_open and PARAM_NAME.match(name):  # another name has to be changed first
         message = f"the param {quoted(name)} has no default and was not given"
@@ -119,7 +119,7 @@ def _fits(kind: ParamType, value: Json) -> bool:
     return isinstance(value, str)
 
 
-def _taken(name: str, kind: ParamType, value: Json) -> Json:
+def taken(name: str, kind: ParamType, value: Json) -> Json:
     """A value from the command line is text, one from a program has its type already."""
     if isinstance(value, str) and kind == "int" and _INT.match(value):
         return int(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import yaml
@@ -50,7 +50,7 @@ def _written(step: Step, given: Mapping[str, Json]) -> dict[str, Json]:
     source = source_of(step.for_each)
     needs = inner.pop("needs", [])
     told: Json = {"step": source, "type": "sequence"}
-    kept = [need for need in cast("list[Json]", needs) if need != told]
+    kept = [need for need in cast("Sequence[Json]", needs) if need != told]
     more: dict[str, Json] = {"needs": kept} if kept else {}
     if step.key:
         more["key"] = step.key
@@ -118,7 +118,7 @@ def _model(step: Step) -> Json:
 
 def _need(step: Step, place: int) -> Json:
     need = step.needs[place]
-    if need.type == "data" and not need.key and not need.approver:
+    if need.type == "data" and not need.key and not need.approver and not need.optional:
         return need.step
     found: dict[str, Json] = {"step": need.step}
     if need.type != "data":
@@ -127,6 +127,8 @@ def _need(step: Step, place: int) -> Json:
         found["key"] = need.key
     if need.approver:
         found["from"] = need.approver
+    if need.optional:
+        found["optional"] = True
     return found
 
 

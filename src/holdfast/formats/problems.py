@@ -93,6 +93,11 @@ CODES = {
     "P091": "an item has no key of its own, or lacks what its step reads",
     "P092": "a step has too many items",
     "P093": "a key cannot stand beside 'for_each'",
+    # Conditions.
+    "P094": "a condition is not written as comparisons of what steps made",
+    # Sub-plans.
+    "P095": "a step that stands for a plan, or gathers, says what it cannot say",
+    "P096": "plan files use each other in a circle, or too deep",
     # Warnings.
     "P901": "a command has words that only a shell would understand",
     "P902": "a step reads what it produces itself",

@@ -82,6 +82,8 @@ class Reading:
     approvers: list[tuple[str, Placed]] = field(default_factory=list)  # names that people must hold
     has_items: bool = False  # the step being read runs once for each item
     from_step: Use | None = None  # where its items come from, if that is a step
+    plans: dict[str, Node] = field(default_factory=dict)  # where steps name other plans
+    conditions: list[Use] = field(default_factory=list)  # what its condition compares
     listed: Listed | None = None  # its items, if they are known
     lists: dict[str, Listed] = field(default_factory=dict)  # those of all steps
 

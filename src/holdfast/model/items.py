@@ -82,6 +82,11 @@ def key_of(step_id: StepId) -> str:
     return unquoted_key(step_id.partition("[")[2][:-1])
 
 
+def key_in(base: StepId, step_id: StepId) -> str:
+    """By what a step is known among those that another one gathers."""
+    return key_of(step_id) if base_of(step_id) == base else step_id.removeprefix(f"{base}.")
+
+
 def spelled_out(text: str) -> str:
     """A text for people in which ids of items have their keys as they are."""
     if "%" not in text:
@@ -187,7 +192,7 @@ def folded(step: Step) -> Step:
     It comes after all that they need, and its artifact depends on theirs alone.
     """
     template = replace(step, for_each=None, key="")
-    needs = tuple(Need(need.step, "sequence") for need in _waited_for(step))
+    needs = tuple(Need(need.step, "sequence", optional=need.optional) for need in _waited_for(step))
     return Step(
         step.id,
         uses=GATHER,
@@ -198,6 +203,8 @@ def folded(step: Step) -> Step:
         for_each=step.for_each,
         key=step.key,
         template=template,
+        when=step.when,
+        optional=step.optional,
     )
 
 
@@ -247,7 +254,7 @@ def opened(base: Step, items: Sequence[Item]) -> dict[StepId, Step]:
 
 def with_items(base: Step, items: Iterable[StepId]) -> Step:
     """The step that gathers these."""
-    needs = (*base.needs, *(Need(step_id) for step_id in items))
+    needs = (*base.needs, *(Need(step_id, optional=base.optional) for step_id in items))
     return replace(base, needs=needs, has_items=True)
 
 

@@ -41,13 +41,15 @@ PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 class Need:
     """An edge: this step starts after `step` is complete, over an approval edge also after a person said yes.
 
-    Data edges enter the ref, the others do not. `approver` is the name that the person must hold.
+    Data edges enter the ref, the others do not. `approver` is the name that the person must hold. Over an
+    `optional` edge the step goes on without one that failed or was skipped.
     """
 
     step: StepId
     type: NeedType = "data"
     key: str = ""
     approver: str = ""
+    optional: bool = False
 
     @property
     def asks(self) -> bool:
@@ -145,6 +147,8 @@ class Step:
     key: str = ""  # what tells its items apart, as an expression
     template: Step | None = None  # what each of its items does
     has_items: bool = False  # its items are steps of the plan
+    when: Json = None  # the condition under which it runs
+    optional: bool = False  # whoever needs it goes on without it
 
     @property
     def awaits_items(self) -> bool:
@@ -423,6 +427,8 @@ def need_spelled(need: Need) -> str:
     """The encoding of a need; ids need no escaping."""
     key = spelled(need.key) if need.key else '""'
     head = f'["{need.step}","{need.type}",{key}'
+    if need.optional:
+        return f"{head},{spelled(need.approver)},true]"
     return f"{head},{spelled(need.approver)}]" if need.approver else f"{head}]"
 
 
@@ -449,7 +455,7 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
     if "tool_versions" in given:
         tools = cast("Mapping[str, list[str]]", given["tool_versions"])
         given["tool_versions"] = {name: tuple(argv) for name, argv in tools.items()}
-    needs = cast("list[list[str]]", given.pop("needs", []))
+    needs = cast("list[tuple[str, NeedType, str, str, bool]]", given.pop("needs", []))
     inputs = cast("list[tuple[str, bool]]", given.pop("inputs", []))
     guards = cast("list[Mapping[str, Json]]", given.pop("guards", []))
     template = cast("Mapping[str, Json] | None", data.get("template"))
@@ -458,9 +464,7 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
         raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
     return Step(
         id=step_id,
-        needs=tuple(
-            Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs
-        ),
+        needs=tuple(Need(StepId(need[0]), *need[1:]) for need in needs),
         inputs=tuple(Input(glob, optional) for glob, optional in inputs),
         guards=tuple(_guard_from(item) for item in guards),
         template=None if template is None else _step_from(step_id, template),
