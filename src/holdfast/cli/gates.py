@@ -16,6 +16,8 @@ ASKED = frozenset({"awaiting_approval", "awaiting_person"})
 
 def needs_consent(step: Step) -> bool:
     """Whether it touches the outside world and nobody is asked about that before each attempt."""
+    if step.awaits_items and step.template is not None:
+        return needs_consent(step.template)
     if step.effects != "external":
         return False
     asks = step.approve in {"always", "on_change"}

@@ -10,9 +10,10 @@ configuration is none of these: it bounds what is agreed to.
 
 from __future__ import annotations
 
-from holdfast.core.moves import NOT_SELECTED
+from holdfast.core.moves import LEFT_OUT
 from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.model.event import Agreed
+from holdfast.model.items import base_of
 from holdfast.model.plan import StepId
 
 _LEVELS: tuple[Agreed, ...] = ("nothing", "shown", "anything")
@@ -47,8 +48,11 @@ def not_agreed(state: State) -> list[StepId]:
 
 
 def is_unasked(state: State, step_id: StepId) -> bool:
-    """Whether a step came into a run without anybody being asked what it costs."""
-    origin = state.added.get(step_id)
+    """Whether a step came into a run without anybody being asked what it costs.
+
+    Who agreed to the step that gathers agreed to its items.
+    """
+    origin = state.added.get(base_of(step_id) or step_id)
     if origin is None or origin.request:
         return False
     agreed = agreed_in(state)
@@ -65,5 +69,5 @@ def _is_foreseen(state: State, step_id: StepId) -> bool:
 
 
 def _is_to_do(step: StepState) -> bool:
-    unselected = step.reason is not None and step.reason.code == NOT_SELECTED
+    unselected = step.reason is not None and step.reason.code in LEFT_OUT
     return step.phase not in COMPLETE and not (step.phase == "skipped" and unselected)

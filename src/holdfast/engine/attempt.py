@@ -9,12 +9,14 @@ from dataclasses import replace
 from functools import partial
 
 from holdfast.core.decide import Ending
+from holdfast.core.moves import LOST
 from holdfast.core.reasons import UNANSWERED
 from holdfast.core.state import Fed, State
 from holdfast.core.values import read_by
 from holdfast.engine.contents import Contents
 from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import lay_out
+from holdfast.engine.gathering import collected, gathered
 from holdfast.engine.given import given_artifact, with_known_values, with_values
 from holdfast.engine.laying import Layer
 from holdfast.engine.outputs import Kept, Outputs
@@ -30,7 +32,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
 )
-from holdfast.model.plan import COPIES, Step, StepId
+from holdfast.model.plan import COPIES, GATHER, Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
 
 MOST_LOG = 1 << 20
@@ -68,7 +70,10 @@ class Bench:
         return f"{self._state.run}/{started.step}/{started.attempt}"
 
     def at_once(self, started: AttemptStarted) -> Outcome | None:
-        """The outcome of a function of this process; None if it has to be awaited."""
+        """The outcome of a function of this process, or of gathering; None if it has to be awaited."""
+        step = self._state.plan.steps[started.step]
+        if step.uses == GATHER:
+            return Outcome("accepted", candidate=gathered(step, self._state, self._read))
         try:
             job = self._quick_job(started)
         except AttemptError as error:
@@ -178,10 +183,10 @@ class Bench:
         for need in step.needs:
             if need.type == "data":
                 done = self._state.steps[need.step]
-                if done.digest is not None:
-                    given[need.step] = given_artifact(
-                        partial(self._read, need.step), done.digest, done.form
-                    )
+                if done.digest is not None and done.phase not in LOST:
+                    found = given_artifact(partial(self._read, need.step), done.digest, done.form)
+                    above = self._state.plan.steps[need.step]
+                    given[need.step] = collected(found, above) if above.uses == GATHER else found
         return given
 
     def _read(self, step_id: StepId, digest: Digest) -> bytes:

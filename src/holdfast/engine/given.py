@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from holdfast.core.values import filled, has_expressions
+from holdfast.core.values import Content, filled, has_expressions
 from holdfast.errors import AttemptError
 from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest
@@ -30,11 +30,23 @@ def with_values(step: Step, given: Mapping[StepId, Given]) -> Step:
     if not has_expressions(step):
         return step
 
-    def read(need: StepId) -> bytes | None:
+    def read(need: StepId) -> Content:
         found = given.get(need)
-        return None if found is None or found.form == "tree" else found.content()
+        return None if found is None else readable(found)
 
-    return filled(step, read)
+    lost = [need.step for need in step.needs if need.optional and need.step not in given]
+    return filled(step, read, lost)
+
+
+def readable(given: Given) -> Content:
+    """An artifact as expressions read it: its bytes, those of each item; nothing if it is several files."""
+    if given.form != "tree":
+        return given.content()
+    if given.items is None:
+        return None
+    found = [get and get() for get in given.items.contents]
+    keys = given.items.keys
+    return found if keys is None else dict(zip(keys, found, strict=True))
 
 
 def with_known_values(step: Step, given: Mapping[StepId, Given]) -> Step:

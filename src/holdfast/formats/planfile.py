@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Table
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +16,7 @@ from holdfast.errors import Problem, outside_fault
 from holdfast.formats.asking import take_model
 from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
+from holdfast.formats.foreach import check_items, going_on, unfolded
 from holdfast.formats.foreign import excuse, translated
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
@@ -21,16 +24,25 @@ from holdfast.formats.judges import asks_model, settle_guards
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_order, quoted
-from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
+from holdfast.formats.reading import Check, Find, Named, Reading, Use, kind_of
 from holdfast.formats.records import record
 from holdfast.formats.shapes import command, function
 from holdfast.formats.strangers import refuse_stranger
-from holdfast.formats.wiring import Wired, check_wiring
+from holdfast.formats.subplans import (
+    DEEPEST,
+    MOST_STEPS,
+    PLAN_USES,
+    inlined,
+    take_gather,
+    take_plan,
+)
+from holdfast.formats.wiring import Wired, check_wiring, wired_of
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
 from holdfast.model.plan import (
     AGENT,
     COPIES,
+    GATHER,
     MODEL_USES,
     STEP_ID,
     Input,
@@ -41,6 +53,7 @@ from holdfast.model.plan import (
     StepId,
 )
 
+MOST_NAMED = 6  # files of a circle
 _EXPRESSIONS_EACH = 100  # for each step, beside those that any plan may have
 
 
@@ -61,6 +74,8 @@ class Asked:
     own: Own | None = None
     models: Named | None = None
     prompts: str = ""  # a file with the prompts of a foreign workflow
+    inside: tuple[str, ...] = ()  # the files that are being read, this one in the last of them
+    taken: list[int] = field(default_factory=lambda: [0])  # steps of all files so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +183,11 @@ def _plan(
     said = cast("Node | None", given.get("agents"))
     contracts = Contracts(reading, said, asked.own, foreign=foreign is not None)
     steps = _steps(reading, tree, given, contracts)
+    if reading.plans:
+        steps = inlined(reading, steps, partial(_other, file, root, asked))
+        problems.stop()
+        wired = {str(name): wired_of(step) for name, step in steps.items()}
+        check_wiring(wired, problems, cast("Limits", given.get("limits", Limits())).resources)
     _check_approvers(reading, asked)
     if steps and ("agents" in given or any(step.agent for step in steps.values())):
         limits = cast("Limits", given.get("limits", Limits()))
@@ -176,6 +196,7 @@ def _plan(
     if foreign is not None:
         excuse(problems)
     problems.stop()
+    steps = unfolded(reading, going_on(steps), reading.lists, asked.find)
     plan = Plan(
         name=_line_name(asked.name or str(given.get("name", "")) or Path(file).stem, problems),
         steps=steps,
@@ -194,7 +215,39 @@ def _plan(
 def _place_in(given: dict[str, object]) -> Callable[[StepId], Mapping]:
     """Where a step of the plan stands."""
     steps = cast("Mapping", given["steps"])
-    return lambda step_id: cast("Mapping", steps.pairs[step_id][1])
+
+    def place(step_id: StepId) -> Mapping:
+        name = str(step_id)
+        while name not in steps.pairs:  # a step of another plan
+            name = name.rpartition(".")[0]
+        return cast("Mapping", steps.pairs[name][1])
+
+    return place
+
+
+def _other(
+    file: str, root: Path, asked: Asked, path: str, params: Table[str, Json]
+) -> tuple[Plan, tuple[Problem, ...]]:
+    """Another plan file of the project, whose steps are taken over; PlanError if it cannot be."""
+    inside = (*asked.inside, os.path.relpath(os.path.realpath(file), os.path.realpath(root)))
+    problems = Problems(path)
+    name = os.path.relpath(os.path.realpath(root / path), os.path.realpath(root))
+    if name in inside or len(inside) > DEEPEST:
+        way = " → ".join((*inside[-MOST_NAMED:], name))
+        message = f"plan files use each other: {way}"
+        raise problems.fatal("P096", NOWHERE, message, "let one of them go without the other")
+    content, _ = read_file(str(root / path))
+    inner = replace(asked, name=None, params=params, inside=inside)
+    plan, foreign = _plan(content, path, root, inner, problems)
+    asked.taken[0] += len(plan.steps)
+    if asked.taken[0] > MOST_STEPS:
+        raise problems.fatal("P096", NOWHERE, f"all plans have more than {MOST_STEPS:,} steps")
+    if foreign or plan.contracts or plan.voices:
+        message = "its agents would hold for its own steps alone"
+        raise problems.fatal("P095", NOWHERE, message, "say 'agents' in the outer plan")
+    if plan.limits != Limits():
+        problems.warn("P903", NOWHERE, "its limits say nothing: those of the outer plan hold")
+    return plan, in_order(problems.warnings)
 
 
 def _check_approvers(reading: Reading, asked: Asked) -> None:
@@ -271,6 +324,8 @@ def step_of(
         message = f"step {quoted(wired.id)} must be a mapping, not {kind_of(node)}"
         reading.problems.add("P032", node, message)
         return None
+    reading.has_items, reading.from_step, reading.listed = "for_each" in node.pairs, None, None
+    reading.conditions = []
     given = record(reading, "step", node, STEP) or {}
     wired.needs = cast("list[NeedAt]", given.get("needs", []))
     wired.inputs = cast("list[InputAt]", given.get("inputs", []))
@@ -279,9 +334,13 @@ def step_of(
     wired.takes = _takes(node, given)
     wired.promise = _promise(node, given)
     _take_uses(reading, wired)
+    for use in reading.conditions:
+        _come_after(wired, use)
+    _take_items(reading, wired, node, given)
     _take_command(reading, node, given, contracts)
     once = given.get("effects") == "external" and not given.get("idempotent")
-    for key, value in defaults.items():
+    bare = given.get("uses") in {PLAN_USES, GATHER}
+    for key, value in () if bare else defaults.items():
         if key != "retries" or not once:  # nothing outside is done again unless the step says so
             given.setdefault(key, value)
     if once:
@@ -301,6 +360,29 @@ def step_of(
     given["produces"] = tuple(item.value for item in wired.produces)
     given["escalate"] = tuple(item.value for item in wired.escalate)
     return Step(StepId(wired.id), **given)  # type: ignore[arg-type]  # fields as the table reads them
+
+
+def _come_after(wired: Wired, use: Use) -> None:
+    """A step that is only looked at comes first, and decides nothing of the result."""
+    name = StepId(use.reference.name)
+    wired.uses.append(use)
+    if all(item.need.step != name for item in wired.needs):
+        wired.needs.append(NeedAt(Need(name, "sequence"), use.place(0)))
+
+
+def _take_items(reading: Reading, wired: Wired, node: Mapping, given: dict[str, object]) -> None:
+    """The step that lists the items comes first; each item works in a place of its own."""
+    check_items(reading, node)
+    if not reading.has_items:
+        given.pop("key", None)
+        return
+    if reading.listed is not None:
+        reading.lists[wired.id] = reading.listed
+    if reading.from_step is not None:
+        _come_after(wired, reading.from_step)
+    wired.promise = Promise()  # whoever needs it reads a list
+    if given.get("effects", "none") == "none":
+        given.setdefault("workspace", "scratch")
 
 
 def _takes(node: Mapping, given: dict[str, object]) -> list[tuple[str, int, Placed]]:
@@ -368,6 +450,10 @@ def _take_command(
             problems.add("P042", _first(node), message, "say what to do in 'prompt'")
     elif uses == "python":
         _take_function(reading, node, given, run)
+    elif uses == PLAN_USES:
+        take_plan(reading, node, given, run)
+    elif uses == GATHER:
+        take_gather(reading, node)
     elif run is not None:
         argv = command(reading, "run", run)
         if argv is not None:
