@@ -1,0 +1,505 @@
+"""The ledger: what the handoffs of a run add up to.
+
+The law: the ledger is a function of the latest handoff of each step and of what people said, folded in
+canonical order, wave by wave and by id inside a wave. When a step ended, and in which order, changes
+nothing; times come from the journal and are only carried along.
+
+    evidence        every finding, with its step, source and confidence; findings that say the same share
+                    a head, and none is dropped
+    uncertainties   open -> testing -> resolved, as later handoffs say; raised again after that, open
+    artifacts       what was changed, and where it is
+    gaps            what was not done, and why
+    hypotheses      how they stand: what all that tested them say; supported by some and refuted by
+                    others is inconclusive
+    stale           what stands on something that was contested
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from holdfast.core.confidence import Weight, bounded, together
+from holdfast.core.likeness import Alike, groups
+from holdfast.model.fixed import fixed
+from holdfast.model.handoff import Handoff, Standing, cited, entry_id
+from holdfast.model.plan import RunId, StepId
+
+Answer = Literal["open", "testing", "resolved"]
+Word = Literal["contest", "resolve", "apart", "evidence", "uncertainty", "gap"]
+PERSON = StepId("")  # where an entry comes from that a person added
+
+
+@fixed
+class Told:
+    """A handoff as the journal has it. `place` grows with the journal: of a step, the last one counts."""
+
+    id: str
+    step: StepId
+    wave: int
+    handoff: Handoff
+    at: int = 0
+    run: RunId = RunId("")
+    attempt: int = 1
+    place: int = 0
+    failed: bool = False
+
+
+@fixed
+class Said:
+    """A person's word about the ledger: `entry` is the id it is about, or empty for an entry of their own."""
+
+    word: Word
+    entry: str
+    text: str
+    by: str = ""
+    at: int = 0
+
+
+@fixed
+class Evidence:
+    """A finding. `head` is the first one that says the same, itself if none does."""
+
+    id: str
+    step: StepId
+    handoff: str
+    finding: str
+    source: str
+    confidence: float | None
+    supports: tuple[str, ...]
+    refutes: tuple[str, ...]
+    stands_on: tuple[str, ...]  # ids of evidence that its source names
+    head: str
+    alike: float
+    contested: str = ""
+    stale: bool = False
+
+
+@fixed
+class Uncertainty:
+    """A question, everyone who raised it, and whether it is answered."""
+
+    id: str
+    step: StepId
+    question: str
+    status: Answer
+    raised_by: tuple[StepId, ...]
+    same: tuple[str, ...]  # how others put it
+    tested_by: StepId | None = None
+    resolved_by: StepId | None = None
+    because: str = ""
+
+
+@fixed
+class Registered:
+    """Something a step changed."""
+
+    id: str
+    step: StepId
+    artifact: str
+    ref: str
+
+
+@fixed
+class Gap:
+    """Something a step did not do."""
+
+    id: str
+    step: StepId
+    item: str
+    reason: str
+    requirement: str = ""
+    closed: str = ""  # a person's word that it is closed
+
+
+@fixed
+class Hypothesis:
+    """How a hypothesis stands, and everything that speaks for and against it."""
+
+    id: str
+    status: Standing
+    tested_by: tuple[StepId, ...] = ()
+    evidence_steps: tuple[StepId, ...] = ()
+    supporting: tuple[str, ...] = ()  # ids of evidence
+    refuting: tuple[str, ...] = ()
+    confidence_for: float | None = None
+    confidence_against: float | None = None
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known. Every list is in canonical order."""
+
+    handoffs: tuple[Told, ...] = ()
+    superseded: tuple[Told, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    uncertainties: tuple[Uncertainty, ...] = ()
+    artifacts: tuple[Registered, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    hypotheses: Mapping[str, Hypothesis] = field(default_factory=dict)
+    stale: tuple[str, ...] = ()
+    unmatched: tuple[tuple[StepId, str], ...] = ()  # what a handoff refers to and nobody said
+
+
+def folded(
+    told: Iterable[Told],
+    alike: Alike,
+    hypotheses: Mapping[str, Standing] | None = None,
+    said: Sequence[Said] = (),
+) -> Ledger:
+    """The ledger of these handoffs. `hypotheses` are those of the plan, as it says they stand."""
+    latest, superseded = _latest(told)
+    evidence = _stale(_evidence(latest, alike, said))
+    uncertainties, unmatched = _Questions(latest, alike, said).answered()
+    stands = _hypotheses(latest, evidence, hypotheses or {})
+    return Ledger(
+        handoffs=latest,
+        superseded=superseded,
+        evidence=evidence,
+        uncertainties=uncertainties,
+        artifacts=_artifacts(latest),
+        gaps=_gaps(latest, said),
+        hypotheses=stands,
+        stale=_fallen(evidence, stands),
+        unmatched=unmatched,
+    )
+
+
+def _latest(told: Iterable[Told]) -> tuple[tuple[Told, ...], tuple[Told, ...]]:
+    last: dict[StepId, Told] = {}
+    earlier: list[Told] = []
+    for one in sorted(told, key=lambda one: one.place):
+        if one.step in last:
+            earlier.append(last[one.step])
+        last[one.step] = one
+    return _ordered(last.values()), _ordered(earlier)
+
+
+def _ordered(told: Iterable[Told]) -> tuple[Told, ...]:
+    return tuple(sorted(told, key=lambda one: (one.wave, one.step, one.place)))
+
+
+# --- evidence -------------------------------------------------------------------------------------
+
+
+def _evidence(latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> list[Evidence]:
+    contested = {one.entry: one.text for one in said if one.word == "contest"}
+    found: dict[str, Evidence] = {}
+    ids_of: dict[str, list[str]] = {}  # step or handoff -> its evidence
+    for one in latest:
+        whole = one.id
+        mine: list[str] = []
+        for seen in one.handoff.observed:
+            name = entry_id("e", one.step, seen.finding, seen.source)
+            if name in found:
+                continue
+            stands_on = _stands_on(seen.source, one.step, found, ids_of)
+            found[name] = Evidence(
+                id=name,
+                step=one.step,
+                handoff=whole,
+                finding=seen.finding,
+                source=seen.source,
+                confidence=seen.confidence,
+                supports=seen.supports,
+                refutes=seen.refutes,
+                stands_on=stands_on,
+                head=name,
+                alike=1.0,
+                contested=_why(contested, name, whole, one.step, seen.source),
+            )
+            mine.append(name)
+        ids_of[one.step] = ids_of[whole] = mine
+    for own in said:
+        if own.word == "evidence":
+            name = entry_id("e", PERSON, own.text, own.by)
+            found.setdefault(
+                name,
+                Evidence(
+                    name,
+                    PERSON,
+                    "",
+                    own.text,
+                    own.by,
+                    None,
+                    (),
+                    (),
+                    (),
+                    name,
+                    1.0,
+                    contested.get(name, ""),
+                ),
+            )
+    return _headed(list(found.values()), alike, said)
+
+
+def _stands_on(
+    source: str, step: StepId, found: Mapping[str, Evidence], ids_of: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    """The earlier evidence that a source names: by its id, or all of a handoff or a step."""
+    if source in found:
+        return (source,)
+    if source == step:
+        return ()
+    return tuple(ids_of.get(source, ()))
+
+
+def _why(contested: Mapping[str, str], *names: str) -> str:
+    """Why evidence is contested: itself, its handoff, its step or its source was."""
+    return next((contested[name] for name in names if name and name in contested), "")
+
+
+def _headed(found: Sequence[Evidence], alike: Alike, said: Sequence[Said]) -> list[Evidence]:
+    places = groups([one.finding for one in found], alike, _apart([one.id for one in found], said))
+    return [
+        one if same.head == place else replace(one, head=found[same.head].id, alike=same.alike)
+        for place, (one, same) in enumerate(zip(found, places, strict=True))
+    ]
+
+
+def _apart(ids: Sequence[str], said: Sequence[Said]) -> set[frozenset[int]]:
+    """The pairs that somebody keeps apart: `text` of their word is the id of the other one."""
+    place = {name: n for n, name in enumerate(ids)}
+    pairs = (one for one in said if one.word == "apart")
+    return {
+        frozenset({place[one.entry], place[one.text]})
+        for one in pairs
+        if one.entry in place and one.text in place
+    }
+
+
+def _stale(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """What stands on contested evidence is stale, and so is what stands on that; sources come earlier."""
+    fallen: set[str] = set()
+    marked = []
+    for one in evidence:
+        is_stale = any(base in fallen for base in one.stands_on)
+        if is_stale or one.contested:
+            fallen.add(one.id)
+        marked.append(replace(one, stale=True) if is_stale else one)
+    return tuple(marked)
+
+
+def weights(evidence: Iterable[Evidence]) -> dict[str, Weight]:
+    """What counts of evidence: all that is not contested, each with its source, or its step without one."""
+    return {
+        one.id: Weight(one.source or f"step {one.step}", one.confidence, one.stands_on)
+        for one in evidence
+        if not one.contested
+    }
+
+
+# --- uncertainties --------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Question:
+    head: Uncertainty
+    raised_by: list[StepId]
+    same: list[str]
+
+
+class _Questions:
+    """The questions of all handoffs, answered in canonical order."""
+
+    def __init__(self, latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> None:
+        self._latest = latest
+        self._said = said
+        raised = [(one.step, one.handoff.uncertainty) for one in latest if one.handoff.uncertainty]
+        raised += [(PERSON, one.text) for one in said if one.word == "uncertainty"]
+        self._ids = [entry_id("u", step, text) for step, text in raised]
+        texts = [text for _, text in raised]
+        asked = [text for one in latest for text in _answers(one) if not text.startswith("u-")]
+        same = groups([*texts, *asked], alike, _apart(self._ids, said))
+        self._head = {name: self._ids[same[n].head] for n, name in enumerate(self._ids)}
+        self._named = {
+            text: self._ids[same[len(texts) + n].head]
+            for n, text in enumerate(asked)
+            if same[len(texts) + n].head < len(texts)
+        }
+        self._open: dict[str, _Question] = {}
+        self._unmatched: list[tuple[StepId, str]] = []
+
+    def answered(self) -> tuple[tuple[Uncertainty, ...], tuple[tuple[StepId, str], ...]]:
+        """Every question once, as it stands after the last handoff and the last word of a person."""
+        for one in self._latest:
+            self._move(one.step, one.handoff.testing, "testing")
+            self._move(one.step, one.handoff.resolves, "resolved")
+            if one.handoff.uncertainty:
+                self._raise(one.step, one.handoff.uncertainty)
+        for own in self._said:
+            if own.word == "uncertainty":
+                self._raise(PERSON, own.text)
+        for own in self._said:
+            if own.word == "resolve" and (found := self._find(own.entry)) is not None:
+                found.head = replace(
+                    found.head, status="resolved", resolved_by=PERSON, because=own.text
+                )
+        done = (
+            replace(one.head, raised_by=tuple(one.raised_by), same=tuple(one.same))
+            for one in self._open.values()
+        )
+        return tuple(done), tuple(self._unmatched)
+
+    def _raise(self, step: StepId, text: str) -> None:
+        name = entry_id("u", step, text)
+        head = self._head[name]
+        known = self._open.get(head)
+        if known is None:
+            first = Uncertainty(head, step, text, "open", (), ())
+            self._open[head] = _Question(first, [step], [])
+            return
+        if step not in known.raised_by:
+            known.raised_by.append(step)
+        if text != known.head.question and text not in known.same:
+            known.same.append(text)
+        if known.head.status == "resolved":  # answered before, and asked anew
+            known.head = replace(known.head, status="open", tested_by=None, resolved_by=None)
+
+    def _move(self, step: StepId, names: Iterable[str], status: Answer) -> None:
+        for name in names:
+            found = self._find(name)
+            if found is None:
+                self._unmatched.append((step, name))
+            elif status == "resolved":
+                found.head = replace(found.head, status="resolved", resolved_by=step)
+            elif found.head.status == "open":
+                found.head = replace(found.head, status="testing", tested_by=step)
+
+    def _find(self, name: str) -> _Question | None:
+        named = self._named.get(name, name)
+        return self._open.get(self._head.get(named, named))
+
+
+def _answers(one: Told) -> tuple[str, ...]:
+    return (*one.handoff.testing, *one.handoff.resolves)
+
+
+# --- artifacts, gaps, hypotheses ------------------------------------------------------------------
+
+
+def _artifacts(latest: Sequence[Told]) -> tuple[Registered, ...]:
+    made = (
+        Registered(entry_id("a", one.step, c.artifact, c.ref), one.step, c.artifact, c.ref)
+        for one in latest
+        for c in one.handoff.changed
+    )
+    return tuple({one.id: one for one in made}.values())
+
+
+def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
+    closed = {one.entry: one.text for one in said if one.word == "resolve"}
+    found: dict[str, Gap] = {}
+    for one in latest:
+        for gap in one.handoff.not_done:
+            name = entry_id("g", one.step, gap.item)
+            found.setdefault(
+                name,
+                Gap(name, one.step, gap.item, gap.reason, gap.requirement, closed.get(name, "")),
+            )
+    for own in said:
+        if own.word == "gap":
+            name = entry_id("g", PERSON, own.text)
+            found.setdefault(name, Gap(name, PERSON, own.text, own.by, "", closed.get(name, "")))
+    return tuple(found.values())
+
+
+def _hypotheses(
+    latest: Sequence[Told], evidence: Sequence[Evidence], planned: Mapping[str, Standing]
+) -> dict[str, Hypothesis]:
+    known = {one.id: one for one in evidence}
+    step_of: dict[str, StepId] = {one.id: one.step for one in evidence}
+    step_of.update({one.step: one.step for one in latest})
+    step_of.update({one.id: one.step for one in latest})
+    names = [*planned, *(name for one in latest for name in one.handoff.hypotheses)]
+    speak = _speaking(evidence)
+    counting = weights(evidence)
+    tests: dict[str, list[Told]] = {}
+    for one in latest:
+        for name in one.handoff.hypotheses:
+            tests.setdefault(name, []).append(one)
+    return {
+        name: _stands(
+            name,
+            planned.get(name, "untested"),
+            tests.get(name, ()),
+            speak.get(name),
+            step_of,
+            known,
+            counting,
+        )
+        for name in dict.fromkeys(names)
+    }
+
+
+def _speaking(evidence: Iterable[Evidence]) -> dict[str, tuple[list[str], list[str]]]:
+    speak: dict[str, tuple[list[str], list[str]]] = {}
+    for one in evidence:
+        for side, names in enumerate((one.supports, one.refutes)):
+            for name in names:
+                speak.setdefault(name, ([], []))[side].append(one.id)
+    return speak
+
+
+def _stands(
+    name: str,
+    planned: Standing,
+    tests: Sequence[Told],
+    speaking: tuple[list[str], list[str]] | None,
+    step_of: Mapping[str, StepId],
+    known: Mapping[str, Evidence],
+    counting: Mapping[str, Weight],
+) -> Hypothesis:
+    supporting, refuting = (list(side) for side in speaking or ([], []))
+    steps = [known[one].step for one in (*supporting, *refuting)]
+    for one in tests:
+        tested = one.handoff.hypotheses[name]
+        side = {"supported": supporting, "refuted": refuting}.get(tested.status, [])
+        side.extend(item for item in tested.evidence if item in known and item not in side)
+        steps.extend(step_of[item] for item in tested.evidence if item in step_of)
+    return Hypothesis(
+        id=name,
+        status=_verdict([one.handoff.hypotheses[name].status for one in tests], planned),
+        tested_by=tuple(one.step for one in tests),
+        evidence_steps=tuple(dict.fromkeys(steps)),
+        supporting=tuple(supporting),
+        refuting=tuple(refuting),
+        confidence_for=together(supporting, counting),
+        confidence_against=together(refuting, counting),
+        stale=any(known[one].contested or known[one].stale for one in (*supporting, *refuting)),
+    )
+
+
+def _verdict(verdicts: Iterable[Standing], planned: Standing) -> Standing:
+    """What all that tested a hypothesis say together, in whatever order they did."""
+    given = set(verdicts)
+    if {"supported", "refuted"} <= given:
+        return "inconclusive"
+    order: tuple[Standing, ...] = ("refuted", "supported", "inconclusive", "testing")
+    return next((one for one in order if one in given), planned)
+
+
+def _fallen(evidence: Iterable[Evidence], stands: Mapping[str, Hypothesis]) -> tuple[str, ...]:
+    stale = [one.id for one in evidence if one.stale]
+    return (*stale, *(name for name, one in stands.items() if one.stale))
+
+
+def sure(one: Evidence, ledger: Ledger) -> float | None:
+    """How sure a piece of evidence is: contested is nothing, a synthesis at most what it stands on."""
+    if one.contested:
+        return 0.0
+    return bounded(one.id, weights(ledger.evidence))
+
+
+def loose_ends(ledger: Ledger) -> list[tuple[StepId, str]]:
+    """What handoffs name as if it were an entry and nobody said: ids that are not there."""
+    known = {one.id for one in ledger.evidence} | {
+        one.id for one in (*ledger.handoffs, *ledger.superseded)
+    }
+    named = ((one.step, name) for one in ledger.handoffs for name in cited(one.handoff))
+    return [
+        *ledger.unmatched,
+        *((step, name) for step, name in named if name[:2] in {"e-", "h-"} and name not in known),
+    ]

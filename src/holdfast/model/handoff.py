@@ -1,0 +1,366 @@
+"""Handoffs: what a step tells its successors.
+
+A handoff is JSON. Its keys are written in snake case; camel case is read as well. It says what was
+attempted, what was observed (each finding with its source and how sure it is), what was changed, what was
+not done and why, the uncertainty that matters most, and what the next step should do first. It may resolve
+or take up uncertainties that were raised before, say how hypotheses stand, ask for another plan, and refer
+to earlier handoffs.
+
+An id is made of what it stands for, so that the same words of the same step have the same id in every run:
+`h-` handoffs, `e-` evidence, `u-` uncertainties, `g-` gaps, `a-` artifacts, twelve hexadecimal digits each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from difflib import get_close_matches
+from typing import Literal, TypeGuard, TypeVar, cast, get_args
+
+from holdfast.model.digest import Digest, EncodingError, Json, digest_json
+from holdfast.model.fixed import fixed
+from holdfast.model.plan import StepId
+
+HANDOFF_SCHEMA = "holdfast.handoff/1"
+Standing = Literal["untested", "testing", "supported", "refuted", "inconclusive"]
+STANDINGS: tuple[Standing, ...] = get_args(Standing)
+Kind = Literal["h", "e", "u", "g", "a"]
+
+REQUIRED = (
+    "attempted",
+    "observed",
+    "changed",
+    "not_done",
+    "highest_impact_uncertainty",
+    "next_agent_should_first",
+)
+OPTIONAL = ("payload", "resolves", "testing", "hypotheses", "replan", "refers_to")
+MOST_ENTRIES = 10_000  # of one list
+LONGEST = 100_000  # characters of one text
+_INSIDE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "observed": (("finding",), ("source", "confidence", "supports", "refutes")),
+    "changed": (("artifact", "ref"), ()),
+    "not_done": (("item", "reason"), ("requirement",)),
+}
+_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_DIGITS = 12
+T = TypeVar("T")
+
+
+@fixed
+class Observation:
+    """A finding. `supports` and `refutes` name hypotheses, or earlier evidence by its id."""
+
+    finding: str
+    source: str = ""
+    confidence: float | None = None
+    supports: tuple[str, ...] = ()
+    refutes: tuple[str, ...] = ()
+
+
+@fixed
+class Change:
+    """Something that was made or changed, and where it is: a path, a digest, an address."""
+
+    artifact: str
+    ref: str
+
+
+@fixed
+class Undone:
+    """Something that was not done. `requirement` names the requirement of the plan that it leaves open."""
+
+    item: str
+    reason: str
+    requirement: str = ""
+
+
+@fixed
+class Trial:
+    """How a hypothesis stands after a trial of it, and what speaks for that: ids of evidence or steps."""
+
+    status: Standing
+    evidence: tuple[str, ...] = ()
+
+
+@fixed
+class Handoff:
+    """What one attempt tells. Empty text is nothing said."""
+
+    attempted: str
+    observed: tuple[Observation, ...] = ()
+    changed: tuple[Change, ...] = ()
+    not_done: tuple[Undone, ...] = ()
+    uncertainty: str = ""
+    first: str = ""
+    payload: Mapping[str, Json] = field(default_factory=dict)
+    resolves: tuple[str, ...] = ()
+    testing: tuple[str, ...] = ()
+    hypotheses: Mapping[str, Trial] = field(default_factory=dict)
+    replan: str = ""
+    refers_to: tuple[str, ...] = ()
+
+
+def entry_id(kind: Kind, step: StepId, *words: str) -> str:
+    """The id of an entry of the ledger: equal for equal words of one step."""
+    return f"{kind}-{digest_json([step, *words])[:_DIGITS]}"
+
+
+def handoff_id(step: StepId, content: Digest) -> str:
+    """The id by which later handoffs refer to this one; `content` is the digest of its JSON."""
+    return entry_id("h", step, content)
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_handoff(given: Json) -> tuple[Handoff | None, list[str]]:
+    """A handoff, or everything that is wrong with it; each complaint names its place."""
+    if not isinstance(given, Mapping):
+        return None, [f"a handoff is a mapping, not {_kind(given)}"]
+    reader = _Reader()
+    body = reader.keys(given, "", REQUIRED, (*OPTIONAL, "schema"))
+    found = Handoff(
+        attempted=reader.text(body, "attempted", "", needed=True),
+        observed=reader.items(body, "observed", _observation),
+        changed=reader.items(body, "changed", _change),
+        not_done=reader.items(body, "not_done", _undone),
+        uncertainty=reader.text(body, "highest_impact_uncertainty", ""),
+        first=reader.text(body, "next_agent_should_first", ""),
+        payload=reader.mapping(body, "payload"),
+        resolves=reader.names(body, "resolves", ""),
+        testing=reader.names(body, "testing", ""),
+        hypotheses=reader.tested(body),
+        replan=reader.reason(body),
+        refers_to=reader.names(body, "refers_to", ""),
+    )
+    if not reader.wrong:
+        try:
+            digest_json(handoff_json(found))
+        except EncodingError as error:
+            reader.wrong.append(str(error))
+    return (None, reader.wrong) if reader.wrong else (found, [])
+
+
+class _Reader:
+    """Reads the parts of one handoff, and notes everything that is wrong."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+
+    def keys(
+        self, given: Mapping[str, Json], place: str, needed: Sequence[str], more: Sequence[str]
+    ) -> dict[str, Json]:
+        """The mapping with its keys in snake case."""
+        body: dict[str, Json] = {}
+        for key, value in given.items():
+            name = _HUMP.sub(lambda found: f"_{found[1].lower()}", key)
+            if name in body:
+                self.wrong.append(f"'{place}{name}' is given twice")
+            elif name in needed or name in more:
+                body[name] = value
+            else:
+                near = get_close_matches(name, [*needed, *more], 1)
+                meant = f"; is '{near[0]}' meant?" if near else ""
+                self.wrong.append(f"'{place}{key}' is no key of a handoff{meant}")
+        self.wrong.extend(f"'{place}{name}' is missing" for name in needed if name not in body)
+        return body
+
+    def text(self, body: Mapping[str, Json], name: str, place: str, *, needed: bool = False) -> str:
+        value = body.get(name)
+        if value is None:
+            if needed and name in body:
+                self.wrong.append(f"'{place}{name}' is empty")
+            return ""
+        if not isinstance(value, str):
+            self.wrong.append(f"'{place}{name}' is {_kind(value)}, not text")
+            return ""
+        if len(value) > LONGEST:
+            self.wrong.append(f"'{place}{name}' is longer than {LONGEST:,} characters")
+            return ""
+        if needed and not value.strip():
+            self.wrong.append(f"'{place}{name}' is empty")
+        return value.strip()
+
+    def names(self, body: Mapping[str, Json], name: str, place: str) -> tuple[str, ...]:
+        """A list of texts; one text stands for a list of it."""
+        value = body.get(name)
+        if value is None:
+            return ()
+        listed = [value] if isinstance(value, str) else value
+        if not _is_list(listed) or not all(isinstance(item, str) for item in listed):
+            self.wrong.append(f"'{place}{name}' is not a list of texts")
+            return ()
+        found = (cast("str", item).strip() for item in listed[:MOST_ENTRIES])
+        return tuple(dict.fromkeys(item for item in found if item))
+
+    def items(
+        self,
+        body: Mapping[str, Json],
+        name: str,
+        make: Callable[[_Reader, Mapping[str, Json], str], T],
+    ) -> tuple[T, ...]:
+        """The entries of a list of mappings."""
+        value = body.get(name)
+        if value is None and name not in body:
+            return ()
+        if not _is_list(value):
+            self.wrong.append(f"'{name}' is {_kind(value)}, not a list")
+            return ()
+        if len(value) > MOST_ENTRIES:
+            self.wrong.append(f"'{name}' has {len(value):,} entries; at most {MOST_ENTRIES:,}")
+            return ()
+        made = []
+        for number, item in enumerate(value):
+            place = f"{name}[{number}]"
+            if not isinstance(item, Mapping):
+                self.wrong.append(f"'{place}' is {_kind(item)}, not a mapping")
+                continue
+            made.append(make(self, self.keys(item, f"{place}.", *_INSIDE[name]), f"{place}."))
+        return tuple(made)
+
+    def mapping(self, body: Mapping[str, Json], name: str) -> Mapping[str, Json]:
+        value = body.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            self.wrong.append(f"'{name}' is {_kind(value)}, not a mapping")
+            return {}
+        return value
+
+    def tested(self, body: Mapping[str, Json]) -> Mapping[str, Trial]:
+        found: dict[str, Trial] = {}
+        for name, given in self.mapping(body, "hypotheses").items():
+            place = f"hypotheses.{name}."
+            said = {"status": given} if isinstance(given, str) else given
+            if not isinstance(said, Mapping):
+                self.wrong.append(f"'{place[:-1]}' is {_kind(given)}, not a mapping")
+                continue
+            inside = self.keys(said, place, ("status",), ("evidence",))
+            status = inside.get("status")
+            if status not in STANDINGS:
+                if "status" in inside:
+                    known = ", ".join(STANDINGS)
+                    self.wrong.append(f"'{place}status' is not one of {known}")
+                continue
+            evidence = self.names(inside, "evidence", place)
+            found[name] = Trial(status, evidence)
+        return found
+
+    def reason(self, body: Mapping[str, Json]) -> str:
+        """Why another plan is asked for."""
+        value = body.get("replan")
+        if value is None or value is False:
+            return ""
+        if isinstance(value, str):
+            return value.strip()
+        if not isinstance(value, Mapping):
+            self.wrong.append(f"'replan' is {_kind(value)}, not a mapping with a reason")
+            return ""
+        return self.text(
+            self.keys(value, "replan.", ("reason",), ()), "reason", "replan.", needed=True
+        )
+
+    def share(self, body: Mapping[str, Json], place: str) -> float | None:
+        value = body.get("confidence")
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            self.wrong.append(f"'{place}confidence' is not a number from 0 to 1")
+            return None
+        return float(value)
+
+
+def _observation(reader: _Reader, body: Mapping[str, Json], place: str) -> Observation:
+    return Observation(
+        finding=reader.text(body, "finding", place, needed=True),
+        source=reader.text(body, "source", place),
+        confidence=reader.share(body, place),
+        supports=reader.names(body, "supports", place),
+        refutes=reader.names(body, "refutes", place),
+    )
+
+
+def _change(reader: _Reader, body: Mapping[str, Json], place: str) -> Change:
+    artifact = reader.text(body, "artifact", place, needed=True)
+    return Change(artifact, reader.text(body, "ref", place, needed=True))
+
+
+def _undone(reader: _Reader, body: Mapping[str, Json], place: str) -> Undone:
+    item = reader.text(body, "item", place, needed=True)
+    reason = reader.text(body, "reason", place, needed=True)
+    return Undone(item, reason, reader.text(body, "requirement", place))
+
+
+def _is_list(value: Json) -> TypeGuard[Sequence[Json]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _kind(value: Json) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case Mapping():
+            return "a mapping"
+        case _:
+            return "a list"
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def handoff_json(handoff: Handoff) -> dict[str, Json]:
+    """A handoff in snake case; what was not said is left out, apart from what every handoff has."""
+    more: dict[str, Json] = {
+        "payload": dict(handoff.payload),
+        "resolves": [*handoff.resolves],
+        "testing": [*handoff.testing],
+        "hypotheses": {
+            name: {"status": tested.status, "evidence": [*tested.evidence]}
+            for name, tested in handoff.hypotheses.items()
+        },
+        "replan": {"reason": handoff.replan} if handoff.replan else None,
+        "refers_to": [*handoff.refers_to],
+    }
+    return {
+        "attempted": handoff.attempted,
+        "observed": [_observed(one) for one in handoff.observed],
+        "changed": [{"artifact": one.artifact, "ref": one.ref} for one in handoff.changed],
+        "not_done": [_not_done(one) for one in handoff.not_done],
+        "highest_impact_uncertainty": handoff.uncertainty,
+        "next_agent_should_first": handoff.first,
+        **{key: value for key, value in more.items() if value},
+    }
+
+
+def _observed(one: Observation) -> dict[str, Json]:
+    more: dict[str, Json] = {
+        "source": one.source or None,
+        "confidence": one.confidence,
+        "supports": [*one.supports] or None,
+        "refutes": [*one.refutes] or None,
+    }
+    return {"finding": one.finding, **{key: v for key, v in more.items() if v is not None}}
+
+
+def _not_done(one: Undone) -> dict[str, Json]:
+    required: dict[str, Json] = {"requirement": one.requirement} if one.requirement else {}
+    return {"item": one.item, "reason": one.reason, **required}
+
+
+def cited(handoff: Handoff) -> Iterator[str]:
+    """Every id or name of something earlier that a handoff refers to, in its order."""
+    yield from handoff.refers_to
+    for one in handoff.observed:
+        yield from (*one.supports, *one.refutes)
+        if one.source:
+            yield one.source
+    for tested in handoff.hypotheses.values():
+        yield from tested.evidence

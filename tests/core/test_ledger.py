@@ -1,0 +1,262 @@
+"""The ledger is a function of the latest handoffs, in whatever order they came."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz import fuzz
+
+from holdfast.core.ledger import Ledger, Said, Told, folded, loose_ends, sure
+from holdfast.model.digest import digest_json
+from holdfast.model.handoff import (
+    STANDINGS,
+    Change,
+    Handoff,
+    Observation,
+    Standing,
+    Trial,
+    Undone,
+    handoff_id,
+    handoff_json,
+)
+from holdfast.model.plan import StepId
+
+WORDS = [
+    "rain",
+    "heat",
+    "pump",
+    "cost",
+    "station",
+    "sample",
+    "river",
+    "drift",
+    "noise",
+    "season",
+    "not",
+    "5",
+    "7",
+    "failed",
+]
+
+
+def alike(one: str, other: str) -> float:
+    return fuzz.ratio(one, other) / 100
+
+
+def told(step: str, wave: int = 0, place: int = 0, **said: object) -> Told:
+    handoff = replace(Handoff("look"), **said)  # type: ignore[arg-type]  # fields of a handoff
+    name = StepId(step)
+    content = digest_json(handoff_json(handoff))
+    return Told(handoff_id(name, content), name, wave, handoff, place=place)
+
+
+def ledger(*given: Told, said: Sequence[Said] = (), **hypotheses: Standing) -> Ledger:
+    return folded(given, alike, hypotheses, said)
+
+
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+names = st.sampled_from([f"s{n}" for n in range(6)])
+handoffs = st.builds(
+    Handoff,
+    attempted=st.just("look"),
+    observed=st.lists(
+        st.builds(
+            Observation,
+            texts,
+            st.one_of(st.just(""), names, st.just("a.csv")),
+            st.one_of(st.none(), st.floats(0, 1)),
+            st.just(("H1",)),
+        ),
+        max_size=3,
+    ).map(tuple),
+    changed=st.lists(st.builds(Change, texts, texts), max_size=2).map(tuple),
+    not_done=st.lists(st.builds(Undone, texts, texts), max_size=2).map(tuple),
+    uncertainty=st.one_of(st.just(""), texts),
+    resolves=st.lists(texts, max_size=2).map(tuple),
+    testing=st.lists(texts, max_size=2).map(tuple),
+    hypotheses=st.dictionaries(
+        st.sampled_from(["H1", "H2"]), st.builds(Trial, st.sampled_from(STANDINGS))
+    ),
+)
+
+
+@pytest.mark.req("R114", "R124", "C6")
+@given(
+    st.lists(st.tuples(names, st.integers(0, 2), handoffs), max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_in_which_steps_end_changes_nothing(
+    given_: list[tuple[str, int, Handoff]], chance: random.Random
+) -> None:
+    wave = {step: depth for step, depth, _ in given_}
+    all_told = [
+        Told(f"h-{n:012d}", StepId(step), wave[step], handoff, place=n)
+        for n, (step, _, handoff) in enumerate(given_)
+    ]
+    shuffled = list(all_told)
+    chance.shuffle(shuffled)
+    assert ledger(*shuffled, H1="untested") == ledger(*all_told, H1="untested")
+
+
+@pytest.mark.req("R124")
+def test_ten_thousand_interleavings_of_fifty_handoffs_give_one_ledger() -> None:
+    chance = random.Random(7)
+    all_told = [
+        told(
+            f"s{n:02d}",
+            n // 10,
+            observed=(Observation(" ".join(chance.choices(WORDS, k=5)), "a.csv", 0.5),),
+            uncertainty=" ".join(chance.choices(WORDS, k=4)),
+            resolves=(" ".join(chance.choices(WORDS, k=4)),),
+            hypotheses={"H1": Trial(chance.choice(STANDINGS))},
+        )
+        for n in range(50)
+    ]
+    first = repr(ledger(*all_told, H1="untested"))
+    for _ in range(200):
+        chance.shuffle(all_told)
+        assert repr(ledger(*all_told, H1="untested")) == first
+
+
+@pytest.mark.req("E18", "R117")
+def test_the_latest_handoff_of_a_step_counts_and_the_earlier_stays_on_record() -> None:
+    old = told("a", observed=(Observation("the old one"),), place=1)
+    new = told("a", observed=(Observation("the new one"),), place=2)
+    found = ledger(new, old)
+    assert [one.finding for one in found.evidence] == ["the new one"]
+    assert (found.handoffs, found.superseded) == ((new,), (old,))
+
+
+@pytest.mark.req("E18", "R114")
+def test_an_uncertainty_that_nobody_named_is_none() -> None:
+    assert ledger(told("a", uncertainty="")).uncertainties == ()
+
+
+@pytest.mark.req("R115", "E18")
+def test_later_handoffs_take_up_and_answer_a_question() -> None:
+    question = "is the sample large enough"
+    asked = told("a", uncertainty=question)
+    takes = told("b", 1, testing=(question,))
+    solves = told("c", 2, resolves=(ledger(asked).uncertainties[0].id,))
+    assert ledger(asked).uncertainties[0].status == "open"
+    assert ledger(asked, takes).uncertainties[0].status == "testing"
+    done = ledger(asked, takes, solves).uncertainties[0]
+    assert (done.status, done.tested_by, done.resolved_by) == ("resolved", "b", "c")
+
+
+@pytest.mark.req("R115")
+def test_what_is_asked_again_after_an_answer_is_open() -> None:
+    question = "is the sample large enough"
+    steps = [told("a", uncertainty=question), told("b", 1, resolves=(question,))]
+    again = told("c", 2, uncertainty=question)
+    found = ledger(*steps, again).uncertainties[0]
+    assert (found.status, found.raised_by) == ("open", ("a", "c"))
+
+
+@pytest.mark.req("R127")
+def test_questions_in_nearly_the_same_words_are_one_and_keep_who_raised_them() -> None:
+    found = ledger(
+        told("a", uncertainty="Is the sample of the river large enough?"),
+        told("b", uncertainty="is the river sample large enough"),
+        told("c", uncertainty="Is the sample of the river not large enough?"),
+    )
+    assert [one.raised_by for one in found.uncertainties] == [("a", "b"), ("c",)]
+    assert found.uncertainties[0].same == ("is the river sample large enough",)
+
+
+@pytest.mark.req("R127")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5 of 70 stations failed", "6 of 70 stations failed"),
+        ("the pump does not leak", "the pump does leak"),
+        ("the cost is 1.25 in the season", "the cost is 1.52 in the season"),
+    ],
+)
+def test_other_numbers_and_denials_are_other_findings(one: str, other: str) -> None:
+    found = ledger(
+        told("a", observed=(Observation(one),)), told("b", observed=(Observation(other),))
+    )
+    assert [seen.head == seen.id for seen in found.evidence] == [True, True]
+
+
+@pytest.mark.req("R127")
+def test_a_person_keeps_apart_what_was_taken_for_one() -> None:
+    given = [
+        told("a", observed=(Observation("rain falls on the station in spring"),)),
+        told("b", observed=(Observation("rain falls on the stations in spring"),)),
+    ]
+    one, other = ledger(*given).evidence
+    assert (other.head, round(other.alike, 1)) == (one.id, 1.0)
+    apart = ledger(*given, said=[Said("apart", one.id, other.id)])
+    assert [seen.head for seen in apart.evidence] == [one.id, other.id]
+
+
+@pytest.mark.req("R123")
+@pytest.mark.parametrize(
+    ("verdicts", "stands"),
+    [
+        ([], "untested"),
+        (["testing"], "testing"),
+        (["testing", "supported"], "supported"),
+        (["refuted", "inconclusive"], "refuted"),
+        (["supported", "refuted"], "inconclusive"),
+    ],
+)
+def test_a_hypothesis_stands_as_all_that_tested_it_say(
+    verdicts: list[Standing], stands: Standing
+) -> None:
+    given = [
+        told(
+            f"s{n}",
+            observed=(Observation(f"seen {n}", "a.csv"),),
+            hypotheses={"H1": Trial(one, (f"s{n}",))},
+        )
+        for n, one in enumerate(verdicts)
+    ]
+    found = ledger(*given, H1="untested").hypotheses["H1"]
+    assert (found.status, len(found.tested_by)) == (stands, len(verdicts))
+    assert found.evidence_steps == tuple(f"s{n}" for n in range(len(verdicts)))
+
+
+@pytest.mark.req("R128")
+def test_what_shares_a_source_counts_once_and_a_synthesis_adds_nothing() -> None:
+    first = told("a", observed=(Observation("one", "a.csv", 0.6, ("H1",)),))
+    again = told("b", observed=(Observation("two", "a.csv", 0.5, ("H1",)),))
+    other = told("c", observed=(Observation("three", "b.csv", 0.5, ("H1",)),))
+    sums = told("d", 1, observed=(Observation("all", "a", 0.95, ("H1",)),))
+    assert ledger(first, again, H1="untested").hypotheses["H1"].confidence_for == pytest.approx(0.6)
+    both = ledger(first, again, other, H1="untested")
+    assert both.hypotheses["H1"].confidence_for == pytest.approx(0.8)
+    whole = ledger(first, again, other, sums, H1="untested")
+    assert whole.hypotheses["H1"].confidence_for == pytest.approx(0.8)
+    synthesis = whole.evidence[-1]
+    assert synthesis.stands_on == (whole.evidence[0].id,)
+    assert sure(synthesis, whole) == pytest.approx(0.6)
+
+
+def test_what_stands_on_contested_evidence_falls_with_it() -> None:
+    given = [
+        told("a", observed=(Observation("one", "a.csv", 0.6, ("H1",)),)),
+        told("b", 1, observed=(Observation("two", "a", 0.6),)),
+        told("c", 2, observed=(Observation("three", "b", 0.6),)),
+        told("d", 2, observed=(Observation("four", "b.csv", 0.6),)),
+    ]
+    whole = ledger(*given, H1="untested")
+    contested = Said("contest", whole.evidence[0].id, "the sensor was broken")
+    found = ledger(*given, said=[contested], H1="untested")
+    assert [one.stale for one in found.evidence] == [False, True, True, False]
+    assert found.evidence[0].contested == "the sensor was broken"
+    assert found.stale == (found.evidence[1].id, found.evidence[2].id, "H1")
+    assert sure(found.evidence[2], found) == 0.0
+
+
+@pytest.mark.req("R129")
+def test_what_refers_to_nothing_is_named() -> None:
+    found = ledger(told("a", resolves=("who is there",), refers_to=("h-000000000000",)))
+    assert loose_ends(found) == [("a", "who is there"), ("a", "h-000000000000")]
