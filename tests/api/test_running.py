@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import py_compile
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,6 +46,19 @@ def test_values_flow_from_step_to_step_with_their_types(flow: ModuleType, tmp_pa
     assert result["count"].why().code == "never_ran"
     with pytest.raises(KeyError):
         result["nothing"]
+
+
+@pytest.mark.req("R54")
+def test_bytecode_that_looks_as_old_as_its_source_is_not_believed(tmp_path: Path) -> None:
+    source, second = tmp_path / "flow.py", 1_700_000_000
+    source.write_text(FLOW)
+    os.utime(source, (second, second))
+    py_compile.compile(str(source))
+    source.write_text(FLOW.replace("tide rock", "tide sand"))  # as long, in the same second
+    os.utime(source, (second, second))
+    with imported(tmp_path, "flow") as module:
+        result = module.shore.build().run()
+    assert result["fetch"].value == "tide sand kelp"
 
 
 @pytest.mark.req("R54", "R181")
