@@ -77,8 +77,8 @@ handoffs = st.builds(
     changed=st.lists(st.builds(Change, texts, texts), max_size=2).map(tuple),
     not_done=st.lists(st.builds(Undone, texts, texts), max_size=2).map(tuple),
     uncertainty=st.one_of(st.just(""), texts),
-    resolves=st.lists(texts, max_size=2).map(tuple),
-    testing=st.lists(texts, max_size=2).map(tuple),
+    resolves=st.lists(texts, max_size=2, unique=True).map(tuple),
+    testing=st.lists(texts, max_size=2, unique=True).map(tuple),
     hypotheses=st.dictionaries(
         st.sampled_from(["H1", "H2"]), st.builds(Trial, st.sampled_from(STANDINGS))
     ),

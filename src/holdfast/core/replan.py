@@ -1,0 +1,140 @@
+"""When a plan no longer holds: four triggers, each of which a plan can tune or turn off.
+
+    assumption  a finding refutes what the plan takes for known, or an open question doubts it
+    gaps        more critical things were left undone than the plan allows; critical is what a `must`
+                requirement asks for
+    hypothesis  one was refuted that the plan stands on
+    request     a handoff asks for another plan
+
+They are looked at when all steps of a wave are settled, on the ledger up to that wave, so that the same
+work always leads to the same decision. What was decided once is not decided again: a trigger is known by
+its id, and those that an earlier plan answered are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import field
+from typing import Literal
+
+from holdfast.core.ledger import Evidence, Gap, Ledger
+from holdfast.model.digest import digest_json
+from holdfast.model.fixed import fixed
+from holdfast.model.plan import StepId
+
+Cause = Literal["assumption", "gaps", "hypothesis", "request"]
+_LEGACY = "need to replan"
+_BLANKS = re.compile(r"[\W_]+")
+
+
+@fixed
+class Rules:
+    """What makes a plan be made again. `gaps` is how many critical ones are borne."""
+
+    assumptions: bool = True
+    gaps: int | None = 3
+    hypotheses: bool = True
+    requests: bool = True
+    rounds: int = 1
+    ask: bool = True  # a person says yes before another plan is made
+
+
+@fixed
+class Premises:
+    """What a plan stands on: known facts, `must` requirements by id, and critical hypotheses."""
+
+    known: tuple[str, ...] = ()
+    musts: Mapping[str, str] = field(default_factory=dict)
+    critical: frozenset[str] = frozenset()
+
+
+@fixed
+class Trigger:
+    """A cause, the entries of the ledger behind it, and the words for a person."""
+
+    cause: Cause
+    about: str
+    entries: tuple[str, ...]
+    step: StepId
+    words: str
+
+    @property
+    def id(self) -> str:
+        """Equal for the same cause: it is answered once."""
+        return f"t-{digest_json([self.cause, self.about, sorted(self.entries)])[:12]}"
+
+
+def triggers(
+    ledger: Ledger, premises: Premises, rules: Rules, answered: Collection[str] = ()
+) -> list[Trigger]:
+    """Everything that speaks against the plan and was not answered by an earlier one."""
+    found = [
+        *(_assumptions(ledger, premises) if rules.assumptions else ()),
+        *(_gaps(ledger, premises, rules.gaps) if rules.gaps is not None else ()),
+        *(_hypotheses(ledger, premises) if rules.hypotheses else ()),
+        *(_requests(ledger) if rules.requests else ()),
+    ]
+    return [one for one in found if one.id not in answered]
+
+
+def _assumptions(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
+    plain = {_plain(text): text for text in premises.known if _plain(text)}
+    for one in ledger.evidence:
+        for name in one.refutes:
+            if _plain(name) in plain and not one.contested:
+                yield _assumed(plain[_plain(name)], one)
+    for question in ledger.uncertainties:
+        if question.status == "resolved":
+            continue
+        asked = f" {_plain(question.question)} "
+        for words, text in plain.items():
+            if f" {words} " in asked:
+                doubt = f"an open question doubts '{text}': {question.question}"
+                yield Trigger("assumption", text, (question.id,), question.step, doubt)
+
+
+def _assumed(text: str, one: Evidence) -> Trigger:
+    words = f"a finding refutes '{text}': {one.finding}"
+    return Trigger("assumption", text, (one.id,), one.step, words)
+
+
+def _gaps(ledger: Ledger, premises: Premises, borne: int) -> Iterator[Trigger]:
+    critical = [one for one in ledger.gaps if not one.closed and _is_critical(one, premises)]
+    if len(critical) > borne:
+        words = (
+            f"{len(critical)} critical things were not done, {borne} are borne: {critical[0].item}"
+        )
+        ids = tuple(one.id for one in critical)
+        yield Trigger("gaps", "", ids, critical[-1].step, words)
+
+
+def _is_critical(gap: Gap, premises: Premises) -> bool:
+    """Whether it leaves a `must` requirement open: it names one, or says its words."""
+    if gap.requirement:
+        return gap.requirement in premises.musts
+    said = f" {_plain(gap.item)} {_plain(gap.reason)} "
+    texts = (*premises.musts, *premises.musts.values())
+    return any(f" {_plain(text)} " in said for text in texts if _plain(text))
+
+
+def _hypotheses(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
+    for name, one in ledger.hypotheses.items():
+        if one.status == "refuted" and name in premises.critical:
+            step = one.tested_by[-1] if one.tested_by else StepId("")
+            words = f"'{name}' was refuted, and the plan stands on it"
+            yield Trigger("hypothesis", name, (name, *one.refuting), step, words)
+
+
+def _requests(ledger: Ledger) -> Iterator[Trigger]:
+    for one in ledger.handoffs:
+        reason = one.handoff.replan
+        if not reason and _LEGACY in one.handoff.uncertainty.casefold():
+            reason = one.handoff.uncertainty
+        if reason:
+            words = f"'{one.step}' asks for another plan: {reason}"
+            yield Trigger("request", reason, (one.id,), one.step, words)
+
+
+def _plain(text: str) -> str:
+    return _BLANKS.sub(" ", text.casefold()).strip()

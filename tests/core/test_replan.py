@@ -1,0 +1,75 @@
+"""When a plan no longer holds, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.ledger import Ledger, Said, folded
+from holdfast.core.replan import Premises, Rules, triggers
+from holdfast.model.handoff import Observation, Standing, Trial, Undone
+from tests.core.test_ledger import alike, told
+
+PREMISES = Premises(
+    known=("The station is online",),
+    musts={"R1": "a yearly mean", "R2": "a map"},
+    critical=frozenset({"H1"}),
+)
+
+
+def causes(ledger: Ledger, rules: Rules | None = None) -> list[str]:
+    return [one.cause for one in triggers(ledger, PREMISES, rules or Rules())]
+
+
+@pytest.mark.req("R119")
+def test_a_finding_or_an_open_question_against_what_is_known() -> None:
+    refuting = told("a", observed=(Observation("no answer", refutes=("the station is online",)),))
+    asking = told("b", uncertainty="Perhaps the station is online only at night?")
+    other = told("c", uncertainty="Is the stationery online?")
+    assert causes(folded([refuting], alike)) == ["assumption"]
+    assert causes(folded([asking], alike)) == ["assumption"]
+    assert causes(folded([other], alike)) == []
+    solved = told("d", 1, resolves=(asking.handoff.uncertainty,))
+    assert causes(folded([asking, solved], alike)) == []
+    assert causes(folded([refuting], alike), Rules(assumptions=False)) == []
+
+
+@pytest.mark.req("R119")
+def test_a_contested_finding_refutes_nothing() -> None:
+    refuting = told("a", observed=(Observation("no answer", refutes=("the station is online",)),))
+    found = folded([refuting], alike)
+    word = Said("contest", found.evidence[0].id, "the cable was out")
+    assert causes(folded([refuting], alike, said=[word])) == []
+
+
+@pytest.mark.req("R120")
+@pytest.mark.parametrize(("critical", "borne", "expected"), [(3, 3, 0), (4, 3, 1), (1, 0, 1)])
+def test_more_critical_gaps_than_are_borne(critical: int, borne: int, expected: int) -> None:
+    gaps = [Undone(f"part {n}", "no time", "R1") for n in range(critical)]
+    gaps += [Undone("the colours", "no time"), Undone("other", "no time", "R9")]
+    found = folded([told("a", not_done=tuple(gaps))], alike)
+    assert causes(found, Rules(gaps=borne)) == ["gaps"] * expected
+
+
+@pytest.mark.req("R120")
+def test_a_gap_is_critical_by_its_words_too() -> None:
+    found = folded([told("a", not_done=(Undone("draw a map", "no data"),))], alike)
+    assert causes(found, Rules(gaps=0)) == ["gaps"]
+
+
+@pytest.mark.req("R121")
+@pytest.mark.parametrize(
+    ("name", "status"), [("H1", "refuted"), ("H1", "supported"), ("H2", "refuted")]
+)
+def test_a_refuted_hypothesis_that_the_plan_stands_on(name: str, status: Standing) -> None:
+    found = folded([told("a", hypotheses={name: Trial(status)})], alike)
+    assert causes(found) == (["hypothesis"] if (name, status) == ("H1", "refuted") else [])
+
+
+@pytest.mark.req("R122")
+def test_a_handoff_that_asks_for_another_plan_by_its_field_or_in_the_old_words() -> None:
+    asks = told("a", replan="the file is empty")
+    old = told("b", uncertainty="We Need To Replan: the file is empty")
+    found = folded([asks, old], alike)
+    assert causes(found) == ["request", "request"]
+    one, other = triggers(found, PREMISES, Rules())
+    assert triggers(found, PREMISES, Rules(), {one.id}) == [other]
