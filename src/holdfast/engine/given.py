@@ -55,3 +55,8 @@ def with_known_values(step: Step, given: Mapping[StepId, Given]) -> Step:
         return with_values(step, given)
     except AttemptError:
         return step
+
+
+def by_names(step: Step, given: Mapping[StepId, Given]) -> Mapping[StepId, Given]:
+    """What a step is given, by the names that it knows."""
+    return {step.called(need): found for need, found in given.items()} if step.within else given

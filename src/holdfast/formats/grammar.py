@@ -458,6 +458,10 @@ STEP: dict[str, Key] = {
     "optional": Key(
         FLAG, words="Whether those that need it go on without it if it fails or is left out."
     ),
+    "within": Key(
+        LINE,
+        words="The sub-plan that it came from: what it needs of it has the names of that file.",
+    ),
     **dict.fromkeys(
         (
             "runs_on",

@@ -155,6 +155,7 @@ def _renamed(step: Step, prefix: str) -> Step:
     return replace(
         step,
         id=StepId(prefix + step.id),
+        within=_within(step, prefix),
         needs=tuple(replace(need, step=StepId(prefix + need.step)) for need in step.needs),
         values=cast("Table[str, Json]", _filled(dict(step.values), prefix)),
         prompt=_filled(step.prompt, prefix),
@@ -165,6 +166,12 @@ def _renamed(step: Step, prefix: str) -> Step:
         when=None if step.when is None else _compared(step.when, prefix),
         template=None if step.template is None else _renamed(step.template, prefix),
     )
+
+
+def _within(step: Step, prefix: str) -> str:
+    if step.uses == GATHER:  # it is given nothing
+        return ""
+    return prefix + step.within if step.within else prefix[:-1]
 
 
 def _filled(value: Json, prefix: str) -> Json:
