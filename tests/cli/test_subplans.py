@@ -118,7 +118,7 @@ def test_a_condition_of_a_sub_plan_holds_for_all_of_it(project: Project) -> None
 
 def test_a_file_is_the_same_alone_and_in_another_plan(project: Project) -> None:
     project.write("made.py", "def twice(draft: str) -> str:\n    return draft * 2\n")
-    steps = {
+    steps: dict[str, dict[str, Any]] = {
         "draft": {"shell": "printf ab"},
         "count": {"needs": ["draft"], "shell": "wc -c < $HOLDFAST_INPUTS/draft"},
         "twice": {"uses": "python", "run": "made:twice", "needs": ["draft"]},

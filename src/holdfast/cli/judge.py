@@ -29,7 +29,7 @@ from holdfast.engine.survey import Survey
 from holdfast.executors.identity import implied
 from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest
-from holdfast.model.plan import GATHER, Guard, Plan, Step, StepId
+from holdfast.model.plan import Guard, Plan, Step, StepId
 from holdfast.ports import Calls, Candidate, Executor, File, Given, Job, Outcome, Store
 
 if TYPE_CHECKING:
@@ -198,8 +198,8 @@ def _given(store: Store, plan: Plan, step: Step) -> dict[StepId, Given]:
     for need in step.data_needs:
         row = store.newest(plan.project, plan.name, need)
         if row is not None:
-            given, above = given_artifact(store.get, row.digest, row.form), plan.steps[need]
-            found[need] = collected(given, above) if above.uses == GATHER else given
+            given = given_artifact(store.get, row.digest, row.form)
+            found[need] = collected(given, need, plan.steps)
     return found
 
 

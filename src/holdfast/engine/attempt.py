@@ -185,8 +185,7 @@ class Bench:
                 done = self._state.steps[need.step]
                 if done.digest is not None and done.phase not in LOST:
                     found = given_artifact(partial(self._read, need.step), done.digest, done.form)
-                    above = self._state.plan.steps[need.step]
-                    given[need.step] = collected(found, above) if above.uses == GATHER else found
+                    given[need.step] = collected(found, need.step, self._state.plan.steps)
         return given
 
     def _read(self, step_id: StepId, digest: Digest) -> bytes:

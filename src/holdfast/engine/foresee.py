@@ -37,7 +37,6 @@ from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunR
 from holdfast.model.items import source_of
 from holdfast.model.plan import (
     COPIES,
-    GATHER,
     Plan,
     RunId,
     Step,
@@ -151,7 +150,7 @@ def _opened(
         if source is None or artifact is None or outlooks[source].decision != "reuse":
             continue
         try:
-            steps = opened_by(base, plan.steps[source], store.get, artifact.digest, artifact.form)
+            steps = opened_by(base, plan.steps, store.get, artifact.digest, artifact.form)
         except PlanError as error:
             unlisted[base.id] = words_of(error)
             continue
@@ -388,8 +387,7 @@ class _Sight:
         def read(need: StepId) -> Content:
             form = self._form(need, known[need])
             given = given_artifact(self._store.get, known[need].digest, form)
-            source = self._plan.steps[need]
-            return readable(collected(given, source) if source.uses == GATHER else given)
+            return readable(collected(given, need, self._plan.steps))
 
         return condition_unmet(step, read, [n.step for n in step.needs if n.step not in known])
 

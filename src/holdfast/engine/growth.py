@@ -177,7 +177,7 @@ class Growth:
         try:
             steps = opened_by(
                 unopened(base),
-                self._state.plan.steps[source],
+                self._state.plan.steps,
                 self._scribe.content,
                 listing.digest,
                 listing.form,

@@ -33,7 +33,7 @@ from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
 from holdfast.model.digest import Digest, digest_json
 from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
-from holdfast.model.plan import GATHER, RunId, Step, StepId
+from holdfast.model.plan import RunId, Step, StepId
 
 Blobs = list[tuple[Digest, bytes]]
 
@@ -186,7 +186,7 @@ class Looker:
             above = steps[need]
             assert above.digest is not None  # what is looked at has its needs
             given = given_artifact(content, above.digest, above.form)
-            return readable(collected(given, plan[need]) if plan[need].uses == GATHER else given)
+            return readable(collected(given, need, plan))
 
         return condition_unmet(step, read, [n.step for n in step.needs if self._is_lost(n.step)])
 
