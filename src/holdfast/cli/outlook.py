@@ -18,17 +18,24 @@ from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.mix import models_words
 from holdfast.cli.money import UNKNOWN, estimate_words
-from holdfast.cli.provisions import unpriced, unpriced_words
+from holdfast.cli.prices import (
+    bound_lines,
+    far_off,
+    open_lines,
+    price_parts,
+    total_words,
+    unpriced_lines,
+)
 from holdfast.cli.say import short, shown
 from holdfast.cli.titles import plan_title
 from holdfast.cli.view import View, view
-from holdfast.core.estimate import Total, total
+from holdfast.core.estimate import total
 from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.model.event import Reason
 from holdfast.model.items import base_of, spelled_out
-from holdfast.model.money import dollars, dollars_left, dollars_needed
+from holdfast.model.money import dollars
 from holdfast.model.plan import Step, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms
@@ -176,6 +183,7 @@ def _row(ahead: Ahead, step_id: StepId, outlook: Outlook, verbose: int) -> Row:
     time = rough(took.p50) if makes and took.attempts else ""
     cost = ahead.costs.get(step_id)
     price = estimate_words(cost) if cost else "$0" if ahead.costs and outlook.is_work else ""
+    price += " each" if step_id in ahead.opened else ""
     return Row(
         sign(outlook),
         f"{step_id}[…]" if outlook.reason.code == OPEN else step_id,
@@ -367,26 +375,6 @@ def _group(ahead: Ahead, mark: str, code: str, cause: str, members: Sequence[Ste
     return Row(mark, count(len(members), "step"), named, _cost_of(ahead, members))
 
 
-def total_words(found: Total) -> str:
-    """What steps may cost together, in few words."""
-    low, high = dollars(found.p50), dollars(found.p90)
-    span = low if low == high else f"{low}–{high.removeprefix('$')}"
-    if not found.unknown:
-        return span
-    return f"? ({UNKNOWN})" if not found.p90 else f"{span} and ?"
-
-
-def price_words(ahead: Ahead) -> str:
-    """What a run may cost: typical, high, and how many steps nobody knows the price of."""
-    found, parts = ahead.money, []
-    if found.p90 or not found.unknown:
-        low, high = dollars(found.p50), dollars(found.p90)
-        parts.append(f"{low} typical" + (f", {high} high" if high != low else ""))
-    if found.unknown:
-        parts.append(f"{UNKNOWN} for {count(found.unknown, 'step')}")
-    return ", ".join(parts)
-
-
 def _root(ahead: Ahead, step_id: StepId) -> StepId:
     """The step at the beginning of the chain of causes."""
     seen = set()
@@ -487,7 +475,9 @@ def _totals(ahead: Ahead) -> list[str]:
     if sure or maybe:
         span = f"{sure}–{sure + maybe}" if maybe else str(sure)
         lines.append(
-            " · ".join([f"Runs {span} of {steps}", *_prices(ahead), *_times(ahead), *_stops(ahead)])
+            " · ".join(
+                [f"Runs {span} of {steps}", *price_parts(ahead), *_times(ahead), *_stops(ahead)]
+            )
         )
         lines += [f"Models: {models_words(ahead.models, MOST_COLUMNS - 8)}"] if ahead.models else []
     elif ahead.is_work:
@@ -503,8 +493,8 @@ def _totals(ahead: Ahead) -> list[str]:
         saved = f", {saves}" if (saves := _saves(ahead)) else ""
         lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
     lines += [*_idle(ahead), *_unrecorded(ahead), *_written(ahead), *_since(ahead)]
-    lines += [*left_out(ahead.last, ahead.waiting), *unpriced_lines(ahead), *_far_off(ahead)]
-    lines += bound_lines(ahead)
+    lines += [*left_out(ahead.last, ahead.waiting), *unpriced_lines(ahead), *far_off(ahead)]
+    lines += [*bound_lines(ahead), *open_lines(ahead)]
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -513,44 +503,6 @@ def _totals(ahead: Ahead) -> list[str]:
     elif estimate.without_history:
         lines.append(f"No estimates: {count(estimate.without_history, 'step')} without history.")
     return lines
-
-
-def unpriced_lines(ahead: Ahead) -> Iterable[str]:
-    """That a run would be refused, as nobody knows what its bound is to be compared with."""
-    if ahead.costs and (unknown := unpriced(ahead.where.root, ahead.foreseen)):
-        yield f"! {unpriced_words(unknown)}: give it in [prices] of your own config.toml"
-
-
-def bound_lines(ahead: Ahead) -> Iterable[str]:
-    """The bounds that a run may come to and that are not its own budget: of tokens, a day, the project."""
-    tokens, room = ahead.plan.limits.tokens, ahead.room
-    if ahead.costs and tokens is not None and ahead.used.p90 > tokens:
-        yield f"! limits.tokens is {tokens}, and this may use {ahead.used.p90}"
-    if room is not None and ahead.money.p90 > room.left:
-        name = room.budget.partition(" ")[0]
-        yield (
-            f"! of the {dollars(room.most)} for the {name} {dollars_left(max(0, room.left))} is left,"
-            f" and this may cost {dollars_needed(ahead.money.p90)}"
-        )
-
-
-def _far_off(ahead: Ahead) -> Iterable[str]:
-    """A warning that these estimates may be as wrong as the last."""
-    if ahead.looked is not None and ahead.costs and ahead.looked[1].is_off:
-        run, looked = ahead.looked
-        yield (
-            f"The last estimate was far off: {dollars(looked.expected)} expected,"
-            f" {dollars(looked.actual)} spent in {short(run)}."
-        )
-
-
-def _prices(ahead: Ahead) -> list[str]:
-    if not ahead.costs:
-        return []
-    budget = [f"budget {dollars(ahead.budget)}"] if ahead.budget is not None else []
-    tokens = ahead.plan.limits.tokens
-    limit = [f"limit {tokens} tokens"] if tokens is not None else []
-    return [price_words(ahead), *budget, *limit]
 
 
 def _times(ahead: Ahead) -> list[str]:

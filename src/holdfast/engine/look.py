@@ -259,10 +259,7 @@ class Looker:
 
     def _choose(self, step: Step) -> tuple[Probed, Choice]:
         state = self._state
-        upstream = {}
-        for need in step.needs:
-            if need.type == "data" and not (need.optional and self._is_lost(need.step)):
-                upstream[need.step] = self._brought.get(need.step) or self._bring(need.step)
+        upstream = self._above(step)
         options, previous, moved = state.options, state.previous, self._moved
         probed = self._prober.probe(step, upstream, options, previous=previous, moved=moved)
         here = state.steps[step.id]
@@ -286,6 +283,27 @@ class Looker:
                     step, upstream, options, previous=previous, moved=moved, runs=True
                 )
         return probed, choice
+
+    def _above(self, step: Step) -> dict[StepId, Upstream]:
+        """What the data needs of a step brought, but for those that it goes on without."""
+        found = {}
+        for need in step.needs:
+            if need.type == "data" and not (need.optional and self._is_lost(need.step)):
+                found[need.step] = self._brought.get(need.step) or self._bring(need.step)
+        return found
+
+    def would_run(self, item: Step, base: StepId) -> bool:
+        """Whether an item that is about to be added would be made: nothing of it stands."""
+        state = self._state
+        try:
+            probed = self._prober.probe(
+                item, self._above(item), state.options, previous=state.previous
+            )
+        except EditError:  # what keeps it from being looked at is said when it is
+            return True
+        now, selected = self._world.clock(), state.may_run(base)
+        found = choose(item, probed.probe, state.options, now=now, selected=selected)
+        return found.action == "run"
 
     def _options(self, here: StepState) -> Options:
         """What was asked of the run; what a person gave afterwards stands, though the step was forced."""
