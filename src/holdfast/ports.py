@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Literal, NamedTuple, Protocol
 
-from holdfast.model.artifact import Artifact, Form, Status, Verdict
+from holdfast.model.artifact import Artifact, Entry, Form, Status, Verdict
 from holdfast.model.call import Answer, Offer, Request, ToolUse, Usage
 from holdfast.model.changeset import Change, Settled
 from holdfast.model.digest import Digest, Json
@@ -310,15 +310,25 @@ class Feedback(NamedTuple):
     text: str
 
 
+class Listed(NamedTuple):
+    """What was gathered, in its order; nothing for a step that made several files."""
+
+    contents: tuple[Callable[[], bytes] | Listed | None, ...]
+    keys: tuple[str, ...] | None = (
+        None  # names, if they are told apart by these and not by their place
+    )
+
+
 @fixed
 class Given:
-    """The artifact of a need, ready to be read."""
+    """The artifact of a need, ready to be read; `items` if it was gathered."""
 
     form: Form
     content: Callable[[], bytes]
     files: tuple[
         tuple[str, bool, Callable[[], bytes]], ...
     ] = ()  # path, executable, content (form tree)
+    items: Listed | None = None
 
 
 class Calls(Protocol):
@@ -456,6 +466,7 @@ class Candidate:
     `fragments` are files with steps that shall be added to the plan once it is accepted.
     `changes` are what it changed in a copy of the project; `files` hold the content of those it wrote.
     `settled` are paths about which people decided that their version, or another step's, stands.
+    `entries` are files whose contents are stored already.
     """
 
     form: Form
@@ -466,6 +477,7 @@ class Candidate:
     fragments: tuple[File, ...] = ()
     changes: tuple[Change, ...] = ()
     settled: tuple[Settled, ...] = ()
+    entries: tuple[Entry, ...] = ()
 
 
 class Generator(Protocol):

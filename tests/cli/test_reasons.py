@@ -29,6 +29,18 @@ def _told(project: Project) -> set[str]:
     return _codes(project.events())
 
 
+def listing(project: Project) -> set[str]:
+    """Nobody knows how many items a step will find, nor what a condition will say of them."""
+    each = {"for_each": "${{ steps.find.output }}", "shell": "echo $HOLDFAST_STEP"}
+    when = {"when": {"steps.find.output": {"equals": 3}}, "shell": "echo"}
+    below = {"needs": ["never"], "shell": "echo"}
+    find = {"shell": "echo '[1, 2]'"}
+    project.plan({"find": find, "each": each, "never": when, "below": below})
+    before = _codes(project.ok("plan", "--json").json)
+    assert project.run().code == 0
+    return before | _told(project)
+
+
 def edits(project: Project) -> set[str]:
     """One step for each kind of edit; all edited at once."""
     project.write("in.txt", "1\n")
@@ -371,6 +383,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     samples: {"resampled"},
     unrecorded: {"not_recorded"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
+    listing: {"items_open", "condition_open", "condition_unmet", "condition_above"},
     interruptions: {
         "previous_interrupted",
         "effect_unconfirmed",

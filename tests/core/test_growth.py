@@ -29,8 +29,19 @@ from holdfast.model.event import (
     StepsReset,
     StepsSkipped,
 )
+from holdfast.model.items import (
+    base_of,
+    folded,
+    item_id,
+    items_of,
+    key_of,
+    opened,
+    quoted_key,
+    source_of,
+    step_named,
+)
 from holdfast.model.line import SkipRequested
-from holdfast.model.plan import Limits, Plan, RunId, Step, plan_digest
+from holdfast.model.plan import ANY_ID, Limits, Need, Plan, RunId, Step, plan_digest
 from tests.core.builders import (
     accepted,
     begun,
@@ -194,6 +205,118 @@ def test_an_order_that_grew_equals_one_that_was_worked_out_at_once(
     small, whole = parts
     grew = extended(graph_of(small), whole, whole.steps.keys() - small.steps.keys())
     assert grew == graph_of(whole)
+
+
+# --- items --------------------------------------------------------------------------------------------
+
+
+def fan(name: str, source: str, *needs: str) -> Step:
+    """A step that runs once for each item which another one lists."""
+    return folded(
+        replace(step(name, *needs), for_each=f"${{{{ steps.{source}.output }}}}", key="${{ item }}")
+    )
+
+
+def listed(of: Plan, base: str, *keys: str) -> tuple[Plan, PlanExtended]:
+    """The plan with items, and the event that says so."""
+    steps = opened(of.steps[sid(base)], items_of(sid(base), list(keys), "${{ item }}"))
+    whole = with_steps(of, steps)
+    names = tuple(sorted(name for name in steps if name != base))
+    source = source_of(of.steps[sid(base)].for_each)
+    assert source is not None
+    event = PlanExtended(plan_digest(whole), ref("w2"), plan_digest(of), names, source)
+    return whole, event
+
+
+FAN = plan(step("a"), step("s"), fan("e", "s", "a"), step("z", "e"))
+
+
+@pytest.mark.req("R182")
+def test_a_step_waits_for_the_items_that_were_found_for_it() -> None:
+    whole, event = listed(FAN, "e", "k", "l")
+    plans = {event.plan: whole}
+    first: list[Event] = [started("a"), accepted("a"), started("s"), accepted("s")]
+    before = grown(FAN, *first, plans=plans)
+    assert before.ready == {"e"}
+    state = grown(FAN, *first, event, plans=plans)
+    assert state.ready == {"e[k]", "e[l]"}
+    assert state.missing[sid("e")] == 2
+    assert {s: state.graph.wave[s] for s in before.graph.wave} == before.graph.wave
+    assert state.graph == graph_of(whole)
+    assert state.plan == whole
+    follow(state, reused("e[k]"), started("e[l]"), accepted("e[l]"))
+    assert state.ready == {"e"}
+    follow(state, started("e"), accepted("e"))
+    assert state.ready == {"z"}
+
+
+@pytest.mark.req("R182")
+def test_items_that_nobody_gathers_are_refused() -> None:
+    whole, event = listed(FAN, "e", "k", "l")
+    first: list[Event] = [started("a"), accepted("a"), started("s"), accepted("s")]
+    early = grown(FAN, *first[:2], plans={event.plan: whole})
+    check_refused(early, event, "does not wait for them")
+    late = grown(FAN, *first, started("e"), plans={event.plan: whole})
+    check_refused(late, event, "does not wait for them")
+    base = whole.steps[sid("e")]
+    for wrong in (
+        replace(base, needs=base.needs[:-1]),
+        replace(base, needs=(*base.needs, Need(sid("z")))),
+        replace(base, needs=base.needs[1:]),
+        replace(base, has_items=False),
+        replace(base, key="${{ item.x }}"),
+        replace(base, needs=(*base.needs[:-1], Need(base.needs[-1].step, "sequence"))),
+    ):
+        other = with_steps(whole, {base.id: wrong})
+        check_refused(grown(FAN, *first, plans={event.plan: other}), event, "does not gather")
+    around = with_steps(whole, {sid("e[l]"): step("e[l]", "z")})
+    check_refused(grown(FAN, *first, plans={event.plan: around}), event, "does not gather")
+
+
+@st.composite
+def fans(draw: st.DrawFn) -> tuple[Plan, Plan, str]:
+    """A plan with a step whose items are not known, with them, and its id."""
+    steps = []
+    names = NAMES[: draw(st.integers(2, 10))]
+    place = draw(st.integers(1, len(names) - 1))
+    for number, name in enumerate(names):
+        needs = sorted(draw(st.sets(st.sampled_from(names[:number]), max_size=3))) if number else []
+        if number == place:
+            steps.append(fan(name, draw(st.sampled_from(names[:number])), *needs))
+        else:
+            steps.append(step(name, *needs))
+    small = plan(*steps)
+    keys = draw(st.lists(st.text(max_size=5), min_size=1, max_size=4, unique=True))
+    keys = [key for key in keys if key.isprintable() and key.strip()] or ["k"]
+    return small, listed(small, names[place], *keys)[0], names[place]
+
+
+@pytest.mark.req("R182")
+@settings(deadline=None)
+@given(fans())
+def test_an_order_that_got_items_equals_one_that_was_worked_out_at_once(
+    parts: tuple[Plan, Plan, str],
+) -> None:
+    small, whole, base = parts
+    fresh = whole.steps.keys() - small.steps.keys()
+    before = graph_of(small)
+    assert extended(before, whole, fresh, whole.steps[sid(base)]) == graph_of(whole)
+    assert {s: graph_of(whole).wave[s] for s in before.wave} == before.wave
+
+
+@pytest.mark.req("R182")
+@given(st.text(max_size=30))
+def test_a_key_can_be_read_back_from_an_id(key: str) -> None:
+    try:
+        name = item_id(sid("base"), key)
+    except UnicodeEncodeError:
+        return
+    assert ANY_ID.match(name)
+    assert key_of(name) == key
+    assert base_of(name) == "base"
+    assert step_named(f"base[{key}]", {name: 1}) == name
+    assert "/" not in name
+    assert not quoted_key(key).startswith(".")
 
 
 def test_steps_that_need_each_other_are_named() -> None:

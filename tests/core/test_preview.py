@@ -77,6 +77,10 @@ class Memory:
     def lacking(self, step: Step, known: Mapping[StepId, Upstream]) -> tuple[str, ...]:
         return ()
 
+    def unmet(self, step: Step, known: Mapping[StepId, Upstream]) -> str:
+        del step, known
+        return ""
+
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         assert ref == self._refs(step).config_ref
         return step.id in self.again

@@ -100,6 +100,13 @@ TABLE: dict[str, tuple[object, bool]] = {
     "specification": ("s", True),
     "agent": ("a", True),
     "action": ("a", True),
+    "for_each": ([1], False),
+    "key": ("${{ item }}", False),
+    "template": (step("t"), False),
+    "has_items": (True, False),
+    "when": ({"steps.up.output": {"exists": True}}, False),
+    "optional": (True, False),
+    "within": ("part", True),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,14 @@ steps:
     guards:
       - judge: {rubric: "Is it faithful?", votes: 3}
       - cites: {each: facts, in: "sources/*.md"}
+  each:
+    for_each: [{id: a b}]
+    key: ${{ item.id }}
+    with: {one: "${{ item }}"}
+    run: "true"
+    guards: []
+    when: {steps.collect.output.facts: {exists: true}}
+    optional: true
 """
 
 COLLECT = Step(
@@ -183,6 +192,19 @@ COLLECT = Step(
     tool_versions={"gcc": ("gcc", "--version"), "make": ("make", "-v")},
 )
 
+EACH = Step(
+    id=StepId("each"),
+    run=("true",),
+    values={"one": "${{ item }}"},
+    retries=1,
+    timeout=300.0,
+    workspace="scratch",
+    reuse="content",
+    model="fast",
+    needs=(Need(StepId("collect"), "sequence"),),
+    when={"steps.collect.output.facts": {"exists": True}},
+    optional=True,
+)
 PLAN = Plan(
     name="market-brief",
     goal="Is the market growing?",
@@ -279,6 +301,23 @@ PLAN = Plan(
             timeout=300.0,
             workspace="scratch",
             reuse="content",
+        ),
+        StepId("each[a%20b]"): replace(
+            EACH, id=StepId("each[a%20b]"), values={"one": {"id": "a b"}}
+        ),
+        StepId("each"): Step(
+            id=StepId("each"),
+            uses="gather",
+            needs=(
+                Need(StepId("collect"), "sequence"),
+                Need(StepId("each[a%20b]"), optional=True),
+            ),
+            when=EACH.when,
+            optional=True,
+            for_each=[{"id": "a b"}],
+            key="${{ item.id }}",
+            template=EACH,
+            has_items=True,
         ),
     },
 )

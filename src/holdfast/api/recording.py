@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from holdfast.api.calling import Function
-from holdfast.api.references import Later, as_value, whole_of
+from holdfast.api.references import Later, LaterList, as_value, whole_of
 from holdfast.api.typed import INPUTS, hints_of
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
@@ -129,11 +129,13 @@ def wired(
     hints = hints_of(step.function)
     for name, value in arguments.items():
         need = whole_of(value)
-        if step.uses != "python" or not need:
+        wants_file = _wants_file(hints.get(name))
+        is_list = isinstance(value, LaterList) and not wants_file
+        if step.uses != "python" or not need or is_list:
             values[name] = as_value(value)
         elif name == _parameter_of(need):
             needs.append(need)  # delivered as the parameter is annotated
-        elif _wants_file(hints.get(name)):
+        elif wants_file:
             if step.inline:
                 raise UsageError(
                     f"the parameter '{name}' of '{step.function.__name__}' wants the file of '{need}'",

@@ -91,6 +91,12 @@ class Later:
         raise UsageError(message, hint=hint)
 
 
+class LaterList(Later):
+    """What a step will have made of each item of a list."""
+
+    __slots__ = ()
+
+
 class TextParam(str):
     """A param of the plan that is text: its value, which remembers where it comes from."""
 

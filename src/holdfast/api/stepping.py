@@ -26,7 +26,7 @@ from holdfast.api.calling import Function, called
 from holdfast.api.guarding import GuardFunction
 from holdfast.api.homes import main_name, target_of
 from holdfast.api.recording import arguments_of, note, record, under_way, wired
-from holdfast.api.references import Later, as_value
+from holdfast.api.references import Later, LaterList, as_value, whole_of
 from holdfast.api.typed import hints_of, is_structured, plain, schema_of
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
@@ -124,15 +124,21 @@ class StepFunction(Generic[P, R_co]):
         made = under_way()
         if made is None:
             raise UsageError("'map' belongs into a @plan function")
+        if self.inline:
+            raise UsageError(
+                f"'{self.function.__name__}' is inline and cannot be done for each of several items",
+                hint="leave out inline=True",
+            )
         first = next(
             (name for name in inspect.signature(self.function).parameters if name not in fixed), ""
         )
         bound = arguments_of(self, (), {first: Later("item"), **fixed})
         data = self.spelled(made.root)
-        data["for_each"] = as_value(items)
+        data["for_each"] = as_value(items if _is_known(items) else list(items))
         if key is not None:
             data["key"] = as_value(key(cast("T", Later("item"))))
-        return cast("list[R_co]", note(made, self, data, wired(self, data, bound)))
+        found = note(made, self, data, wired(self, data, bound))
+        return cast("list[R_co]", LaterList(f"steps.{whole_of(found)}.output", whole_of(found)))
 
     def named(self, step_id: str) -> StepFunction[P, R_co]:
         """The same step under another id."""
@@ -174,6 +180,11 @@ class StepFunction(Generic[P, R_co]):
             schema = schema_of(kind)
             data |= {"schema": schema} if schema is not None else {}
         return data
+
+
+def _is_known(items: object) -> bool:
+    """Whether a plan can be told a list as it is, instead of what comes when it is counted through."""
+    return isinstance(items, Later | str | Mapping)
 
 
 def _inline_name(step: StepFunction[..., object]) -> str:

@@ -84,6 +84,7 @@ class Ahead:
     counted: Mapping[StepId, str]
     last: RunId  # the line's last run
     waiting: Sequence[Addition]  # what the last run was asked to add, and a new one leaves out
+    opened: Mapping[StepId, Cost]  # of one item, where nobody knows how many there are
 
     @property
     def outlooks(self) -> Mapping[StepId, Outlook]:
@@ -135,6 +136,7 @@ def gather(
         for s, one in expected.items()
         if _runs(foreseen.outlooks[s]) and is_selected(options, s)
     }
+    opened = {s: one.cost for s, one in running.items() if foreseen.plan.steps[s].awaits_items}
     return Ahead(
         where=where,
         plan=plan,
@@ -146,9 +148,9 @@ def gather(
         timings=known,
         estimate=_estimate(foreseen, known, places),
         costs={s: one.cost for s, one in expected.items()},
-        money=total({s: one.cost for s, one in running.items()}),
+        money=total({s: one.cost for s, one in running.items() if s not in opened}),
         tokens={s: one.tokens for s, one in expected.items()},
-        used=total({s: one.tokens for s, one in running.items()}),
+        used=total({s: one.tokens for s, one in running.items() if s not in opened}),
         models=_models(foreseen, running),
         recorded=known_answers,
         saved=saved,
@@ -158,6 +160,7 @@ def gather(
         counted=counted,
         last=last,
         waiting=waiting,
+        opened=opened,
     )
 
 
@@ -418,7 +421,7 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
             "cost_usd": {
                 "p50": usd(ahead.money.p50),
                 "p90": usd(ahead.money.p90),
-                "unknown": ahead.money.unknown,
+                "unknown": ahead.money.unknown + len(ahead.opened),
             },
             "tokens": {"p50": ahead.used.p50, "p90": ahead.used.p90},
             "saved_usd": None if ahead.saved.unpriced else usd(ahead.saved.cost),

@@ -21,6 +21,7 @@ from holdfast.core.state import StepState
 from holdfast.core.views import usd
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
+from holdfast.model.items import as_id
 from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line, wrap
@@ -102,7 +103,7 @@ def diff(
     digest, git commits (plans only), or two attempts (STEP@1 STEP@2). What is equal is not shown.
     """
     where = place(plan, store, plan_id)
-    wanted = Wanted(plans, outputs, times, costs, full, frozenset(StepId(name) for name in steps))
+    wanted = Wanted(plans, outputs, times, costs, full, frozenset(as_id(name) for name in steps))
     with_store = where.open(readonly=True) if where.exists() else None
     try:
         first = attempt(with_store, before, where.line())

@@ -126,7 +126,7 @@ def _noting(drive: Drive, follower: Follower) -> Follower:
 def _told(repeated: Repeated, tell: Follower) -> State:
     """Tell of a run that was over as soon as it began."""
     first, *rest = repeated.events
-    state = fold(repeated.plan, [first])
+    state = fold(repeated.plan, [first], repeated.plans)
     tell.began(state)
     tell.events([first])
     for recorded in rest:

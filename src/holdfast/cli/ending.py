@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -159,14 +160,27 @@ def end_block(
         lines += _blocked(state)
     elif skipped := state.counts["skipped"] - state.unselected:
         lines.append(f"{SIGNS['skipped']} {_steps(skipped)} skipped because of that")
-    if state.unselected:
-        lines.append(f"{SIGNS['skipped']} {_steps(state.unselected)} not selected")
+    lines += _left_out(state)
     if state.status in {"paused", "escalated"} and state.counts["pending"]:
         lines.append(
             f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
         )
     lines.append(again(f"next: {next_commands(state, driven=driven, own=money.own)}"))
     return [one_line(line) for line in lines]
+
+
+def _left_out(state: State) -> list[str]:
+    """How many steps were not selected, and how many their conditions left out."""
+    if not state.unselected:
+        return []
+    codes = Counter(
+        s.reason.code for s in state.steps.values() if s.phase == "skipped" and s.reason
+    )
+    unmet = codes["condition_unmet"] + codes["condition_above"]
+    counted = {"not selected": state.unselected - unmet, "left out by a condition": unmet}
+    return [
+        f"{SIGNS['skipped']} {_steps(count)} {words}" for words, count in counted.items() if count
+    ]
 
 
 def _gaps(state: State) -> list[str]:

@@ -12,6 +12,7 @@ from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.errors import UsageError
+from holdfast.model.items import base_of, step_named, with_items
 from holdfast.model.line import PlanVersioned, StepsAdded
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Store
@@ -35,7 +36,7 @@ def forced_steps(where: Place, loaded: Loaded, names: Sequence[str]) -> tuple[St
     """The steps that are asked for by name; what a step will add can be asked for too."""
     if not names:
         return ()
-    known = all(name in loaded.plan.steps for name in names)
+    known = all(step_named(name, loaded.plan.steps) for name in names)
     plan = loaded.plan if known else grown(where, loaded).plan
     return tuple(known_step(plan, name) for name in names)
 
@@ -57,7 +58,8 @@ def resampled_steps(where: Place, loaded: Loaded, names: Sequence[str]) -> tuple
 def with_added(store: Store, plan: Plan) -> Plan:
     """The same with a store that is open."""
     journal = store.read(line_journal(plan.project, plan.name))
-    if not any(isinstance(recorded.event, StepsAdded) for recorded in journal):
+    lists = any(step.awaits_items for step in plan.steps.values())
+    if not lists and not any(isinstance(recorded.event, StepsAdded) for recorded in journal):
         return plan
     rows = runs_of(store, plan.project, plan.name)
     state = read_state(store, rows[-1].run) if rows else None
@@ -94,4 +96,8 @@ def _joined(plan: Plan, state: State) -> Plan:
         if origin is not None and origin.step in there and needs <= there:
             there.add(step_id)
     more = {StepId(name): state.plan.steps[name] for name in there - plan.steps.keys()}
+    for base in {base for name in more if (base := base_of(name)) is not None}:
+        if base in plan.steps:
+            items = [name for name in state.plan.steps[base].data_needs if name in more]
+            more[base] = with_items(plan.steps[base], items)
     return with_steps(plan, more) if more else plan

@@ -29,6 +29,7 @@ from holdfast.ports import Holder, RunRow, Store
 from holdfast.store.host import gone
 
 DEFAULT = 20
+_MOST_NAMED = 20  # added steps
 _FAILED = frozenset({"failed", "escalated", "blocked", "limit"})
 
 
@@ -209,7 +210,8 @@ def _growth(item: Seen) -> Iterator[str]:
     for step_id in state.added:
         by.setdefault(added_words(state, step_id, item.additions), []).append(step_id)
     for words, steps in by.items():
-        yield f"{words}: {', '.join(steps)}"
+        more = f" and {len(steps) - _MOST_NAMED:,} more" if len(steps) > _MOST_NAMED else ""
+        yield f"{words}: {', '.join(steps[:_MOST_NAMED])}{more}"
     notes = addition_notes(item.additions, driven=item.word == "running")
     yield from (note for _, note in notes)
     if state.gaps:

@@ -6,14 +6,14 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import click
 
-from holdfast.cli import templates
 from holdfast.cli.place import PLAN_NAMES, json_option
 from holdfast.cli.say import out, out_json
+from holdfast.cli.templating import can_ask, found, with_params
 from holdfast.errors import StoreError, UsageError
 from holdfast.wire import STORE_NAME
 
@@ -30,20 +30,31 @@ _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 @click.argument("directory", metavar="[DIR]", default=".")
 @click.option(
     "--template",
-    type=click.Choice(templates.NAMES),
+    metavar="NAME",
     default="basic",
     show_default=True,
-    help="basic: commands and a guard. python: functions too. minimal: two steps.",
+    help="basic: commands and a guard. python: functions too. minimal: two steps. Or one of your own.",
+)
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A value for a param of the template; may be repeated.",
 )
 @click.option("--name", metavar="NAME", help="Name of the plan (default: the directory's).")
 @json_option
-def init(directory: str, template: str, name: str | None, *, as_json: bool) -> int:
+def init(
+    directory: str, template: str, name: str | None, params: tuple[str, ...], *, as_json: bool
+) -> int:
     """Write a project that runs as it is: a plan, what it reads, a guard.
 
     No file is ever overwritten: if one is in the way, nothing is written at all.
     """
     title = _name(directory, name)
-    files = named(templates.files_of(template), title)
+    chosen = found(template, os.getcwd())
+    whole = with_params(chosen, _params(params), asks=can_ask() and not as_json)
+    files = named(whole, title)
     write_project(directory, files)
     written = [*files, SCHEMA_PATH]
     if _ignore_store(directory):
@@ -72,8 +83,20 @@ def named(files: Mapping[str, bytes], name: str) -> dict[str, bytes]:
     """The files of a template with the plan under another name."""
     spelled = name if _SAFE_NAME.match(name) else json.dumps(name, ensure_ascii=False)
     line = f"name: {spelled}".encode()
+    if "plan.yaml" not in files:
+        return dict(files)
     plan = _NAME_LINE.sub(lambda _: line, files["plan.yaml"], count=1)
     return {**files, "plan.yaml": plan}
+
+
+def _params(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in given:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            raise UsageError(f"'{word}' is no value for a param", hint="--param NAME=VALUE")
+        found[name] = value
+    return found
 
 
 def _name(directory: str, given: str | None) -> str:

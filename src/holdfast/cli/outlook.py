@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.cli.additions import left_out
@@ -17,16 +18,24 @@ from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.mix import models_words
 from holdfast.cli.money import UNKNOWN, estimate_words
-from holdfast.cli.provisions import unpriced, unpriced_words
+from holdfast.cli.prices import (
+    bound_lines,
+    far_off,
+    open_lines,
+    price_parts,
+    total_words,
+    unpriced_lines,
+)
 from holdfast.cli.say import short, shown
 from holdfast.cli.titles import plan_title
 from holdfast.cli.view import View, view
-from holdfast.core.estimate import Total, total
+from holdfast.core.estimate import total
 from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.model.event import Reason
-from holdfast.model.money import dollars, dollars_left, dollars_needed
+from holdfast.model.items import base_of, spelled_out
+from holdfast.model.money import dollars
 from holdfast.model.plan import Step, StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms
@@ -37,6 +46,7 @@ NAMED = 3  # steps that a group names
 FEWEST = 3  # steps that are worth a group
 _PASSING = {"upstream_changed", "dependency_failed", "dependency_skipped", "awaiting_person"}
 _HINT = "(list: -v)"
+OPEN = "items_open"  # nobody knows yet how many items there are
 _PLAIN = 72  # where the last column begins at most, if lines are never cut
 _COLOURS = {"+": "32", "~": "33", "?": "36", "-": "31", "!": "31"}  # the others are signs of states
 _SIGN = re.compile(r"^ ([+~?!-])(?= )")
@@ -49,6 +59,17 @@ SPOKEN = {
     "-": "left the plan",
     "!": "cannot run",
     "–": "is left out",
+}
+
+
+_COUNTED = {
+    "!": "cannot run",
+    "⏸": "waiting",
+    "+": "first time",
+    "~": "again",
+    "?": "maybe",
+    "–": "left out",
+    "=": "reused",
 }
 
 
@@ -131,11 +152,15 @@ def _rows(ahead: Ahead, verbose: int) -> list[Row]:
     listed = {
         s: o for s, o in ahead.outlooks.items() if verbose or o.is_work or o.decision != "reuse"
     }
+    hidden = len(ahead.outlooks) - len(listed)
     if verbose or len(listed) <= MOST_ROWS:
         rows = [_row(ahead, step_id, outlook, verbose) for step_id, outlook in listed.items()]
     else:
-        rows = _grouped(ahead, listed)
-    if hidden := len(ahead.outlooks) - len(listed):
+        items = _items(ahead, listed)
+        told = {step_id for members in items.values() for step_id in members}
+        hidden -= len(told - listed.keys())
+        rows = _grouped(ahead, {s: o for s, o in listed.items() if s not in told}, items)
+    if hidden:
         rows.append(Row("=", f"{hidden} reused", f"{_saves(ahead)} {_HINT}".strip()))
     return rows
 
@@ -158,9 +183,10 @@ def _row(ahead: Ahead, step_id: StepId, outlook: Outlook, verbose: int) -> Row:
     time = rough(took.p50) if makes and took.attempts else ""
     cost = ahead.costs.get(step_id)
     price = estimate_words(cost) if cost else "$0" if ahead.costs and outlook.is_work else ""
+    price += " each" if step_id in ahead.opened else ""
     return Row(
         sign(outlook),
-        step_id,
+        f"{step_id}[…]" if outlook.reason.code == OPEN else step_id,
         why(ahead, step_id, outlook),
         price,
         time,
@@ -234,6 +260,8 @@ def _cause(outlook: Outlook, step: Step) -> str:
         case "run":
             return _running(outlook)
         case "maybe":
+            if outlook.reason.code in {OPEN, "condition_open"}:
+                return sentence(outlook.reason)
             if outlook.means == "guard":
                 return "its guards changed: the kept artifact is guarded again"
             return f"only if {' or '.join(outlook.reason.because)} changes"
@@ -288,14 +316,46 @@ def few(names: Sequence[str]) -> str:
 # --- groups ------------------------------------------------------------------------------------------------
 
 
-def _grouped(ahead: Ahead, shown: dict[StepId, Outlook]) -> list[Row]:
+def _items(ahead: Ahead, shown: dict[StepId, Outlook]) -> dict[StepId, list[StepId]]:
+    """The items of each step of which several are shown, those that are not shown too."""
+    found: dict[StepId, list[StepId]] = {}
+    for step_id in ahead.outlooks:
+        if (base := base_of(step_id)) is not None:
+            found.setdefault(base, []).append(step_id)
+    return {
+        base: members
+        for base, members in found.items()
+        if sum(step_id in shown for step_id in members) >= FEWEST
+    }
+
+
+def _item_row(ahead: Ahead, base: StepId, members: Sequence[StepId]) -> Row:
+    """The items of a step in one row: how many of them go which way."""
+    signs = Counter(sign(ahead.outlooks[step_id]) for step_id in members)
+    words = ", ".join(f"{signs[mark]:,} {word}" for mark, word in _COUNTED.items() if signs[mark])
+    return Row(
+        next(mark for mark in _COUNTED if signs[mark]),
+        f"{base}[…] ×{len(members):,}",
+        words,
+        _cost_of(ahead, members),
+    )
+
+
+def _cost_of(ahead: Ahead, members: Iterable[StepId]) -> str:
+    found = {s: ahead.costs[s] for s in members if s in ahead.costs}
+    return total_words(total(found)) if found else "$0" if ahead.costs else ""
+
+
+def _grouped(
+    ahead: Ahead, shown: dict[StepId, Outlook], items: Mapping[StepId, Sequence[StepId]]
+) -> list[Row]:
     """Steps with the same sign and reason below the same cause share a row, where the first of them is."""
     groups: dict[tuple[str, str, str], list[StepId]] = {}
     for step_id, outlook in shown.items():
         root = _root(ahead, step_id)
         cause = "" if root == step_id else root
         groups.setdefault((sign(outlook), outlook.reason.code, cause), []).append(step_id)
-    rows = []
+    rows = [_item_row(ahead, base, members) for base, members in items.items()]
     for (mark, code, cause), members in groups.items():
         if len(members) < FEWEST:
             rows += [_row(ahead, step_id, shown[step_id], 0) for step_id in members]
@@ -311,29 +371,8 @@ def _group(ahead: Ahead, mark: str, code: str, cause: str, members: Sequence[Ste
         words = f"below {cause}"
     else:
         words = sentence(Reason(code))
-    found = {s: ahead.costs[s] for s in members if s in ahead.costs}
-    cost = total_words(total(found)) if found else "$0" if ahead.costs else ""
-    return Row(mark, count(len(members), "step"), f"{words}: {few(members)}", cost)
-
-
-def total_words(found: Total) -> str:
-    """What steps may cost together, in few words."""
-    low, high = dollars(found.p50), dollars(found.p90)
-    span = low if low == high else f"{low}–{high.removeprefix('$')}"
-    if not found.unknown:
-        return span
-    return f"? ({UNKNOWN})" if not found.p90 else f"{span} and ?"
-
-
-def price_words(ahead: Ahead) -> str:
-    """What a run may cost: typical, high, and how many steps nobody knows the price of."""
-    found, parts = ahead.money, []
-    if found.p90 or not found.unknown:
-        low, high = dollars(found.p50), dollars(found.p90)
-        parts.append(f"{low} typical" + (f", {high} high" if high != low else ""))
-    if found.unknown:
-        parts.append(f"{UNKNOWN} for {count(found.unknown, 'step')}")
-    return ", ".join(parts)
+    named = f"{words}: {few(members)}"
+    return Row(mark, count(len(members), "step"), named, _cost_of(ahead, members))
 
 
 def _root(ahead: Ahead, step_id: StepId) -> StepId:
@@ -356,7 +395,10 @@ def _root(ahead: Ahead, step_id: StepId) -> StepId:
 def _drawn(rows: Sequence[Row], how: View) -> list[str]:
     if how.mode == "a11y":
         return [one_line(_spoken(row)) for row in rows]
-    rows = [row._replace(name=one_line(row.name), why=one_line(row.why)) for row in rows]
+    rows = [
+        row._replace(name=one_line(spelled_out(row.name)), why=one_line(spelled_out(row.why)))
+        for row in rows
+    ]
     names = max(len("STEP"), *(cells(row.name) for row in rows))
     times = max(cells(row.time) for row in rows)
     whys = max(len("WHY"), *(cells(row.why) for row in rows))
@@ -433,7 +475,9 @@ def _totals(ahead: Ahead) -> list[str]:
     if sure or maybe:
         span = f"{sure}–{sure + maybe}" if maybe else str(sure)
         lines.append(
-            " · ".join([f"Runs {span} of {steps}", *_prices(ahead), *_times(ahead), *_stops(ahead)])
+            " · ".join(
+                [f"Runs {span} of {steps}", *price_parts(ahead), *_times(ahead), *_stops(ahead)]
+            )
         )
         lines += [f"Models: {models_words(ahead.models, MOST_COLUMNS - 8)}"] if ahead.models else []
     elif ahead.is_work:
@@ -449,8 +493,8 @@ def _totals(ahead: Ahead) -> list[str]:
         saved = f", {saves}" if (saves := _saves(ahead)) else ""
         lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
     lines += [*_idle(ahead), *_unrecorded(ahead), *_written(ahead), *_since(ahead)]
-    lines += [*left_out(ahead.last, ahead.waiting), *unpriced_lines(ahead), *_far_off(ahead)]
-    lines += bound_lines(ahead)
+    lines += [*left_out(ahead.last, ahead.waiting), *unpriced_lines(ahead), *far_off(ahead)]
+    lines += [*bound_lines(ahead), *open_lines(ahead)]
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -459,44 +503,6 @@ def _totals(ahead: Ahead) -> list[str]:
     elif estimate.without_history:
         lines.append(f"No estimates: {count(estimate.without_history, 'step')} without history.")
     return lines
-
-
-def unpriced_lines(ahead: Ahead) -> Iterable[str]:
-    """That a run would be refused, as nobody knows what its bound is to be compared with."""
-    if ahead.costs and (unknown := unpriced(ahead.where.root, ahead.foreseen)):
-        yield f"! {unpriced_words(unknown)}: give it in [prices] of your own config.toml"
-
-
-def bound_lines(ahead: Ahead) -> Iterable[str]:
-    """The bounds that a run may come to and that are not its own budget: of tokens, a day, the project."""
-    tokens, room = ahead.plan.limits.tokens, ahead.room
-    if ahead.costs and tokens is not None and ahead.used.p90 > tokens:
-        yield f"! limits.tokens is {tokens}, and this may use {ahead.used.p90}"
-    if room is not None and ahead.money.p90 > room.left:
-        name = room.budget.partition(" ")[0]
-        yield (
-            f"! of the {dollars(room.most)} for the {name} {dollars_left(max(0, room.left))} is left,"
-            f" and this may cost {dollars_needed(ahead.money.p90)}"
-        )
-
-
-def _far_off(ahead: Ahead) -> Iterable[str]:
-    """A warning that these estimates may be as wrong as the last."""
-    if ahead.looked is not None and ahead.costs and ahead.looked[1].is_off:
-        run, looked = ahead.looked
-        yield (
-            f"The last estimate was far off: {dollars(looked.expected)} expected,"
-            f" {dollars(looked.actual)} spent in {short(run)}."
-        )
-
-
-def _prices(ahead: Ahead) -> list[str]:
-    if not ahead.costs:
-        return []
-    budget = [f"budget {dollars(ahead.budget)}"] if ahead.budget is not None else []
-    tokens = ahead.plan.limits.tokens
-    limit = [f"limit {tokens} tokens"] if tokens is not None else []
-    return [price_words(ahead), *budget, *limit]
 
 
 def _times(ahead: Ahead) -> list[str]:

@@ -18,6 +18,7 @@ from holdfast.cli.say import talk
 from holdfast.errors import PlanError, UsageError
 from holdfast.formats.heading import plan_name, python_part
 from holdfast.model.digest import Json, digest_bytes
+from holdfast.model.items import step_named
 from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import RunRow, Store
 
@@ -337,9 +338,9 @@ def _by_prefix(rows: list[RunRow], given: str) -> RunId:
 
 
 def known_step(plan: Plan, given: str) -> StepId:
-    """A step of the plan by its id."""
-    step_id = StepId(given)
-    if step_id not in plan.steps:
+    """A step of the plan by its id; that of an item also by its key as it is."""
+    step_id = step_named(given, plan.steps)
+    if step_id is None:
         raise UsageError(f"the plan has no step '{given}'", hint=nearest(given, plan.steps))
     return step_id
 

@@ -23,6 +23,7 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.say import out, out_json, short, talk
+from holdfast.cli.templating import save_as_template
 from holdfast.cli.titles import brief, is_planning, line_title
 from holdfast.cli.view import view, width_now
 from holdfast.core.waves import graph_of
@@ -78,6 +79,9 @@ class Kept:
 )
 def plans() -> None:
     """Show the plans that are kept, with their versions; compare, write out and forget them."""
+
+
+plans.add_command(save_as_template)
 
 
 # --- list -----------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.consent import agreed_with, said_of_money
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
 from holdfast.cli.grown import grown
-from holdfast.cli.outlook import compared, price_words, print_lines, table
+from holdfast.cli.outlook import compared, print_lines, table
 from holdfast.cli.place import Place
+from holdfast.cli.prices import price_words
 from holdfast.cli.provisions import can_bound, provide
 from holdfast.cli.say import out_json
 from holdfast.cli.titles import plan_title

@@ -14,6 +14,7 @@ from typing import TextIO
 
 from holdfast.cli.view import View, view
 from holdfast.model.digest import Json
+from holdfast.model.items import spelled_out
 from holdfast.model.text import clean, escaped, one_line
 
 SIGNS = {
@@ -93,7 +94,7 @@ def talk(text: str) -> None:
 
 def shown(text: str, stream: TextIO, *, raw: bool = False) -> str:
     """Text as it may be written to a stream: safe, and in signs that it has."""
-    text = clean(text)
+    text = clean(text if raw else spelled_out(text))
     if not raw:
         text = dressed(text, view())
     encoding = getattr(stream, "encoding", None) or "utf-8"

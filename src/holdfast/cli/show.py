@@ -37,6 +37,7 @@ from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Reason
+from holdfast.model.items import as_id
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
@@ -208,7 +209,7 @@ def _print_samples(store: Store, stands: Artifact | None, ref: str, *, as_json: 
 
 def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
     name, _, attempt = ref.partition("@")
-    rows = [row for row in store.artifacts(step=StepId(name)) if line is None or row.line == line]
+    rows = [row for row in store.artifacts(step=as_id(name)) if line is None or row.line == line]
     if attempt:
         last = next((row.run for row in reversed(rows) if row.attempt), "")
         rows = (

@@ -17,6 +17,7 @@ from holdfast.formats.planfile import load_plan
 from holdfast.model.artifact import Entry, Form, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, AttemptFailed, AttemptLost, AttemptRejected
+from holdfast.model.items import as_id
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 from holdfast.wire import market, own_agents
@@ -118,7 +119,7 @@ def attempt(store: Store | None, given: str, line: str | None) -> Attempt | None
     if not sign or not name or not number.isdigit() or store is None:
         return None
     last = load_state(store, find_run(store, None, line))
-    step_id = StepId(name)
+    step_id = as_id(name)
     if step_id not in last.plan.steps:
         return None
     while not last.steps[step_id].attempts:

@@ -17,11 +17,10 @@ from holdfast.cli.outlook import (
     few,
     head,
     next_lines,
-    price_words,
     sign,
     time_words,
-    unpriced_lines,
 )
+from holdfast.cli.prices import open_lines, price_words, unpriced_lines
 from holdfast.cli.view import View
 from holdfast.core.mix import doer
 from holdfast.model.money import dollars
@@ -90,7 +89,7 @@ def _estimates(ahead: Ahead, how: View) -> Iterable[str]:
     yield from _models(ahead, how)
     yield f"  Tokens: {_tokens(ahead)}"
     yield f"  Cost: {_cost(ahead)}"
-    yield from (f"  {line}" for line in unpriced_lines(ahead))
+    yield from (f"  {line}" for line in [*unpriced_lines(ahead), *open_lines(ahead)])
     yield f"  Time: {_time(ahead)}"
 
 

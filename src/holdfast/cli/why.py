@@ -41,6 +41,7 @@ from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Artifact
 from holdfast.model.event import Options, Reason
+from holdfast.model.items import as_id, step_named
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Store
 
@@ -143,7 +144,8 @@ def told_now(where: Place, step: str, options: Options, against: str | None = No
     """The answer about the present; `explain STEP` asks for it too."""
     loaded = where.load()
     foreseen = look_ahead(where, loaded, options)
-    if step not in foreseen.plan.steps and (run := run_with(where, loaded.plan, StepId(step))):
+    missing = step_named(step, foreseen.plan.steps) is None
+    if missing and (run := run_with(where, loaded.plan, as_id(step))):
         return _only_in(run, told_in(where, step, run, against))
     step_id = known_step(foreseen.plan, step)
     store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()

@@ -27,10 +27,10 @@ _PERSONAL = {
     "providers",
     "prices",
     "planner",
+    "templates",
 } | _MODELS
-_OF_PROJECT = {"run", "resources"} | _MODELS
+_OF_PROJECT = {"run", "resources", "templates"} | _MODELS
 _MOST = 1_000_000_000_000
-_LATER = {"templates"}
 _RULE = ("line", "step", "gate", "effects", "from")  # what a rule may be about
 _WORDS = {
     "gate": ("step", "edge", "budget", "guard"),
@@ -160,6 +160,31 @@ def read_planner(env: Mapping[str, str] = os.environ) -> Planner:
     return Planner(**given)  # type: ignore[arg-type]  # keys and values were checked
 
 
+def template_folders(root: str, env: Mapping[str, str] = os.environ) -> list[str]:
+    """Where templates are looked for: the folder that the project names, then the person's own."""
+    personal = personal_file(env)
+    project, place = project_table(root)
+    found = []
+    if (named := _folder(project, place)) is not None:
+        inside = os.path.normpath(named)
+        if os.path.isabs(inside) or inside.startswith(".."):
+            raise UsageError(f"'templates' in '{place}' must be a folder of the project")
+        found.append(os.path.join(root, inside))
+    own = _folder(table(personal), personal)
+    home = os.path.dirname(personal)
+    found.append(os.path.join(home, os.path.expanduser(own) if own else "templates"))
+    return found
+
+
+def _folder(given: Mapping[str, object], place: str) -> str | None:
+    named = given.get("templates")
+    if named is None:
+        return None
+    if not isinstance(named, str) or not named.strip():
+        raise UsageError(f"'templates' in '{place}' must be the name of a folder")
+    return named
+
+
 def agents_file(env: Mapping[str, str] = os.environ) -> str | None:
     """The registry of agents that the person's own file names, beside which it is looked for."""
     place = personal_file(env)
@@ -213,8 +238,6 @@ def _check(given: Mapping[str, object], place: str, known: set[str]) -> None:
                 f"'{key}' in '{place}' belongs to a person, not to a project",
                 hint="put it into config.toml of your own configuration directory",
             )
-        if key in _LATER:
-            raise UsageError(f"'{key}' in '{place}' is not available in this version")
         raise UsageError(f"'{place}' has the unknown key '{key}'", hint=", ".join(sorted(known)))
 
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from holdfast.core.escalation import note_again, note_settled
 from holdfast.core.moves import (
     IN_CONFLICT,
-    NOT_SELECTED,
+    LEFT_OUT,
+    LOST,
     WAIVED,
+    back_again,
     completed,
     move,
     now_ready,
@@ -47,8 +49,10 @@ def steps_reset(state: State, event: StepsReset, _: int) -> None:
         stay(state, step_id)
         note_again(state, step_id)
         if step.phase == "skipped" and step.reason is not None:
-            state.unselected -= step.reason.code == NOT_SELECTED
+            state.unselected -= step.reason.code in LEFT_OUT
         step.reason, step.why, step.last = None, None, Reason(event.code)
+        if step.phase in LOST:
+            back_again(state, step_id)
         set_phase(state, step, "pending")
         if not state.missing[step_id]:
             now_ready(state, step_id)
@@ -111,8 +115,10 @@ def _reopen(state: State, step_id: StepId) -> None:
         for dependent in state.graph.dependents.get(step_id, ()):
             state.missing[dependent] += 1
             state.ready.discard(dependent)
+    elif step.phase in LOST:
+        back_again(state, step_id)
     if step.phase == "skipped" and step.reason is not None:
-        state.unselected -= step.reason.code == NOT_SELECTED
+        state.unselected -= step.reason.code in LEFT_OUT
     step.running = step.parked = step.reason = step.digest = step.last = None
     step.rejections = step.losses = 0
     step.asked = False

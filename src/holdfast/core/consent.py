@@ -10,9 +10,10 @@ configuration is none of these: it bounds what is agreed to.
 
 from __future__ import annotations
 
-from holdfast.core.moves import NOT_SELECTED
+from holdfast.core.moves import LEFT_OUT
 from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.model.event import Agreed
+from holdfast.model.items import base_of
 from holdfast.model.plan import StepId
 
 _LEVELS: tuple[Agreed, ...] = ("nothing", "shown", "anything")
@@ -39,20 +40,38 @@ def agree_to(state: State, more: Agreed) -> None:
 def not_agreed(state: State) -> list[StepId]:
     """The steps that a run has still to do, if nobody was asked what they cost; in the order of the plan.
 
-    What people or attempts add is asked about when it is added.
+    What people or attempts add is asked about when it is added; of items it is known by now how many there
+    are.
     """
     if agreed_in(state) != "nothing":
         return []
-    return [s for s in state.graph.order if _is_to_do(state.steps[s]) and _is_foreseen(state, s)]
+    to_do = (s for s in state.graph.order if _is_to_do(state.steps[s]))
+    return [s for s in to_do if _is_foreseen(state, s) or base_of(s) is not None]
 
 
 def is_unasked(state: State, step_id: StepId) -> bool:
-    """Whether a step came into a run without anybody being asked what it costs."""
+    """Whether a step came into a run without anybody being asked what it costs.
+
+    Items are asked about together, before they come.
+    """
     origin = state.added.get(step_id)
-    if origin is None or origin.request:
+    if origin is None or origin.request or origin.agreed:
         return False
     agreed = agreed_in(state)
+    if base_of(step_id) is not None:
+        return agreed == "nothing"
     return agreed == "nothing" or (agreed == "shown" and not _is_foreseen(state, step_id))
+
+
+def items_unasked(state: State, base: StepId, source: StepId) -> bool:
+    """Whether nobody knew how many items a step has when somebody agreed to what the run costs.
+
+    A preview has them if it could read the list: if the step that lists them is reused.
+    """
+    agreed = agreed_in(state)
+    if agreed != "shown":
+        return agreed == "nothing"
+    return state.steps[source].phase == "done" or not _is_foreseen(state, base)
 
 
 def _is_foreseen(state: State, step_id: StepId) -> bool:
@@ -65,5 +84,5 @@ def _is_foreseen(state: State, step_id: StepId) -> bool:
 
 
 def _is_to_do(step: StepState) -> bool:
-    unselected = step.reason is not None and step.reason.code == NOT_SELECTED
+    unselected = step.reason is not None and step.reason.code in LEFT_OUT
     return step.phase not in COMPLETE and not (step.phase == "skipped" and unselected)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from holdfast.core.moves import NOT_SELECTED, UNSEEN
+from holdfast.core.moves import LOST, NOT_SELECTED, UNMET, UNMET_ABOVE, UNSEEN
 from holdfast.core.reopen import beyond, stagnates
 from holdfast.core.state import COMPLETE, State
 from holdfast.model.artifact import tree_bytes
@@ -119,18 +119,32 @@ def fail(
     `said` are the words of a person who rejected it.
     """
     failed = StepFailed(step_id, reason, because=said)
-    items: list[Skipped] = []
-    reached = {step_id}
+    items = [
+        Skipped(step, "dependency_failed" if above == step_id else "dependency_skipped", above)
+        for step, above in _stopped(state, step_id)
+    ]
+    return [failed, StepsSkipped(tuple(items))] if items else [failed]
+
+
+def _stopped(state: State, step_id: StepId) -> list[tuple[StepId, StepId]]:
+    """The open steps below one that is lost, each with the step it waited for; not who goes on without."""
+    found: dict[StepId, StepId] = {}
     queue = [step_id]
     for above in queue:  # grows while it is walked: breadth first
+        without = state.graph.without.get(above, ())
         for dependent in state.graph.dependents.get(above, ()):
-            if dependent not in reached and state.steps[dependent].phase == "pending":
-                reached.add(dependent)
+            if dependent in found or dependent in without or dependent == step_id:
+                continue
+            if state.steps[dependent].phase == "pending":
                 queue.append(dependent)
-                code = "dependency_failed" if above == step_id else "dependency_skipped"
-                items.append(Skipped(dependent, code, above))
-    items.sort(key=lambda item: state.graph.rank[item.step])
-    return [failed, StepsSkipped(tuple(items))] if items else [failed]
+                found[dependent] = above
+    return sorted(found.items(), key=lambda item: state.graph.rank[item[0]])
+
+
+def set_aside(state: State, step_id: StepId, words: str) -> StepsSkipped:
+    """The condition of a step does not hold: it is left out, and so is what cannot go on without it."""
+    items = [Skipped(step, UNMET_ABOVE, above) for step, above in _stopped(state, step_id)]
+    return StepsSkipped((Skipped(step_id, UNMET, StepId(words)), *items))
 
 
 def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
@@ -141,7 +155,7 @@ def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
             continue
         for need in state.plan.steps[step_id].needs:
             phase = "skipped" if need.step in items else state.steps[need.step].phase
-            if phase in {"failed", "skipped"}:
+            if phase in LOST and not need.optional:
                 items[step_id] = Skipped(step_id, f"dependency_{phase}", need.step)
                 break
     return StepsSkipped(tuple(items.values())) if items else None
@@ -183,7 +197,7 @@ def _reset(
 
 def _is_cut_off(state: State, step_id: StepId, again: set[StepId]) -> bool:
     return any(
-        state.steps[need.step].phase in {"failed", "skipped"} and need.step not in again
+        state.steps[need.step].phase in LOST and need.step not in again and not need.optional
         for need in state.plan.steps[step_id].needs
     )
 

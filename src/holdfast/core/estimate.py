@@ -213,7 +213,12 @@ def judges_of(step: Step) -> list[Judge]:
 
 
 def asked_models(step: Step, *, about_it: bool = False) -> tuple[str, ...]:
-    """The models that a step asks: its own, and those of its guards; with `about_it` only the latter."""
+    """The models that a step asks: its own, and those of its guards; with `about_it` only the latter.
+
+    One whose items are not known yet asks those that they would.
+    """
+    if step.awaits_items and step.template is not None:
+        return asked_models(step.template, about_it=about_it)
     found = [step.model] if step.asks_model and not about_it else []
     found += [judge.model for judge in judges_of(step)]
     return tuple(dict.fromkeys(filter(None, found)))

@@ -19,9 +19,11 @@ from holdfast.core.consent import agree_to
 from holdfast.core.escalation import note_failure, note_settled
 from holdfast.core.growth import grow
 from holdfast.core.moves import (
-    NOT_SELECTED,
+    LEFT_OUT,
     REOPENING,
     completed,
+    gone_without,
+    is_met,
     move,
     now_ready,
     require_needs,
@@ -29,7 +31,7 @@ from holdfast.core.moves import (
     set_phase,
     stay,
 )
-from holdfast.core.state import COMPLETE, Plans, State, empty_state, no_plans
+from holdfast.core.state import Plans, State, empty_state, no_plans
 from holdfast.errors import BugError
 from holdfast.model.event import (
     AnswersKept,
@@ -175,7 +177,7 @@ def _check_reused(state: State, event: StepsReused) -> None:
         if item.step in complete:
             raise BugError(f"'steps_reused' names '{item.step}' twice")
         for need in state.plan.steps[item.step].needs:
-            if need.step not in complete and state.steps[need.step].phase not in COMPLETE:
+            if need.step not in complete and not is_met(state, need):
                 raise BugError(f"'steps_reused' of '{item.step}' before its needs are complete")
         complete.add(item.step)
 
@@ -187,6 +189,7 @@ def _step_failed(state: State, event: StepFailed, _: int) -> None:
     step.said = event.because or step.said
     state.ready.discard(event.step)
     set_phase(state, step, "failed")
+    gone_without(state, event.step)
     note_failure(state, event.step, event.reason)
 
 
@@ -211,9 +214,11 @@ def _steps_skipped(state: State, event: StepsSkipped, _: int) -> None:
     for item in event.items:
         step = state.steps[item.step]
         step.reason = Reason(item.code, (item.because,))
-        state.unselected += item.code == NOT_SELECTED
+        state.unselected += item.code in LEFT_OUT
         state.ready.discard(item.step)
         set_phase(state, step, "skipped")
+    for item in event.items:
+        gone_without(state, item.step)
     if state.failures:
         for item in event.items:
             note_settled(state, item.step)

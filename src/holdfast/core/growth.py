@@ -1,23 +1,25 @@
 """How a run grows: its plan gets further steps while it goes on, and nothing that it had changes.
 
 A step that is added may need steps that are there and others that are added with it; nothing that is
-there can need it. So what was reached stays reached, the waves of what was there stay as they are, and
-a state that grew in place equals one that is folded from nothing.
+there can need it, but for one: a step that gathers items needs exactly these items from the moment they
+are known, and it has not begun before. Its wave left room for them. So what was reached stays reached,
+the waves of what was there stay as they are, and a state that grew in place equals one that is folded
+from nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from holdfast.core.moves import LOST, is_met
 from holdfast.core.room import demands_of, taken_by
-from holdfast.core.state import COMPLETE, Origin, State, StepState
+from holdfast.core.state import Origin, State, StepState
 from holdfast.core.waves import extended
 from holdfast.errors import BugError, PlanError
 from holdfast.model.event import PlanExtended
+from holdfast.model.items import base_of, unopened
 from holdfast.model.plan import Limits, Need, Plan, Step, StepId
-
-_LOST = frozenset({"failed", "skipped"})
 
 
 def with_steps(plan: Plan, added: Mapping[StepId, Step], limits: Limits | None = None) -> Plan:
@@ -46,7 +48,7 @@ def lost_need(state: State, added: Mapping[StepId, Step]) -> tuple[StepId, StepI
     for step_id, step in added.items():
         for need in step.needs:
             above = state.steps.get(need.step)
-            if above is not None and above.phase in _LOST:
+            if above is not None and above.phase in LOST and not need.optional:
                 return step_id, need.step
     return None
 
@@ -56,10 +58,11 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
 
     The caller, which is the fold, has checked nothing yet: an illegal event changes nothing.
     """
-    steps, limits = _checked(state, event)
-    plan = with_steps(state.plan, steps, limits)
+    steps, limits, gathers = _checked(state, event)
+    whole = steps if gathers is None else {**steps, gathers.id: gathers}
+    plan = with_steps(state.plan, whole, limits)
     try:
-        graph = extended(state.graph, plan, steps)
+        graph = extended(state.graph, plan, steps, gathers)
     except PlanError as error:
         raise BugError(
             f"'plan_extended' brings steps that need each other: {error.message}"
@@ -71,8 +74,8 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
     for step_id in sorted(steps, key=graph.rank.__getitem__):
         needs = steps[step_id].needs
         state.steps[step_id] = StepState()
-        state.added[step_id] = Origin(event.step, event.request, at)
-        missing = sum(state.steps[need.step].phase not in COMPLETE for need in needs)
+        state.added[step_id] = Origin(event.step, event.request, at, event.agreed)
+        missing = sum(not is_met(state, need) for need in needs)
         state.missing[step_id] = missing
         if not missing:
             ready.append(step_id)
@@ -81,7 +84,11 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
     state.demands = demands_of(plan)
     if is_bounded:  # what runs may take of what was not counted before
         state.taken = taken_by(state.demands, state.running)
-    if state.selected is not None and (event.request or event.step in state.selected):
+    if gathers is not None:
+        state.missing[gathers.id] += len(steps)
+        state.ready.discard(gathers.id)
+    origin = event.step if gathers is None else gathers.id
+    if state.selected is not None and (event.request or origin in state.selected):
         state.selected |= (
             steps.keys()
         )  # what a person, or a step that was asked for, adds shall run
@@ -91,12 +98,12 @@ def grow(state: State, event: PlanExtended, at: int) -> list[StepId]:
     return ready
 
 
-def _checked(state: State, event: PlanExtended) -> tuple[dict[StepId, Step], Limits]:
+def _checked(state: State, event: PlanExtended) -> tuple[dict[StepId, Step], Limits, Step | None]:
     if event.parent != state.plan_digest:
         raise BugError("'plan_extended' does not follow from the plan of the run")
     later = state.plans(event.plan)
     found = later.steps
-    steps = {step_id: found[step_id] for step_id in event.added if step_id in found}
+    steps = {s: _then(found[s], event.added) for s in event.added if s in found}
     if len(steps) < len(event.added) or not steps:
         raise BugError("'plan_extended' names steps that its plan does not have")
     for step_id, step in steps.items():
@@ -107,7 +114,45 @@ def _checked(state: State, event: PlanExtended) -> tuple[dict[StepId, Step], Lim
                 raise BugError(f"'plan_extended' adds '{step_id}', whose need is no step")
     if not _only_binds_agents(state.plan.limits, later.limits):
         raise BugError("'plan_extended' changes limits that added steps cannot change")
-    return steps, later.limits
+    return steps, later.limits, _gathers(state, steps, found)
+
+
+def _then(step: Step, added: Collection[StepId]) -> Step:
+    """A step as it was added: what it gathers may have been found out later."""
+    if not step.has_items:
+        return step
+    before = unopened(step)
+    items = len(step.needs) - len(before.needs)
+    return before if items and step.needs[-1].step not in added else step
+
+
+def _gathers(
+    state: State, steps: Mapping[StepId, Step], found: Mapping[StepId, Step]
+) -> Step | None:
+    """The step that is there and gathers what is added, with its items; None if there is no such step."""
+    bases = {base_of(step_id) for step_id in steps}
+    base = next(iter(bases)) if len(bases) == 1 else None
+    if base is None or base not in state.steps:
+        if any(one in state.steps for one in bases if one is not None):
+            raise BugError("'plan_extended' adds items beside other steps")
+        return None
+    now, later = state.plan.steps[base], found[base]
+    items = {need.step for need in later.needs[len(now.needs) :]}
+    widened = replace(now, needs=later.needs, has_items=True)
+    above = {need.step for need in now.needs}
+    if (
+        not now.awaits_items
+        or later != widened
+        or later.needs[: len(now.needs)] != now.needs
+        or items != steps.keys()
+        or any(n != Need(n.step, optional=now.optional) for n in later.needs[len(now.needs) :])
+        or any(need.step not in above for one in steps.values() for need in one.needs)
+    ):
+        raise BugError(f"'plan_extended' adds items that '{base}' does not gather")
+    here = state.steps[base]
+    if here.phase != "pending" or state.missing[base]:
+        raise BugError(f"'plan_extended' adds items of '{base}', which does not wait for them")
+    return later
 
 
 def _only_binds_agents(limits: Limits, later: Limits) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.core.state import Phase, State, StepState
+from holdfast.core.state import COMPLETE, Phase, State, StepState
 from holdfast.errors import BugError
-from holdfast.model.plan import StepId
+from holdfast.model.plan import Need, StepId
 
 TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
     "steps_reused": {"pending": "reused"},
@@ -47,6 +47,10 @@ INTERRUPTED: Final = "previous_interrupted"
 LIMIT: Final = "limit_reached"
 UNSEEN: Final = frozenset({INTERRUPTED, LIMIT})  # ends of attempts that are not the step's doing
 NOT_SELECTED: Final = "not_selected"
+UNMET: Final = "condition_unmet"
+UNMET_ABOVE: Final = "condition_above"
+LEFT_OUT: Final = frozenset({NOT_SELECTED, UNMET, UNMET_ABOVE})  # a run is complete without them
+LOST: Final = frozenset({"failed", "skipped"})
 WAIVED: Final = "skipped_by_person"
 IN_CONFLICT: Final = "conflict_open"
 REOPENING: Final = "reopening"
@@ -82,6 +86,28 @@ def completed(state: State, step_id: StepId) -> None:
         state.missing[dependent] = left
         if not left and state.steps[dependent].phase == "pending":
             now_ready(state, dependent)
+
+
+def is_met(state: State, need: Need) -> bool:
+    """Whether a step need not wait for this one any more."""
+    phase = state.steps[need.step].phase
+    return phase in COMPLETE or (need.optional and phase in LOST)
+
+
+def gone_without(state: State, step_id: StepId) -> None:
+    """A step is lost: tell those that go on without it."""
+    for dependent in state.graph.without.get(step_id, ()):
+        left = state.missing[dependent] - 1
+        state.missing[dependent] = left
+        if not left and state.steps[dependent].phase == "pending":
+            now_ready(state, dependent)
+
+
+def back_again(state: State, step_id: StepId) -> None:
+    """A step that was lost may still come: those that would have gone on without it wait for it."""
+    for dependent in state.graph.without.get(step_id, ()):
+        state.missing[dependent] += 1
+        state.ready.discard(dependent)
 
 
 def require_needs(state: State, step_id: StepId, kind: str) -> None:

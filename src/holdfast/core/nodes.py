@@ -39,6 +39,7 @@ STATUS = {
     "failed": "failed",
     "skipped": "skipped",
 }
+UNMET = frozenset({"condition_unmet", "condition_above"})
 SETTLED = frozenset({"complete", "failed", "skipped"})
 
 
@@ -86,6 +87,8 @@ def result_of(step: StepState) -> dict[str, Json] | None:
     if step.phase == "failed":
         return {"error": sentence(step.reason) if step.reason else ""}
     if step.phase == "skipped":
+        if step.reason is not None and step.reason.code in UNMET:
+            return {"skipped_reason": sentence(step.reason)}
         above = step.reason.because[0] if step.reason and step.reason.because else ""
         return {"skipped_reason": f"Dependency {above} failed"}
     return None

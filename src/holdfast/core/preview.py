@@ -20,13 +20,16 @@ from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
 from holdfast.errors import EditError
 from holdfast.model.artifact import Artifact
+from holdfast.model.condition import references
 from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Options, Reason
-from holdfast.model.plan import Plan, Step, StepId, limits_json, plan_digest
+from holdfast.model.items import source_of
+from holdfast.model.plan import Need, Plan, Step, StepId, limits_json, plan_digest
 
 Decision = Literal["run", "reuse", "maybe", "wait"]
 Means = Literal["make", "guard", "adopt", ""]
-LEFT_OUT = frozenset({"not_selected", "dependency_skipped"})
+UNMET = frozenset({"condition_unmet", "condition_above"})
+LEFT_OUT = frozenset({"not_selected", "dependency_skipped"}) | UNMET
 STUCK = frozenset({"command_failed", "output_modified", "key_missing", "dependency_failed"})
 
 
@@ -127,6 +130,9 @@ class Sight(Protocol):
     def lacking(self, step: Step, known: Mapping[StepId, Upstream]) -> tuple[str, ...]:
         """The named outputs that it reads and that what it needs does not have."""
 
+    def unmet(self, step: Step, known: Mapping[StepId, Upstream]) -> str:
+        """Why the condition of a step whose references are settled does not hold; empty if it does."""
+
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         """Whether any artifact was accepted under this config ref, be it reusable, withdrawn or not."""
 
@@ -176,7 +182,7 @@ class _Foresight:
             self._writes[step.id] = self._writes[above]
 
     def _stuck_above(self, step: Step) -> Outlook | None:
-        waits = [n.step for n in step.needs if self.outlooks[n.step].decision == "wait"]
+        waits = [n.step for n in step.needs if self._waits_for(n)]
         if not waits:
             return None
         stuck = [need for need in waits if self.outlooks[need].is_stuck]
@@ -184,15 +190,57 @@ class _Foresight:
         code = "awaiting_person"
         if stuck:
             code = "dependency_failed"
+        elif any(self.outlooks[need].reason.code in UNMET for need in left_out):
+            code = "condition_above"
         elif left_out:
             code = "dependency_skipped" if self._is_selected(step) else "not_selected"
         return Outlook("wait", Reason(code, tuple(sorted(stuck or left_out or waits))))
+
+    def _waits_for(self, need: Need) -> bool:
+        """Whether a step waits because this one does: it may go on without one that is lost."""
+        if self.outlooks[need.step].decision != "wait":
+            return False
+        return not (need.optional and self._is_lost(need.step))
 
     def _is_selected(self, step: Step) -> bool:
         return not self._selected or step.id in self._selected
 
     def _outlook(self, step: Step) -> Outlook:
-        open_needs = tuple(sorted(n for n in step.data_needs if n not in self._known))
+        if step.when is not None:
+            asked = {StepId(reference.name) for reference in references(step.when)}
+            open_above = tuple(sorted(s for s in asked if not self._is_settled(s)))
+            if open_above:
+                outlook = self._decided(step)
+                if outlook.decision not in {"run", "reuse", "maybe"}:
+                    return outlook
+                reason = Reason("condition_open", open_above)
+                return replace(
+                    outlook, decision="maybe", reason=reason, artifact=None, means="make"
+                )
+            if words := self._sight.unmet(step, self._known):
+                return Outlook("wait", Reason("condition_unmet", (words,)))
+        return self._decided(step)
+
+    def _is_settled(self, step_id: StepId) -> bool:
+        """Whether it is known what a step brings, or that it brings nothing."""
+        return step_id in self._known or self._is_lost(step_id)
+
+    def _is_lost(self, step_id: StepId) -> bool:
+        above = self.outlooks[step_id]
+        return above.is_stuck or above.reason.code in UNMET
+
+    def _decided(self, step: Step) -> Outlook:
+        if step.awaits_items and (source := source_of(step.for_each)) not in self._known:
+            return self._unlisted(step, source)
+        open_needs = tuple(
+            sorted(
+                need.step
+                for need in step.needs
+                if need.type == "data"
+                and need.step not in self._known
+                and not (need.optional and self._is_lost(need.step))
+            )
+        )
         writer = self._writer_above(step)
         if not open_needs and writer is None:
             return self._ready(step)
@@ -200,6 +248,14 @@ class _Foresight:
         if outlook.decision == "run" and not self._is_selected(step):
             return Outlook("wait", Reason("not_selected"), outlook.probe)
         return self._made(step, outlook)
+
+    def _unlisted(self, step: Step, source: StepId | None) -> Outlook:
+        """It has as many items as the step finds that lists them, which is not reused."""
+        probe = self._sight.own(step).probe._replace(changes=())
+        reason = Reason("items_open", () if source is None else (source,))
+        if probe.newest is None:
+            return Outlook("run", reason, probe, None, "make", is_new=True)
+        return Outlook("maybe", reason, probe, None, "make")
 
     def _writer_above(self, step: Step) -> StepId | None:
         """A step above that may write the files this one declares as its inputs."""
@@ -211,7 +267,8 @@ class _Foresight:
 
     def _ready(self, step: Step) -> Outlook:
         """The same questions in the same order as an engine asks them."""
-        probe = self._sight.look(step, {need: self._known[need] for need in step.data_needs})
+        above = {need: self._known[need] for need in step.data_needs if need in self._known}
+        probe = self._sight.look(step, above)
         selected = self._is_selected(step)
         choice = choose(step, probe, self._options, now=self._now, selected=selected)
         given = self._sight.given(step) if choice.action != "reuse" else None

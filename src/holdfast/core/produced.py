@@ -14,7 +14,7 @@ def lacking(step: Step, read: Callable[[StepId], bytes | None]) -> tuple[str, ..
 
     `read` gives the artifact of a step; None if that is several files, which have no keys.
     """
-    keyed = [need for need in step.needs if need.key]
+    keyed = [need for need in step.needs if need.key and not need.optional]
     missing = [need for need in keyed if need.key not in _keys(read(need.step))]
     return tuple([f"'{need.key}' of {need.step}" for need in missing])
 

@@ -44,6 +44,8 @@ SENTENCES: Final[dict[str, str]] = {
     "reopened": "tried anew, because a step could not get through: {names}",
     "undone": "a person undid it",
     "key_version": "the way keys are made changed",
+    "condition_open": "if its condition holds, which {names} decides",
+    "items_open": "as many as {names} finds",
     "additions_unfit": "what it added no longer fits the plan: {names}",
     # why an artifact stands
     "unchanged": "nothing that decides it changed",
@@ -58,6 +60,8 @@ SENTENCES: Final[dict[str, str]] = {
     "dependency_failed": "Dependency {names} failed",
     "dependency_skipped": "a step it needs was skipped: {names}",
     "not_selected": "it was not selected",
+    "condition_unmet": "its condition does not hold: {names}",
+    "condition_above": "a step it needs was left out by its condition: {names}",
     "awaiting_approval": "it waits for an approval: {names}",
     "awaiting_person": "it waits for a person",
     "conflict_open": "a conflict is open: {names}",

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from holdfast.errors import BugError
 from holdfast.model.digest import Digest, Json, digest_bytes, encoded, spelled
-from holdfast.model.plan import Plan, Step, StepId, guard_json, need_spelled
+from holdfast.model.plan import GATHER, Plan, Step, StepId, guard_json, need_spelled
 
 KEY_VERSION = 1
 
@@ -68,7 +68,8 @@ def encode_with(step: Step, observed: Spelled) -> bytes:
     """
     ext = [*observed.ext, f'"uses":{spelled(step.uses)}', f'"v":{KEY_VERSION}']
     if step.needs and (needs := step.data_needs):
-        ext.append('"needs":["' + '","'.join(sorted(needs)) + '"]')
+        listed = needs if step.uses == GATHER else sorted(needs)  # items have an order
+        ext.append('"needs":["' + '","'.join(listed) + '"]')
     own = _own_values(step)
     for name, value in compress(zip(_OWN, own, strict=True), own):  # few have much to say
         ext.append(f'"{name}":{spelled(value)}')
@@ -104,6 +105,7 @@ _FIELDS: Mapping[str, str] = {
     "agent": "agent",
     "action": "action",
     "may_use": "tools",
+    "within": "within",
 }
 _OWN = tuple(_FIELDS)
 _own_values: Callable[[Step], tuple[Json, ...]] = attrgetter(*_FIELDS.values())
@@ -131,6 +133,10 @@ def halves(step: Step, own: bytes, upstream: Mapping[StepId, Upstream]) -> tuple
         if need.type == "data":
             name = need.step
             found = upstream.get(name)
+            if found is None and need.optional:  # it goes on without
+                hashes.append(f'"{name}":null')
+                above.append(f'"{name}":null')
+                continue
             if found is None:
                 raise BugError(f"'{step.id}' has no artifact of '{name}' to make its ref from")
             hashes.append(f'"{name}":"{found.digest}"')

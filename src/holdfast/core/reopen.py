@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.core.effects import REJECTED, UNCONFIRMED, is_open
-from holdfast.core.moves import NOT_SELECTED, REOPENING
+from holdfast.core.moves import LEFT_OUT, REOPENING
 from holdfast.core.state import State
 from holdfast.model.event import (
     AttemptFailed,
@@ -78,7 +78,7 @@ def _moves(state: State, step_id: StepId) -> bool:
         return code != UNCONFIRMED
     if code == REJECTED and state.plan.steps[step_id].done_once:
         return is_open(state, step_id) is False
-    return not (step.phase == "skipped" and code == NOT_SELECTED)
+    return not (step.phase == "skipped" and code in LEFT_OUT)
 
 
 def _blocked(state: State, cone: set[StepId]) -> set[StepId]:

@@ -1,6 +1,7 @@
 """The selector language: which steps of a plan are meant.
 
-    build           one step, or several by wildcards (`extract*`)
+    build           one step, or several by wildcards (`extract*`); with `for_each` its items, too
+    extract[nl]     the step of one item by its key; `extract[*]` those of all
     +build          the step and everything it needs; `2+build` at most two levels up
     build+          the step and everything that needs it; `build+2` at most two levels down
     state:failed    steps that are in this state in the line's last run
@@ -19,9 +20,16 @@ from fnmatch import fnmatchcase
 
 from holdfast.core.waves import Graph
 from holdfast.errors import UsageError
-from holdfast.model.plan import StepId
+from holdfast.model.items import base_of, key_of, step_named
+from holdfast.model.plan import GATHER, StepId
 
-_TERM = re.compile(r"(?:(?P<up>\d*)(?P<above>\+))?(?P<body>[^+]+)(?:(?P<below>\+)(?P<down>\d*))?\Z")
+_TERM = re.compile(
+    r"(?:(?P<up>\d*)(?P<above>\+))?(?P<body>(?:\[.*\]|[^+])+?)(?:(?P<below>\+)(?P<down>\d*))?\Z",
+    re.DOTALL,
+)
+_WORD = re.compile(r"(?:\[.*?\](?=[\s,+]|\Z)|\S)+", re.DOTALL)  # keys of items may hold blanks
+_COMMA = re.compile(r",(?![^\[\]]*\])")
+_ITEM = re.compile(r"([^\[]+)\[(.*)\]\Z", re.DOTALL)
 _STATES = ("pending", "running", "waiting", "done", "reused", "failed", "skipped")
 
 
@@ -34,8 +42,8 @@ def select(
 ) -> set[StepId]:
     """The steps that the words name; UsageError for a word that means nothing here."""
     chosen: set[StepId] = set()
-    for word in (part for text in words for part in text.split()):
-        both = [_term(graph, term, states, changed) for term in word.split(",")]
+    for word in (part for text in words for part in _WORD.findall(text)):
+        both = [_term(graph, term, states, changed) for term in _COMMA.split(word)]
         chosen |= set.intersection(*both)
     return chosen
 
@@ -66,8 +74,9 @@ def _base(
     states: Callable[[], Mapping[StepId, str]],
     changed: Callable[[], Collection[StepId]],
 ) -> set[StepId]:
-    if StepId(body) in graph.steps:
-        return {StepId(body)}
+    named = step_named(body, graph.steps)
+    if named is not None:
+        return {named, *_items(graph, named)}
     if body == "changed":
         return {step for step in changed() if step in graph.steps}
     if body.startswith("state:"):
@@ -78,13 +87,32 @@ def _base(
     if body.startswith("agent:"):
         return _of_agent(graph, body.removeprefix("agent:"))
     if any(sign in body for sign in "*?["):
-        found = {step for step in graph.order if fnmatchcase(step, body)}
+        found = _fitting(graph, body)
         if found:
             return found
         raise UsageError(f"no step fits '{body}'", hint="holdfast ls")
     near = get_close_matches(body, graph.order, n=1)
     hint = f"did you mean '{near[0]}'?" if near else "holdfast ls"
     raise UsageError(f"the plan has no step '{body}'", hint=hint)
+
+
+def _items(graph: Graph, step_id: StepId) -> tuple[StepId, ...]:
+    """The steps of the items that a step gathers."""
+    step = graph.steps[step_id]
+    return step.data_needs if step.uses == GATHER else ()
+
+
+def _fitting(graph: Graph, pattern: str) -> set[StepId]:
+    """The steps that wildcards fit; brackets at the end hold the key of an item, else they are a set."""
+    item = _ITEM.match(pattern)
+    found = set()
+    if item is not None:
+        for step in graph.order:
+            base = base_of(step)
+            fits = base is not None and fnmatchcase(base, item[1])
+            if fits and fnmatchcase(key_of(step), item[2]):
+                found.add(step)
+    return found or {step for step in graph.order if fnmatchcase(step, pattern)}
 
 
 def _of_agent(graph: Graph, wanted: str) -> set[StepId]:

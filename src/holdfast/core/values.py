@@ -7,33 +7,62 @@ JSON. The key of the step holds the template: the digests above it decide the re
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.errors import AttemptError
+from holdfast.model.condition import ABSENT, Found, unmet
 from holdfast.model.digest import Json
-from holdfast.model.expression import CLOSE, OPEN, Reference, Wrong, fill, is_template, parts
+from holdfast.model.expression import (
+    CLOSE,
+    OPEN,
+    Reference,
+    Wrong,
+    fill,
+    is_template,
+    parse,
+    parts,
+)
 from holdfast.model.plan import Step, StepId
 from holdfast.model.strict import strict_json
 
 _MOST_NAMES = 20
 _LONGEST_NAME = 60
 
-Read = Callable[[StepId], bytes | None]
+Content = bytes | Sequence["Content"] | Mapping[str, "Content"] | None
+Read = Callable[[StepId], Content]
 
 
-def filled(step: Step, read: Read) -> Step:
-    """The step with its references replaced. `read` gives an artifact, None if it is several files.
+def filled(step: Step, read: Read, lost: Collection[StepId] = ()) -> Step:
+    """The step with its references replaced; one to a step that is `lost` and gone without is null.
+
+    `read` gives an artifact: its bytes, those of each item if it was gathered, None if it is several files.
 
     AttemptError names the expression, the step and what its artifact has instead.
     """
     if not has_expressions(step):
         return step
     _refuse_others(step)
-    artifacts = _Artifacts(read)
+    artifacts = _Artifacts(read, lost)
     values = fill(step.values, artifacts.find)
     assert isinstance(values, Mapping)  # as it was
     return replace(step, values=values, prompt=fill(step.prompt, artifacts.find))
+
+
+def listed(expression: str, read: Read) -> Json:
+    """What an expression that names a list stands for, read as JSON; AttemptError if it is not there."""
+    reference = parse(expression)[0]
+    assert isinstance(reference, Reference)  # checked when the plan was read
+    artifacts = _Artifacts(read)
+    return artifacts.find(reference) if reference.fields else artifacts.whole(reference)
+
+
+def condition_unmet(step: Step, read: Read, lost: Collection[StepId] = ()) -> str:
+    """Why the condition of a step does not hold; empty if it does, or has none."""
+    if step.when is None:
+        return ""
+    artifacts = _Artifacts(read, lost)
+    return unmet(step.when, artifacts.found)
 
 
 def _refuse_others(step: Step) -> None:
@@ -76,25 +105,61 @@ def _has_template(value: Json) -> bool:
 class _Artifacts:
     """The artifacts that one step reads, each read and parsed at most once."""
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Read, lost: Collection[StepId] = ()) -> None:
         self._read = read
+        self._lost = lost
+        self._contents: dict[str, Content] = {}
+        self._lists: dict[str, Json] = {}
         self._texts: dict[str, str] = {}
         self._parsed: dict[str, Json] = {}
 
     def find(self, reference: Reference) -> Json:
-        if not reference.fields:
-            return self._text(reference)
-        value = self._json(reference)
+        if StepId(reference.name) in self._lost:
+            return None
+        value = self._listed(reference)
+        if value is None:
+            if not reference.fields:
+                return self._text(reference)
+            value = self._json(reference)
         for depth, field in enumerate(reference.fields):
             value = _inside(reference, value, depth, field)
         return value
+
+    def whole(self, reference: Reference) -> Json:
+        """A whole artifact as JSON."""
+        value = self._listed(reference)
+        return self._json(reference) if value is None else value
+
+    def found(self, reference: Reference) -> Found:
+        """What a condition compares: the value, or the text without its last line end."""
+        if StepId(reference.name) in self._lost:
+            return ABSENT
+        try:
+            if reference.fields:
+                return self.find(reference)
+            value = self._listed(reference)
+            return _scalar(self._text(reference)) if value is None else value
+        except AttemptError:
+            return ABSENT
+
+    def _listed(self, reference: Reference) -> Json:
+        """What items made, as a list: each as the JSON that it is, or as text; None if it is no list."""
+        name = reference.name
+        if name not in self._lists:
+            self._lists[name] = _gathered(reference, self._content(name))
+        return self._lists[name]
+
+    def _content(self, name: str) -> Content:
+        if name not in self._contents:
+            self._contents[name] = self._read(StepId(name))
+        return self._contents[name]
 
     def _text(self, reference: Reference) -> str:
         known = self._texts.get(reference.name)
         if known is not None:
             return known
-        content = self._read(StepId(reference.name))
-        if content is None:
+        content = self._content(reference.name)
+        if not isinstance(content, bytes):
             hint = f"read them in the directory HOLDFAST_INPUTS/{reference.name}"
             raise _refused(reference, "is several files", hint)
         try:
@@ -110,11 +175,48 @@ class _Artifacts:
                 self._parsed[reference.name] = strict_json(text)
             except ValueError as error:
                 start = _short(" ".join(text[:200].split()))
-                what = f"is not JSON and has no '{reference.fields[0]}'; it begins with '{start}'"
+                lacks = f" and has no '{reference.fields[0]}'" if reference.fields else ""
+                what = f"is not JSON{lacks}; it begins with '{start}'"
                 hint = f"print JSON in '{reference.name}', or take the whole text: "
                 whole = f"{OPEN} steps.{reference.name}.output {CLOSE}"
                 raise _refused(reference, what, hint + whole) from error
         return self._parsed[reference.name]
+
+
+def _gathered(reference: Reference, content: Content) -> Json:
+    """What was gathered, in its order or by names; None if it is no collection."""
+    if content is None or isinstance(content, bytes):
+        return None
+    if isinstance(content, Mapping):
+        return {key: _value(reference, item) for key, item in content.items()}
+    return [_value(reference, item) for item in content]
+
+
+def _scalar(text: str) -> Json:
+    try:
+        found: Json = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text.removesuffix("\n")
+    return found
+
+
+def _value(reference: Reference, content: Content) -> Json:
+    """What an item made: the JSON that it is, else its text; nothing of one with several files."""
+    if content is None or not isinstance(content, bytes):
+        return _gathered(reference, content)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise _refused(reference, "has an item that is not UTF-8 text") from error
+    try:
+        found: Json = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+    return found
+
+
+def _refuse(word: str) -> Json:
+    raise ValueError(f"{word} is not a number of JSON")
 
 
 def _inside(reference: Reference, value: Json, depth: int, field: str) -> Json:

@@ -13,8 +13,9 @@ from holdfast.model.plan import Plan, Step, StepId
 class Graph:
     """A plan with its order worked out.
 
-    A wave is a level: one more than the highest wave among a step's needs. `order` goes wave by wave,
-    by id inside a wave, so it is the same in every process.
+    A wave is a level: one more than the highest wave among a step's needs. A step whose items are not known
+    yet leaves a level free for them. `order` goes wave by wave, by id inside a wave, so it is the same in
+    every process.
     """
 
     steps: Mapping[StepId, Step]
@@ -22,12 +23,15 @@ class Graph:
     wave: Mapping[StepId, int]
     rank: Mapping[StepId, int]
     dependents: Mapping[StepId, tuple[StepId, ...]]
+    without: Mapping[StepId, frozenset[StepId]]  # of those, who goes on without the step
 
     def waves(self) -> list[list[StepId]]:
-        """Step ids level by level."""
+        """Step ids level by level; a level that waits for items is left out."""
         levels: list[list[StepId]] = []
+        last = -1
         for step_id in self.order:
-            if self.wave[step_id] == len(levels):
+            if self.wave[step_id] != last:
+                last = self.wave[step_id]
                 levels.append([])
             levels[-1].append(step_id)
         return levels
@@ -48,25 +52,31 @@ def graph_of(plan: Plan) -> Graph:
     """Work out the order of a plan; a cycle is an error that shows its path."""
     dependents: dict[StepId, list[StepId]] = {}
     missing: dict[StepId, int] = {}
+    without: dict[StepId, set[StepId]] = {}
     for step_id, step in plan.steps.items():
         missing[step_id] = len(step.needs)
         for need in step.needs:
             dependents.setdefault(need.step, []).append(step_id)
+            if need.optional:
+                without.setdefault(need.step, set()).add(step_id)
     order: list[StepId] = []
     wave: dict[StepId, int] = {}
-    level = sorted(step_id for step_id, count in missing.items() if not count)
+    levels: dict[int, list[StepId]] = {}
+    for step_id, count in missing.items():
+        if not count:
+            levels.setdefault(_room(plan.steps[step_id]), []).append(step_id)
     number = 0
-    while level:
-        following: list[StepId] = []
+    while levels:
+        level = sorted(levels.pop(number, ()))
+        number += 1
         for step_id in level:
-            wave[step_id] = number
+            wave[step_id] = number - 1
             for dependent in dependents.get(step_id, ()):
                 missing[dependent] -= 1
                 if not missing[dependent]:
-                    following.append(dependent)
+                    following = number + _room(plan.steps[dependent])
+                    levels.setdefault(following, []).append(dependent)
         order += level
-        level = sorted(following)
-        number += 1
     if len(order) < len(plan.steps):
         stuck = {s for s in plan.steps if s not in wave}
         raise CyclicDependencyError((_cycle(plan, stuck),))
@@ -76,13 +86,22 @@ def graph_of(plan: Plan) -> Graph:
         wave=wave,
         rank={step_id: place for place, step_id in enumerate(order)},
         dependents={step_id: tuple(sorted(below)) for step_id, below in dependents.items()},
+        without={step_id: frozenset(below) for step_id, below in without.items()},
     )
 
 
-def extended(graph: Graph, plan: Plan, added: Iterable[StepId]) -> Graph:
+def _room(step: Step) -> int:
+    """The waves that a step leaves free above itself."""
+    return 1 if step.awaits_items else 0
+
+
+def extended(
+    graph: Graph, plan: Plan, added: Iterable[StepId], gathers: Step | None = None
+) -> Graph:
     """The order of a plan that has further steps: equal to `graph_of(plan)`, without walking all of it.
 
-    What was there needs nothing that is added, so it keeps its wave.
+    What was there needs nothing that is added, so it keeps its wave; so does the one that gathers all that
+    is added, which left a wave free.
     """
     fresh = set(added)
     wave = dict(graph.wave)
@@ -103,8 +122,15 @@ def extended(graph: Graph, plan: Plan, added: Iterable[StepId]) -> Graph:
                 ready.append(dependent)
     if len(ready) < len(fresh):
         raise CyclicDependencyError((_cycle(plan, fresh.difference(ready)),))
+    if gathers is not None:
+        for step_id in ready:
+            below.setdefault(step_id, []).append(gathers.id)
     order = sorted((*graph.order, *ready), key=lambda step_id: (wave[step_id], step_id))
-    dependents = dict(graph.dependents)
+    dependents, without = dict(graph.dependents), dict(graph.without)
+    for step in (*(plan.steps[s] for s in fresh), *((gathers,) if gathers else ())):
+        for need in step.needs:
+            if need.optional:
+                without[need.step] = without.get(need.step, frozenset()) | {step.id}
     for step_id, more in below.items():
         dependents[step_id] = tuple(sorted((*dependents.get(step_id, ()), *more)))
     return Graph(
@@ -113,6 +139,7 @@ def extended(graph: Graph, plan: Plan, added: Iterable[StepId]) -> Graph:
         wave=wave,
         rank={step_id: place for place, step_id in enumerate(order)},
         dependents=dependents,
+        without=without,
     )
 
 

@@ -9,13 +9,15 @@ from dataclasses import replace
 from functools import partial
 
 from holdfast.core.decide import Ending
+from holdfast.core.moves import LOST
 from holdfast.core.reasons import UNANSWERED
 from holdfast.core.state import Fed, State
 from holdfast.core.values import read_by
 from holdfast.engine.contents import Contents
 from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import lay_out
-from holdfast.engine.given import given_artifact, with_known_values, with_values
+from holdfast.engine.gathering import collected, gathered
+from holdfast.engine.given import by_names, given_artifact, with_known_values, with_values
 from holdfast.engine.laying import Layer
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.rooms import Rooms
@@ -30,7 +32,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
 )
-from holdfast.model.plan import COPIES, Step, StepId
+from holdfast.model.plan import COPIES, GATHER, Step, StepId
 from holdfast.ports import Candidate, Feedback, File, Given, Job, Outcome
 
 MOST_LOG = 1 << 20
@@ -68,7 +70,10 @@ class Bench:
         return f"{self._state.run}/{started.step}/{started.attempt}"
 
     def at_once(self, started: AttemptStarted) -> Outcome | None:
-        """The outcome of a function of this process; None if it has to be awaited."""
+        """The outcome of a function of this process, or of gathering; None if it has to be awaited."""
+        step = self._state.plan.steps[started.step]
+        if step.uses == GATHER:
+            return Outcome("accepted", candidate=gathered(step, self._state, self._read))
         try:
             job = self._quick_job(started)
         except AttemptError as error:
@@ -86,7 +91,7 @@ class Bench:
             root=root,
             room="",
             mark="",
-            given=given,
+            given=by_names(step, given),
             feedback=self._feedback(step.id),
         )
 
@@ -111,13 +116,13 @@ class Bench:
             root=world.root,
             room=room,
             mark=self.mark(started),
-            given=given,
+            given=by_names(step, given),
             feedback=self._feedback(step.id),
             env={name: world.env[name] for name in names if name in world.env},
             on_output=self._listener(started),
             take=self._taking(step) if step.changes_copy else None,
             effect=self._state.steps[step.id].effect or "",
-            told=read_by(step) if step.asks_model else frozenset(),
+            told=frozenset(map(step.called, read_by(step))) if step.asks_model else frozenset(),
         )
 
     def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:
@@ -178,10 +183,9 @@ class Bench:
         for need in step.needs:
             if need.type == "data":
                 done = self._state.steps[need.step]
-                if done.digest is not None:
-                    given[need.step] = given_artifact(
-                        partial(self._read, need.step), done.digest, done.form
-                    )
+                if done.digest is not None and done.phase not in LOST:
+                    found = given_artifact(partial(self._read, need.step), done.digest, done.form)
+                    given[need.step] = collected(found, need.step, self._state.plan.steps)
         return given
 
     def _read(self, step_id: StepId, digest: Digest) -> bytes:

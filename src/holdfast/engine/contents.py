@@ -56,6 +56,8 @@ class Contents:
             Entry(f.path, self.put(blobs, f.content), f.executable, len(f.content))
             for f in candidate.files
         )
+        if candidate.entries:
+            entries += candidate.entries
         if not step.changes_copy:
             return self.put(blobs, tree_bytes(entries)), blobs, entries
         changed = {change.path for change in candidate.changes}

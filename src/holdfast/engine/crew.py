@@ -23,7 +23,7 @@ from holdfast.engine.world import World
 from holdfast.errors import AttemptError
 from holdfast.model.digest import Json
 from holdfast.model.event import AttemptStarted
-from holdfast.model.plan import StepId
+from holdfast.model.plan import GATHER, StepId
 from holdfast.ports import Job, Outcome
 
 Ended = Callable[[AttemptStarted, Result, Steps], None]
@@ -71,7 +71,8 @@ class Crew:
 
     def launch(self, started: AttemptStarted) -> None:
         """Begin an attempt whose start is stored."""
-        if started.step in self._world.inline and started.reguard is None:
+        is_here = self._state.plan.steps[started.step].uses == GATHER
+        if (is_here or started.step in self._world.inline) and started.reguard is None:
             outcome = self._bench.at_once(started)
             if outcome is not None:
                 outcome = self._fit(started, outcome)

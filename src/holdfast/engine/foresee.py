@@ -17,21 +17,33 @@ from holdfast.core.overwritten import without_overwritten
 from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
 from holdfast.core.produced import lacking
 from holdfast.core.refs import Refs, Upstream, encode_own, w_ref
+from holdfast.core.values import Content, condition_unmet
 from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
-from holdfast.engine.grow import fitting
+from holdfast.engine.gathering import collected, opened_by
+from holdfast.engine.given import given_artifact, readable
+from holdfast.engine.grow import fitting, words_of
 from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.probe import Probed, Prober
+from holdfast.engine.probe import Probed, Prober, accepted_as
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
 from holdfast.errors import EditError, IntegrityError, PlanError
-from holdfast.model.artifact import Artifact, tree_entries
+from holdfast.model.artifact import Artifact, Form, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
-from holdfast.model.plan import COPIES, Plan, RunId, Step, StepId, plan_digest, plan_from_json
+from holdfast.model.items import source_of
+from holdfast.model.plan import (
+    COPIES,
+    Plan,
+    RunId,
+    Step,
+    StepId,
+    plan_digest,
+    plan_from_json,
+)
 from holdfast.ports import Fragments, Store
 
 MOST_RUNS = 20
@@ -85,6 +97,7 @@ def foresee(
     previous = rows[-1].run if rows else None
     additions = Additions(store, plan.project, line)
     added: dict[StepId, StepId] = {}
+    unlisted: dict[StepId, str] = {}
     now = clock()
     while True:
         graph = graph_of(plan)
@@ -93,6 +106,13 @@ def foresee(
         if fragments is not None:
             sight.heed(additions, partial(_unfit, additions, plan, fragments))
         seen = preview(graph, options, sight, now=now)
+        opened = _opened(store, plan, seen, unlisted)
+        if opened:
+            added.update({s: origin for s, (origin, _) in opened.items() if s not in plan.steps})
+            plan = with_steps(plan, {name: step for name, (_, step) in opened.items()})
+            survey.grow(plan)
+            grown(plan)
+            continue
         more = _brought(additions, plan, seen) if fragments is not None else {}
         if not more or fragments is None:
             break
@@ -102,6 +122,7 @@ def foresee(
         )
         survey.grow(plan)
         grown(plan)
+    seen = {**seen, **_without_list(graph, seen, unlisted)}
     outlooks = without_overwritten(graph, seen)
     outlooks = {step_id: sight.named(outlook, step_id) for step_id, outlook in outlooks.items()}
     for step_id, paths in sight.put_back().items():
@@ -113,6 +134,44 @@ def foresee(
     }
     digest = preview_digest(given, options, outlooks, edits)
     return Foreseen(graph, outlooks, previous, plan, digest, added)
+
+
+def _opened(
+    store: Store, plan: Plan, outlooks: Mapping[StepId, Outlook], unlisted: dict[StepId, str]
+) -> dict[StepId, tuple[StepId, Step]]:
+    """The items of steps whose list would be reused, each with who lists it.
+
+    `unlisted` is told why a list is none.
+    """
+    found: dict[StepId, tuple[StepId, Step]] = {}
+    for base in [step for step in plan.steps.values() if step.awaits_items]:
+        source = source_of(base.for_each)
+        artifact = None if source is None else outlooks[source].artifact
+        if source is None or artifact is None or outlooks[source].decision != "reuse":
+            continue
+        try:
+            steps = opened_by(base, plan.steps, store.get, artifact.digest, artifact.form)
+        except PlanError as error:
+            unlisted[base.id] = words_of(error)
+            continue
+        if len(steps) > 1:
+            found |= {step_id: (source, step) for step_id, step in steps.items()}
+    return found
+
+
+def _without_list(
+    graph: Graph, outlooks: Mapping[StepId, Outlook], unlisted: Mapping[StepId, str]
+) -> dict[StepId, Outlook]:
+    """What comes of steps whose list is none, and of all that needs them."""
+    found = {
+        step_id: Outlook("wait", Reason("command_failed", (words,)))
+        for step_id, words in unlisted.items()
+    }
+    for step_id in graph.order:
+        stuck = tuple(sorted(n.step for n in graph.steps[step_id].needs if n.step in found))
+        if stuck and outlooks[step_id].decision != "reuse":
+            found[step_id] = Outlook("wait", Reason("dependency_failed", stuck))
+    return found
 
 
 def _brought(
@@ -321,6 +380,22 @@ class _Sight:
                 return None
 
         return lacking(step, read)
+
+    def unmet(self, step: Step, known: Mapping[StepId, Upstream]) -> str:
+        """Why the condition of a step does not hold; empty if it does."""
+
+        def read(need: StepId) -> Content:
+            form = self._form(need, known[need])
+            given = given_artifact(self._store.get, known[need].digest, form)
+            return readable(collected(given, need, self._plan.steps))
+
+        return condition_unmet(step, read, [n.step for n in step.needs if n.step not in known])
+
+    def _form(self, step: StepId, above: Upstream) -> Form:
+        row = self._newest.get(step)
+        if row is None or row.digest != above.digest:
+            row = accepted_as(self._store, self._plan.project, self._line, step, above)
+        return row.form if row is not None else "bytes"
 
     def has_run_under(self, step: Step, ref: Digest) -> bool:
         """Whether any artifact of the line was accepted under this config ref."""

@@ -34,6 +34,7 @@ from holdfast.model.event import (
     StepWaived,
     Taken,
 )
+from holdfast.model.items import unopened
 from holdfast.model.line import PlanVersioned, RunOpened
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_bytes
 from holdfast.ports import Append, Batch, Store
@@ -99,7 +100,11 @@ def _plan(origin: State, step: StepId) -> Plan:
             f"'{step}' was added by '{adder}', which would not be made again",
             hint=f"fork from '{adder}'",
         )
-    steps = {name: one for name, one in origin.plan.steps.items() if name not in gone}
+    steps = {
+        name: unopened(one) if one.has_items and any(n.step in gone for n in one.needs) else one
+        for name, one in origin.plan.steps.items()
+        if name not in gone
+    }
     return replace(origin.plan, steps=steps)
 
 

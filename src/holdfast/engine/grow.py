@@ -1,13 +1,16 @@
 """Lets a run grow: what its steps or people want to add is checked, and becomes facts.
 
-Steps come in three ways: an accepted attempt left fragments, an artifact is reused whose attempt did, or
-a person asked for them in the line's journal. All three end in one event of the run, in the transaction
-of what caused it, with the snapshot of the plan that it goes on with; so nothing is ever half added.
+Steps come in four ways: an accepted attempt left fragments, an artifact is reused whose attempt did, a
+person asked for them in the line's journal, or a step is complete that lists the items of another. All end
+in one event of the run, with the snapshot of the plan that it goes on with; so nothing is ever half added.
+The first three are in the transaction of what caused them. Items follow from the state: whoever looks at a
+step whose list is complete and whose items are not there adds them, however the engine before it ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,6 +26,7 @@ from holdfast.errors import PlanError, Problem
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted, PlanExtended, Recorded
+from holdfast.model.items import source_of
 from holdfast.model.line import (
     AdditionRequested,
     LineEvent,
@@ -160,6 +164,14 @@ class Grower:
         event, blobs = self._extend(steps, artifact.step)
         return Extension(event, blobs, ())
 
+    def of_items(self, steps: Steps, base: StepId, *, agreed: bool) -> Extension:
+        """The items of a step are known: they are added, and it gathers them."""
+        source = source_of(steps[base].for_each)
+        assert source is not None  # the others are opened when the plan is read
+        items = tuple(sorted(step_id for step_id in steps if step_id != base))
+        event, blobs = self._extended(with_steps(self.state.plan, steps), items, source)
+        return Extension(replace(event, agreed=agreed), blobs, ())
+
     def of_request(self, steps: Steps, seq: int, asked: AdditionRequested) -> Extension:
         """A person adds steps."""
         event, blobs = self._extend(steps, StepId(""), seq)
@@ -175,11 +187,15 @@ class Grower:
             return None, []
         assert self.world.fragments is not None  # checked before anything is added
         plan = with_steps(self.state.plan, *self.world.fragments.held(self.state.plan, fresh))
+        return self._extended(plan, tuple(sorted(fresh)), origin, request)
+
+    def _extended(
+        self, plan: Plan, added: tuple[StepId, ...], origin: StepId, request: int = 0
+    ) -> tuple[PlanExtended, list[tuple[Digest, bytes]]]:
         blobs: list[tuple[Digest, bytes]] = []
         digest, ref = (self._put(blobs, part) for part in (plan_bytes(plan), structure(plan)))
         self._plans = {digest: plan}
         parent = self.state.plan_digest
-        added = tuple(sorted(fresh))
         return PlanExtended(digest, ref, parent, added, origin, request), blobs
 
     def _put(self, blobs: list[tuple[Digest, bytes]], content: bytes) -> Digest:

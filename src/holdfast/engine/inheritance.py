@@ -6,6 +6,7 @@ between the end of one run and the beginning of the next loses nothing.
 
 from __future__ import annotations
 
+from holdfast.core.estimate import asked_models
 from holdfast.core.fold import apply
 from holdfast.core.state import State, StepState, Tools
 from holdfast.engine.journals import read_state, runs_of
@@ -78,7 +79,7 @@ def _kept(store: Store, step_id: StepId, step: StepState) -> AnswersKept | None:
 
 
 def _may_leave(store: Store, plan: Plan, run: RunId) -> bool:
-    if not any(step.asks_model or step.has_judge for step in plan.steps.values()):
+    if not any(asked_models(step) for step in plan.steps.values()):
         return False
     journal = f"run:{run}"
     last = store.last(journal)

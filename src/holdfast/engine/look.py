@@ -10,14 +10,18 @@ from typing import NamedTuple
 
 from holdfast.core.changes import Choice, choose
 from holdfast.core.effects import is_cut_off, is_open
+from holdfast.core.moves import LOST
 from holdfast.core.overwritten import has_outputs_at, is_overwritten
 from holdfast.core.produced import lacking
 from holdfast.core.refs import Upstream
 from holdfast.core.state import State, StepState
+from holdfast.core.values import Content, condition_unmet
 from holdfast.engine.additions import Additions
 from holdfast.engine.attempt import Bench
 from holdfast.engine.evidence import Keeper
 from holdfast.engine.foresee import Foreseen, foresee
+from holdfast.engine.gathering import collected
+from holdfast.engine.given import given_artifact, readable
 from holdfast.engine.journals import beside
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Drift, Outputs
@@ -174,6 +178,18 @@ class Looker:
 
         return lacking(step, read)
 
+    def unmet(self, step: Step, content: Callable[[Digest], bytes]) -> str:
+        """Why the condition of a step does not hold; empty if it does."""
+        steps, plan = self._state.steps, self._state.plan.steps
+
+        def read(need: StepId) -> Content:
+            above = steps[need]
+            assert above.digest is not None  # what is looked at has its needs
+            given = given_artifact(content, above.digest, above.form)
+            return readable(collected(given, need, plan))
+
+        return condition_unmet(step, read, [n.step for n in step.needs if self._is_lost(n.step)])
+
     def reopened(self, steps: Iterable[StepId]) -> None:
         """These steps are pending again: forget what they brought, and what was stored before."""
         for step_id in steps:
@@ -243,10 +259,7 @@ class Looker:
 
     def _choose(self, step: Step) -> tuple[Probed, Choice]:
         state = self._state
-        upstream = {}
-        for need in step.needs:
-            if need.type == "data":
-                upstream[need.step] = self._brought.get(need.step) or self._bring(need.step)
+        upstream = self._above(step)
         options, previous, moved = state.options, state.previous, self._moved
         probed = self._prober.probe(step, upstream, options, previous=previous, moved=moved)
         here = state.steps[step.id]
@@ -271,12 +284,36 @@ class Looker:
                 )
         return probed, choice
 
+    def _above(self, step: Step) -> dict[StepId, Upstream]:
+        """What the data needs of a step brought, but for those that it goes on without."""
+        found = {}
+        for need in step.needs:
+            if need.type == "data" and not (need.optional and self._is_lost(need.step)):
+                found[need.step] = self._brought.get(need.step) or self._bring(need.step)
+        return found
+
+    def would_run(self, item: Step, base: StepId) -> bool:
+        """Whether an item that is about to be added would be made: nothing of it stands."""
+        state = self._state
+        try:
+            probed = self._prober.probe(
+                item, self._above(item), state.options, previous=state.previous
+            )
+        except EditError:  # what keeps it from being looked at is said when it is
+            return True
+        now, selected = self._world.clock(), state.may_run(base)
+        found = choose(item, probed.probe, state.options, now=now, selected=selected)
+        return found.action == "run"
+
     def _options(self, here: StepState) -> Options:
         """What was asked of the run; what a person gave afterwards stands, though the step was forced."""
         options = self._state.options
         if here.last is None or here.last.code != "answered":
             return options
         return replace(options, force=False, force_steps=())
+
+    def _is_lost(self, need: StepId) -> bool:
+        return self._state.steps[need].phase in LOST
 
     def _bring(self, need: StepId) -> Upstream:
         """What a step that is complete brings to those that need it; it stays so for this run."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from holdfast.core.decide import leave_out, settle
+from holdfast.core.decide import leave_out, set_aside, settle
 from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
 from holdfast.core.state import State
@@ -90,7 +90,7 @@ class Engine:
         sent = Notes(world.scratch, state.run, world.owner.boot)
         self._finisher = Finisher(world, state, survey, outputs, self._bench, self._conflicts, sent)
         grower = Grower(world, state, state.heard if heard is None else heard)
-        self._growth = Growth(grower, self._scribe, self._grown)
+        self._growth = Growth(grower, self._scribe, self._grown, self._looker.would_run)
         self._looker.heed(grower.additions, self._growth.unfit)
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
@@ -172,7 +172,8 @@ class Engine:
         pulse = asyncio.create_task(self._pulse())
         try:
             self._survey.know(await tool_versions(self.state.plan, self._world.root))
-            sources = sources_of(self._world, self.state.plan)
+            begun = self.state.plan
+            sources = sources_of(self._world, begun)
             while not self._over:
                 self._wake.clear()
                 await self._turn()
@@ -182,7 +183,7 @@ class Engine:
                     await self._breathe()
                     await self._wait()
             self._bench.leave()
-            leave_note(self._world, self.state, self._survey.tools, sources)
+            leave_note(self._world, self.state, self._survey.tools, sources, begun)
             return self.state
         finally:
             await self._crew.close()
@@ -275,6 +276,13 @@ class Engine:
             self._claims.let_go(step_id)
             return
         step = self.state.plan.steps[step_id]
+        if step.when is not None and (words := self._looker.unmet(step, self._scribe.content)):
+            self._claims.let_go(step_id)
+            self._append(set_aside(self.state, step_id, words))
+            return
+        if step.template is not None and not self._growth.has_items(step, self._people.may_add):
+            self._claims.let_go(step_id)
+            return
         look = self._decided(step)
         if look is None:
             self._claims.let_go(step_id)

@@ -1,6 +1,6 @@
 """Places: how many attempts may be under way at once, by what they wait for.
 
-    a function of this process    takes none here
+    a function of this process    takes none here; nor does gathering
     work on this machine          one of the machine's places (`-j`), from the start of the attempt
     a step that a model does      one of its provider's (`at_once`), until the attempt has ended
 
@@ -21,7 +21,7 @@ from typing import Protocol
 
 from holdfast.core.state import State
 from holdfast.engine.world import World
-from holdfast.model.plan import StepId
+from holdfast.model.plan import GATHER, StepId
 
 INLINE = ""
 HERE = ":"  # no provider has this name
@@ -59,6 +59,8 @@ class Places:
         if step_id in self._world.inline:
             return INLINE
         step = self._state.plan.steps[step_id]
+        if step.uses == GATHER:
+            return INLINE
         if self._world.models is None or not step.asks_model:
             return HERE
         return step.model.partition(":")[0]

@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple, cast
 from holdfast.model.digest import Json
 from holdfast.ports import Raw
 
+_LEFT_OUT: Final = frozenset({"not_selected", "condition_unmet", "condition_above"})
+_PLAIN_NEED: Final = 4  # parts of a need that nobody goes on without
 _NO_LATER: Final[Mapping[str, Mapping[str, Json]]] = {}
 _Body = Mapping[str, Any]  # the JSON of one event; what it has to hold follows from its kind
 
@@ -54,6 +56,7 @@ class Reading:
     effects: dict[str, str] = field(default_factory=dict)  # started and not confirmed
     calls: set[tuple[str, int]] = field(default_factory=set)  # of steps, not yet answered
     accepted: set[str] = field(default_factory=set)
+    free: set[tuple[str, str]] = field(default_factory=set)  # steps, and what they go on without
     conflicts: dict[str, Sequence[str]] = field(default_factory=dict)  # open ones, who takes part
     left_out: set[str] = field(default_factory=set)
     claimed: list[Claimed] = field(default_factory=list)
@@ -80,15 +83,23 @@ class Reading:
 
     def learn(self, step: str, data: Mapping[str, Any]) -> None:
         """Take note of a step of the plan."""
-        self.needs[step] = [need[0] for need in data.get("needs", ())]
+        self.wait(step, data.get("needs", ()))
         self.steps[step] = Stand()
         if _asks(data):
             self.asking[step] = data
 
+    def wait(self, step: str, needs: Sequence[Sequence[str]]) -> None:
+        """Take note of what a step waits for, and of what it goes on without."""
+        self.needs[step] = [need[0] for need in needs]
+        self.free |= {(step, need[0]) for need in needs if len(need) > _PLAIN_NEED}
+
     def ask_needs(self, step: str) -> None:
         """Nothing is made or reused before everything it needs is there."""
         for need in self.needs.get(step, ()):
-            if self.steps[need].phase not in {"done", "reused"}:
+            phase = self.steps[need].phase
+            if phase in {"failed", "skipped"} and (step, need) in self.free:
+                continue
+            if phase not in {"done", "reused"}:
                 self.wrong(f"step '{step}' goes on before '{need}' is complete")
 
 
@@ -124,7 +135,7 @@ def _asks(step: _Body) -> bool:
 def _asks_over(need: Sequence[str]) -> bool:
     """Whether an edge asks: one of that type, or one with the name of an approver behind its key."""
     _, kind, _, *approver = need
-    return kind == "approval" or bool(approver)
+    return kind == "approval" or bool(approver and approver[0])
 
 
 def _may_follow(reading: Reading, kind: str) -> bool:
@@ -244,7 +255,8 @@ def _steps_reopened(reading: Reading, body: _Body) -> None:
 def _plan_extended(reading: Reading, body: _Body) -> None:
     """Exactly the named steps are new, and nothing that was there is another now.
 
-    Of the limits only those of agents may be narrower.
+    But for one that had not begun, and from now on waits for exactly these steps as its items. Of the
+    limits only those of agents may be narrower.
     """
     plan = reading.plans(body["plan"])
     later = cast("Mapping[str, Mapping[str, Any]]", plan["steps"])
@@ -253,14 +265,29 @@ def _plan_extended(reading: Reading, body: _Body) -> None:
     reading.limits = limits
     if later.keys() - reading.steps.keys() != set(body["added"]):
         reading.wrong("the plan that the run goes on with has not just the added steps")
-    for step, known in reading.needs.items():
-        if [need[0] for need in later.get(step, {}).get("needs", ())] != known:
+    for step, known in list(reading.needs.items()):
+        needs = later.get(step, {}).get("needs", ())
+        now = [need[0] for need in needs]
+        if now == known:
+            continue
+        if _gathers(reading, step, now, body["added"]):
+            reading.wait(step, needs)
+        else:
             reading.wrong(f"step '{step}' is another one in the plan that the run goes on with")
     for step in body["added"]:
         if step in reading.steps:
             reading.wrong(f"step '{step}' is added and was there already")
         elif step in later:
             reading.learn(step, later[step])
+
+
+def _gathers(reading: Reading, step: str, needs: list[str], added: Sequence[str]) -> bool:
+    """Whether a step needs what is added beside what it needed before, as its items."""
+    known = [*reading.needs[step]]
+    items, here = needs[len(known) :], reading.steps[step]
+    if needs[: len(known)] != known or sorted(items) != sorted(added) or here.phase != "pending":
+        return False
+    return all(item.startswith(f"{step}[") for item in items)
 
 
 def _narrower(before: _Body, now: _Body) -> bool:
@@ -347,7 +374,7 @@ def _made_again(reading: Reading, steps: Iterable[str]) -> None:
 def _steps_skipped(reading: Reading, body: _Body) -> None:
     for step, code, _ in body["items"]:
         reading.put(step, "skipped", "pending")
-        if code == "not_selected":
+        if code in _LEFT_OUT:
             reading.left_out.add(step)
 
 

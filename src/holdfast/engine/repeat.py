@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from holdfast.core.fold import fold
-from holdfast.core.state import State
+from holdfast.core.state import Plans, State
 from holdfast.engine.hold import Hold
+from holdfast.engine.journals import read_plan
 from holdfast.engine.lines import line_journal
 from holdfast.engine.unchanged import (
     Note,
@@ -25,9 +27,17 @@ from holdfast.engine.unchanged import (
 from holdfast.engine.undo import settle_undone
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError
-from holdfast.model.event import Event, Options, Recorded, RunEnded, RunStarted, StepsReused
+from holdfast.model.event import (
+    Event,
+    Options,
+    PlanExtended,
+    Recorded,
+    RunEnded,
+    RunStarted,
+    StepsReused,
+)
 from holdfast.model.line import RunOpened
-from holdfast.model.plan import Plan, RunId
+from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.ports import Append, Batch
 
 
@@ -37,10 +47,11 @@ class Repeated:
 
     plan: Plan
     events: Sequence[Recorded]
+    plans: Plans
 
     def state(self) -> State:
         """The run, folded."""
-        return fold(self.plan, self.events)
+        return fold(self.plan, self.events, self.plans)
 
 
 def repeat_run(
@@ -73,8 +84,12 @@ def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repea
     first, *reused, last = [recorded.event for recorded in world.store.read(f"run:{note.run}")]
     if not (isinstance(first, RunStarted) and last == RunEnded("completed")):
         return None
-    items = [len(event.items) for event in reused if isinstance(event, StepsReused)]
-    if len(items) != len(reused) or sum(items) != len(question.plan.steps):
+    items = sum(len(event.items) for event in reused if isinstance(event, StepsReused))
+    grown = [event for event in reused if isinstance(event, PlanExtended)]
+    wanted = len(question.plan.steps) + sum(len(event.added) for event in grown)
+    if len(grown) + sum(isinstance(e, StepsReused) for e in reused) != len(reused):
+        return None
+    if items != wanted or (grown and grown[0].parent != plan_digest(question.plan)):
         return None
     run = RunId(f"r-{world.new_id()}")
     hold.run = run
@@ -109,4 +124,4 @@ def _repeated(world: World, hold: Hold, note: Note, question: Question) -> Repea
         return None
     pass_on(world, note, question, run)
     events = [Recorded(seq, at, event) for seq, (at, event) in enumerate(facts, 1)]
-    return Repeated(question.plan, events)
+    return Repeated(question.plan, events, partial(read_plan, world.store))

@@ -42,6 +42,7 @@ from holdfast.errors import EditError, StoreError
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes, digest_json
 from holdfast.model.event import Options
+from holdfast.model.items import base_of
 from holdfast.model.line import RunOpened
 from holdfast.model.plan import Need, Plan, RunId, Step, plan_digest
 from holdfast.model.version import VERSION
@@ -91,22 +92,24 @@ class Note(NamedTuple):
 # --- leaving a note ------------------------------------------------------------------------------
 
 
-def leave_note(world: World, state: State, tools: Tools, sources: Digest | None) -> None:
+def leave_note(
+    world: World, state: State, tools: Tools, sources: Digest | None, begun: Plan
+) -> None:
     """Leave a note if every step of this run was reused and nothing can have moved meanwhile.
 
-    `sources` is what `sources_of` found before the run began to look. What cannot be noted is not: it only
-    costs the next run time.
+    `begun` is the plan that it began with, `sources` what `sources_of` found for it before the run began to
+    look. What cannot be noted is not: it only costs the next run time.
     """
     if not _is_still(state):
         return
     with contextlib.suppress(OSError, EditError, StoreError):
         opened = _opened_at(world, state)
-        if opened is None or sources is None or sources_of(world, state.plan) != sources:
+        if opened is None or sources is None or sources_of(world, begun) != sources:
             return
         paths = tuple(sorted({*_looked_at(world, state.plan), *_changed(world, state)}))
         stamps = _stamps(world.root, paths, state.since * 1_000_000 - SETTLED_NS)
         if stamps is not None:
-            question = Question(state.plan, state.line, state.options, tools)
+            question = Question(begun, state.line, state.options, tools)
             asked, until = question.digest(world), _until(world, state)
             note = Note(state.run, opened, asked, until, paths, stamps)
             _write(world, state.project, state.line, note)
@@ -127,7 +130,7 @@ def _is_still(state: State) -> bool:
         state.status == "completed"
         and state.counts["reused"] == len(state.steps)
         and not options.joined
-        and not state.added  # which steps there are was decided on the way
+        and all(base_of(step_id) for step_id in state.added)  # items follow from what is reused
         and not state.forked
         and not any(step.share for step in state.plan.steps.values())  # other lines may add to it
         and all(step.attempts == 0 for step in state.steps.values())
@@ -202,6 +205,8 @@ def _content_of(plan: Plan) -> Digest:
         for step in plan.steps.values():
             needs = tuple(map(_need_parts, step.needs))
             others = repr((step.inputs, step.guards)) if step.inputs or step.guards else ""
+            if step.template is not None:
+                others += repr(step.template)
             total.update(marshal.dumps((_step_parts(step), needs, others), _PLAIN))  # type: ignore[arg-type]  # refuses what it cannot
     except ValueError:  # a value of a class of its own
         return plan_digest(plan)
@@ -209,7 +214,7 @@ def _content_of(plan: Plan) -> Digest:
 
 
 _PLAIN = 0  # the form of `marshal` in which equal values have equal bytes
-_OTHERS = {"needs", "inputs", "guards"}
+_OTHERS = {"needs", "inputs", "guards", "template"}
 _need_parts: Callable[[Need], tuple[str, ...]] = attrgetter("step", "type", "key")
 _step_parts: Callable[[Step], tuple[Json, ...]] = attrgetter(
     *(item.name for item in fields(Step) if item.name not in _OTHERS)

@@ -156,12 +156,12 @@ def _param(text: _Text, part: Reference) -> Json:
 def _note(text: _Text, part: Reference) -> None:
     reading = text.reading
     use = Use(part, lambda start, length: text.spot(part.begin, start, length))
-    if part.root == "item":
-        at = text.spot(part.begin, part.at, len(part.path))
-        message = f"'{part.path}' in {reading.label(text.key)} is not available in this version"
-        text.refuse("P031", part.begin, at, message, f"for the text itself write '${OPEN}'")
-    else:
+    if part.root != "item":
         reading.uses.append(use)
+    elif not reading.has_items:
+        at = text.spot(part.begin, part.at, len(part.path))
+        message = f"'{part.path}' in {reading.label(text.key)}: the step has no 'for_each'"
+        text.refuse("P060", part.begin, at, message, f"for the text itself write '${OPEN}'")
 
 
 VALUES = Shape(values, {"type": "object"})

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.formats.contracts import Contracts, Own
-from holdfast.formats.fields import Promise
-from holdfast.formats.grammar import PLAN, At, InputAt, NeedAt
+from holdfast.formats.foreach import going_on, unfolded
+from holdfast.formats.grammar import PLAN
 from holdfast.formats.graph import GRAPH, context_of
 from holdfast.formats.nodes import Mapping, Node, Scalar, read
-from holdfast.formats.planfile import step_of
+from holdfast.formats.onestep import step_of
 from holdfast.formats.problems import NOWHERE, Problems, folded, quoted
 from holdfast.formats.reading import Check, Param, Reading, kind_of
 from holdfast.formats.records import Key, record
-from holdfast.formats.wiring import Wired, check_wiring
+from holdfast.formats.wiring import Wired, check_wiring, wired_of
 from holdfast.model.expression import MOST
 from holdfast.model.plan import FRAGMENT_SCHEMA, PLAN_SCHEMA, STEP_ID, Limits, Plan, Step, StepId
 
@@ -65,7 +65,7 @@ def read_fragment(
     problems.stop()
     _check(plan, wired, problems)
     problems.stop()
-    return steps
+    return unfolded(reading, going_on(steps), reading.lists, None)
 
 
 def held(
@@ -107,7 +107,7 @@ def check_added(plan: Plan, added: Table[StepId, Step]) -> None:
     for step_id in added:
         _check_free(step_id, _NODE, plan, problems)
     problems.stop()
-    _check(plan, {name: _wired(step, is_new=True) for name, step in added.items()}, problems)
+    _check(plan, {name: wired_of(step, is_new=True) for name, step in added.items()}, problems)
     problems.stop()
 
 
@@ -163,23 +163,7 @@ def _check_free(name: StepId, key: Scalar, plan: Plan, problems: Problems) -> No
 
 
 def _check(plan: Plan, wired: Table[str, Wired], problems: Problems) -> None:
-    whole = {str(name): _wired(step) for name, step in plan.steps.items()}
+    whole = {str(name): wired_of(step) for name, step in plan.steps.items()}
     known = len(whole)
     whole.update(wired)
     check_wiring(whole, problems, plan.limits.resources, known)
-
-
-def _wired(step: Step, *, is_new: bool = False) -> Wired:
-    """What reaches beyond a step that was read already; of one that is there only what others meet."""
-    wired = Wired(
-        step.id,
-        _NODE,
-        [NeedAt(need, _NODE) for need in step.needs],
-        [InputAt(item, _NODE) for item in step.inputs],
-        [At(path, _NODE) for path in step.produces],
-        promise=Promise(step.outputs, step.schema),
-    )
-    if is_new:
-        wired.escalate = [At(name, _NODE) for name in step.escalate]
-        wired.takes = [(name, amount, _NODE) for name, amount in step.resources.items()]
-    return wired

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
 from holdfast.formats.agentfile import contract_schema
+from holdfast.formats.conditions import WHEN
 from holdfast.formats.expressions import TEMPLATE, VALUES
+from holdfast.formats.foreach import FOR_EACH, KEY
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node
 from holdfast.formats.params import param_schema, params_schema
@@ -47,8 +49,8 @@ from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Input, Limits, Need, Ne
 
 T = TypeVar("T")
 
-USES = ("shell", "python", "human", "llm", "agent")
-USES_LATER = ("cli-agent", "plan")
+USES = ("shell", "python", "human", "llm", "agent", "plan", "gather")
+USES_LATER = ("cli-agent",)
 MODEL_RETRIES = 2  # of steps that a model does, unless they say otherwise
 
 
@@ -80,6 +82,7 @@ _NEED: dict[str, Key] = {
     ),
     "key": Key(LINE, words="A key that the artifact of the step must have."),
     "from": Key(LINE, words="The name that the approver must hold; data with it asks, too."),
+    "optional": Key(FLAG, words="Whether to go on without it if it fails or is left out."),
 }
 
 
@@ -114,7 +117,8 @@ def _need(reading: Reading, node: Node) -> NeedAt | None:
     if approver and kind != "sequence":
         reading.approvers.append((approver, node.pairs["from"][1]))
     key_node = node.pairs["key"][1] if key else None
-    need = Need(StepId(str(given["step"])), kind, key, approver)
+    optional = given.get("optional") is True
+    need = Need(StepId(str(given["step"])), kind, key, approver, optional)
     return NeedAt(need, step_node[1], key_node)
 
 
@@ -358,7 +362,8 @@ STEP: dict[str, Key] = {
     ),
     "run": Key(
         Shape(as_is, COMMAND.schema),
-        words="A command, as a list or as text that no shell sees; with python, module:function.",
+        words="A command, as a list or as text that no shell sees; with python, module:function; "
+        "with plan, a plan file.",
     ),
     "shell": Key(TEXT, words="One line for /bin/sh."),
     "prompt": Key(
@@ -441,18 +446,30 @@ STEP: dict[str, Key] = {
     ),
     "tools": Key(TOOLS, words="What the model of an agent may use: functions, as module:function."),
     "turns": Key(whole(1), words="How often an agent may ask its model in one attempt; else 20."),
+    "for_each": Key(
+        FOR_EACH,
+        words="Runs once for each item: a list, {files: GLOB}, ${{ params.X }}, ${{ steps.ID.output.X }}.",
+    ),
+    "key": Key(KEY, words="What tells the items apart from run to run, like ${{ item.url }}."),
+    "when": Key(
+        WHEN,
+        words="Runs only if this holds: {steps.ID.output.X: {equals: 1}}; also not, in, at_least, exists.",
+    ),
+    "optional": Key(
+        FLAG, words="Whether those that need it go on without it if it fails or is left out."
+    ),
+    "within": Key(
+        LINE,
+        words="The sub-plan that it came from: what it needs of it has the names of that file.",
+    ),
     **dict.fromkeys(
         (
             "runs_on",
-            "when",
             "context",
-            "for_each",
-            "key",
             "handoff",
             "type",
             "hypotheses",
             "requirements",
-            "optional",
         ),
         RESERVED,
     ),

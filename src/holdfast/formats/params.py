@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping as Table
 from shlex import quote
 from typing import cast, get_args
 
 from holdfast.errors import EditError, UsageError
-from holdfast.formats.nodes import FORBIDDEN_VALUE, Mapping, Node, Scalar
+from holdfast.formats.nodes import FORBIDDEN_VALUE, Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Problems, quoted
 from holdfast.formats.reading import Find, Param, ParamType, Reading
 from holdfast.formats.records import Key, record, record_schema
-from holdfast.formats.shapes import EXPRESSION, Shape, as_is, inside, no_expression, word
-from holdfast.model.digest import Json
+from holdfast.formats.shapes import EXPRESSION, Shape, as_is, inside, no_expression, plain, word
+from holdfast.model.digest import EncodingError, Json, canonical
 from holdfast.model.expression import PARAM_NAME
 
 TYPES = get_args(ParamType)
-_WORDS = {"string": "text", "int": "a whole number", "bool": "true or false", "files": "a glob"}
+_WORDS = {
+    "string": "text",
+    "int": "a whole number",
+    "bool": "true or false",
+    "files": "a glob",
+    "list": "a list",
+}
 _INT = re.compile(r"[-+]?[0-9]{1,4000}\Z")
 
 PARAM: dict[str, Key] = {
     "type": Key(
-        word(*TYPES), words="What the value is; files is a glob that stands for its paths."
+        word(*TYPES),
+        words="What the value is; files is a glob that stands for its paths, list is written as JSON.",
     ),
     "default": Key(
-        Shape(as_is, {"type": ["string", "integer", "boolean"]}),
+        Shape(as_is, {"type": ["string", "integer", "boolean", "array"]}),
         words="The value if none is given; without it the param must be given.",
     ),
 }
@@ -86,7 +94,9 @@ def _declared(
 def _default(reading: Reading, name: str, kind: ParamType, node: Node | None) -> Json:
     if node is None:
         return None
-    value = node.value if isinstance(node, Scalar) else None
+    value: Json = node.value if isinstance(node, Scalar) else None
+    if kind == "list" and isinstance(node, Listing):
+        return plain(reading, "default", node)
     if not _fits(kind, value):
         reading.wrong_type(f"default' of the param '{name}", node, _WORDS[kind])
         return None
@@ -104,6 +114,8 @@ def _fits(kind: ParamType, value: Json) -> bool:
         return isinstance(value, bool)
     if kind == "int":
         return isinstance(value, int) and not isinstance(value, bool)
+    if kind == "list":
+        return isinstance(value, list)
     return isinstance(value, str)
 
 
@@ -113,17 +125,32 @@ def taken(name: str, kind: ParamType, value: Json) -> Json:
         return int(value)
     if kind == "bool" and value in {"true", "false"}:
         return value == "true"
+    if kind == "list" and isinstance(value, str):
+        value = _parsed(value)
     if not _fits(kind, value):
         shown = quoted(value) if isinstance(value, str) else f"'{value}'"
         raise UsageError(
             f"the param '{name}' is {_WORDS[kind]}, and {shown} is not",
-            hint=f"--param {quote(name)}={'N' if kind == 'int' else 'true'}",
+            hint=f"--param {quote(name)}={_EXAMPLES.get(kind, 'true')}",
         )
     if isinstance(value, str) and (odd := FORBIDDEN_VALUE.search(value)):
         raise UsageError(
             f"the value of the param '{name}' holds the character U+{ord(odd.group()):04X}"
         )
     return value
+
+
+_EXAMPLES = {"int": "N", "list": '\'["a", "b"]\''}
+
+
+def _parsed(text: str) -> Json:
+    """A list as it is written on a command line; the text itself if it is none."""
+    try:
+        found = json.loads(text)
+        canonical(found)
+    except (ValueError, RecursionError, EncodingError):
+        return text
+    return cast("Json", found) if isinstance(found, list) else text
 
 
 def _refuse_unknown(

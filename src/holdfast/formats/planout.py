@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import yaml
@@ -12,6 +12,8 @@ from holdfast.formats.grammar import STEP
 from holdfast.formats.graph import GRAPH
 from holdfast.formats.nodes import reads_as_text
 from holdfast.model.digest import Json
+from holdfast.model.expression import literals
+from holdfast.model.items import base_of, source_of
 from holdfast.model.plan import PLAN_SCHEMA, Guard, Plan, Step, plan_json
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
@@ -33,9 +35,32 @@ def plan_data(plan: Plan) -> dict[str, Json]:
     if origin := _origin(plan.origin):
         data["origin"] = origin
     data["steps"] = {
-        str(step_id): _step(step, spelled[step_id]) for step_id, step in plan.steps.items()
+        str(step_id): _written(step, spelled[step_id])
+        for step_id, step in plan.steps.items()
+        if base_of(step_id) is None  # an item is a part of the step that gathers it
     }
     return data
+
+
+def _written(step: Step, given: Mapping[str, Json]) -> dict[str, Json]:
+    """A step as it was read: with its items, if it gathers some."""
+    if step.template is None:
+        return _step(step, given)
+    inner = _step(step.template, cast("Mapping[str, Json]", given["template"]))
+    source = source_of(step.for_each)
+    needs = inner.pop("needs", [])
+    told: Json = {"step": source, "type": "sequence"}
+    kept = [need for need in cast("Sequence[Json]", needs) if need != told]
+    more: dict[str, Json] = {"needs": kept} if kept else {}
+    if step.key:
+        more["key"] = step.key
+    if isinstance(step.for_each, list | tuple):
+        more["for_each"] = literals(step.for_each)
+    else:
+        more["for_each"] = step.for_each
+    found = {**inner, **more}
+    order = [*STEP]
+    return {key: found[key] for key in sorted(found, key=order.index)}
 
 
 def _limits(plan: Plan) -> dict[str, Json]:
@@ -93,7 +118,7 @@ def _model(step: Step) -> Json:
 
 def _need(step: Step, place: int) -> Json:
     need = step.needs[place]
-    if need.type == "data" and not need.key and not need.approver:
+    if need.type == "data" and not need.key and not need.approver and not need.optional:
         return need.step
     found: dict[str, Json] = {"step": need.step}
     if need.type != "data":
@@ -102,6 +127,8 @@ def _need(step: Step, place: int) -> Json:
         found["key"] = need.key
     if need.approver:
         found["from"] = need.approver
+    if need.optional:
+        found["optional"] = True
     return found
 
 

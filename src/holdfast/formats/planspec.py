@@ -347,9 +347,9 @@ def _step(at: _At, contracts: Contracts) -> Mapping:
 
 
 def _task(at: _At, more: str = "") -> str:
-    return "\n\n".join(
-        [str(at.given.get("description") or at.id), *_told(at), *([more] * bool(more))]
-    )
+    said = str(at.given.get("description", ""))
+    first = said if said.strip() else at.id
+    return "\n\n".join([first, *_told(at), *([more] * bool(more))])
 
 
 def _told(at: _At) -> Iterator[str]:

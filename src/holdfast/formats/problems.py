@@ -93,6 +93,16 @@ CODES = {
     "P086": "a file is known and holds no plan",
     "P087": "a specification is somewhere that is not read from",
     "P088": "a hash is not one",
+    # Items.
+    "P090": "the items of a step are no list",
+    "P091": "an item has no key of its own, or lacks what its step reads",
+    "P092": "a step has too many items",
+    "P093": "a key cannot stand beside 'for_each'",
+    # Conditions.
+    "P094": "a condition is not written as comparisons of what steps made",
+    # Sub-plans.
+    "P095": "a step that stands for a plan, or gathers, says what it cannot say",
+    "P096": "plan files use each other in a circle, or too deep",
     # Plans in Python.
     "P099": "a Python file cannot be imported, or its plan not be made",
     # PlanSpec; its own names of these codes are in the note of a problem.

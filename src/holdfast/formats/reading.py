@@ -18,7 +18,7 @@ from holdfast.ports import Flaw
 _BREAK = re.compile(r"\r\n|\n|\r")
 _SLACK = 8  # quotes, block marks and escapes that stand in the file and not in the value
 
-ParamType = Literal["string", "int", "bool", "files"]
+ParamType = Literal["string", "int", "bool", "files", "list"]
 Find = Callable[[str, str], list[str]]
 Check = Callable[[str, Json], Flaw | None]
 Named = Callable[[str], Known]  # project directory -> whom it can ask
@@ -51,6 +51,13 @@ class Use(NamedTuple):
         return self.spot(*self.reference.place(depth))
 
 
+class Listed(NamedTuple):
+    """The items of a step that are known when the plan is read; without values they are files."""
+
+    values: Json
+    node: Placed
+
+
 @dataclass(slots=True)
 class Reading:
     """The state of one load; `step` is the one being read, `uses` what it refers to."""
@@ -74,6 +81,12 @@ class Reading:
     seconds: float = 0.0  # spent on checks
     prompts: str = ""  # a file with the prompts of a foreign workflow, if it was named
     approvers: list[tuple[str, Placed]] = field(default_factory=list)  # names that people must hold
+    has_items: bool = False  # the step being read runs once for each item
+    from_step: Use | None = None  # where its items come from, if that is a step
+    plans: dict[str, Node] = field(default_factory=dict)  # where steps name other plans
+    conditions: list[Use] = field(default_factory=list)  # what its condition compares
+    listed: Listed | None = None  # its items, if they are known
+    lists: dict[str, Listed] = field(default_factory=dict)  # those of all steps
 
     def label(self, key: str) -> str:
         return f"'{key}' of {quoted(self.step)}" if self.step else f"'{key}'"

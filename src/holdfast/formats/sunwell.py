@@ -168,7 +168,8 @@ def tier_of(requires: int) -> str:
 
 def _step(spec: Spec, used: str) -> Mapping:
     pairs = spec.node.pairs
-    task = str(spec.given.get("description", "")) or f"Make {spec.id}."
+    told = str(spec.given.get("description", ""))
+    task = told if told.strip() else f"Make {spec.id}."
     said: dict[str, Said] = {
         "prompt": prompt_words(spec.place, task=task),
         "model": used or tier_of(len(spec.requires)),

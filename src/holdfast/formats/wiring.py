@@ -11,10 +11,10 @@ from holdfast.edits.tree import fold
 from holdfast.formats.fields import Promise, check_fields
 from holdfast.formats.grammar import At, InputAt, NeedAt
 from holdfast.formats.nodes import Scalar
-from holdfast.formats.problems import Placed, Problems, quoted
+from holdfast.formats.problems import NOWHERE, Placed, Problems, quoted
 from holdfast.formats.reading import Use
 from holdfast.model.glob import COMPILED, Paths, parents
-from holdfast.model.plan import Need
+from holdfast.model.plan import Need, Step
 
 MOST_CIRCLES = 20
 MOST_NAMES = 8  # of one circle
@@ -38,6 +38,25 @@ class Wired:
     once: Placed | None = (
         None  # where it says that it touches the outside, if that may not be repeated
     )
+
+
+_NODE = Scalar(None, NOWHERE.line, NOWHERE.column)
+
+
+def wired_of(step: Step, *, is_new: bool = False) -> Wired:
+    """What reaches beyond a step that was read already; of one that is there only what others meet."""
+    wired = Wired(
+        step.id,
+        _NODE,
+        [NeedAt(need, _NODE) for need in step.needs],
+        [InputAt(item, _NODE) for item in step.inputs],
+        [At(path, _NODE) for path in step.produces],
+        promise=Promise(step.outputs, step.schema),
+    )
+    if is_new:
+        wired.escalate = [At(name, _NODE) for name in step.escalate]
+        wired.takes = [(name, amount, _NODE) for name, amount in step.resources.items()]
+    return wired
 
 
 def check_wiring(

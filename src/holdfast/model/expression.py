@@ -3,7 +3,7 @@
     params.NAME                 a value that the plan is given
     steps.ID.output             the artifact of a step, as text
     steps.ID.output.a.0.b       what its JSON has there
-    item, item.a                kept for steps that run once for each item
+    item, item.a                the item that a step with `for_each` runs for
 
 A text with expressions is a template: pieces of text, and references between them. One that is a
 single reference stands for the value itself, with its type; any other becomes text, where text

@@ -57,6 +57,11 @@ def fixed_part(pattern: str) -> list[str]:
     return fixed
 
 
+def literal(path: str) -> str:
+    """The glob that matches this path alone."""
+    return _MAGIC.sub(r"[\g<0>]", path)
+
+
 def is_plain(pattern: str) -> bool:
     """Whether the glob names one path."""
     return not _MAGIC.search(pattern)

@@ -17,11 +17,15 @@ from holdfast.model.fixed import fixed
 StepId = NewType("StepId", str)
 RunId = NewType("RunId", str)
 
-STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}\Z")
+_ID = r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}"
+STEP_ID = re.compile(rf"{_ID}\Z")
+ANY_ID = re.compile(rf"{_ID}(?:\[[A-Za-z0-9_.\-@+=,~%]+\])?\Z")  # of items too
+LONGEST_ID = 200  # characters of the id of an item
 PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
 MODEL_USES = frozenset({"llm", "agent"})
 TURNS = 20  # of a model with tools, if a step does not say how many
+GATHER = "gather"  # what a step uses that collects what its items made
 AGENT = "agent"  # what a step uses of which nobody said how it is done
 
 NeedType = Literal["data", "sequence", "approval"]
@@ -38,13 +42,15 @@ PRIORITIES = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 class Need:
     """An edge: this step starts after `step` is complete, over an approval edge also after a person said yes.
 
-    Data edges enter the ref, the others do not. `approver` is the name that the person must hold.
+    Data edges enter the ref, the others do not. `approver` is the name that the person must hold. Over an
+    `optional` edge the step goes on without one that failed or was skipped.
     """
 
     step: StepId
     type: NeedType = "data"
     key: str = ""
     approver: str = ""
+    optional: bool = False
 
     @property
     def asks(self) -> bool:
@@ -138,6 +144,18 @@ class Step:
     specification: str = ""
     agent: str = ""
     action: str = ""
+    for_each: Json = None  # the list, {files: GLOB}, or the expression that reads it from a step
+    key: str = ""  # what tells its items apart, as an expression
+    template: Step | None = None  # what each of its items does
+    has_items: bool = False  # its items are steps of the plan
+    when: Json = None  # the condition under which it runs
+    optional: bool = False  # whoever needs it goes on without it
+    within: str = ""  # the sub-plan that it came from
+
+    @property
+    def awaits_items(self) -> bool:
+        """Whether its items are not known before the step that lists them is complete."""
+        return self.template is not None and not self.has_items
 
     @property
     def asks_model(self) -> bool:
@@ -193,6 +211,10 @@ class Step:
     def data_needs(self) -> tuple[StepId, ...]:
         """The steps whose artifacts this one reads."""
         return tuple([need.step for need in self.needs if need.type == "data"])
+
+    def called(self, need: StepId) -> StepId:
+        """The name by which it is given what a step made: in a sub-plan the one that its file knows."""
+        return StepId(need.removeprefix(f"{self.within}.")) if self.within else need
 
     @property
     def changes_copy(self) -> bool:
@@ -252,7 +274,7 @@ class Plan:
 
     def _wrong_with(self, step: Step) -> list[Problem]:
         problems = []
-        if not STEP_ID.match(step.id):
+        if not ANY_ID.match(step.id) or len(step.id) > LONGEST_ID:
             problems.append(
                 Problem(
                     f"'{step.id}' is not a step id",
@@ -366,7 +388,9 @@ def _defaults(noun: type) -> tuple[tuple[str, object], ...]:
 
 
 _STEP = tuple(
-    pair for pair in _defaults(Step) if pair[0] not in {"id", "needs", "inputs", "guards"}
+    pair
+    for pair in _defaults(Step)
+    if pair[0] not in {"id", "needs", "inputs", "guards", "template"}
 )
 _STEP_KEYS = frozenset(name for name, _ in _STEP)
 _LIMITS = _defaults(Limits)
@@ -399,6 +423,8 @@ def _step(step: Step) -> str:
         parts.append(f'"inputs":{spelled([[item.glob, item.optional] for item in step.inputs])}')
     if step.guards:
         parts.append(f'"guards":{spelled([guard_json(guard) for guard in step.guards])}')
+    if step.template is not None:
+        parts.append(f'"template":{_step(step.template)}')
     parts.sort()  # by name: the quotation mark after it comes before all that names have
     return f"{{{','.join(parts)}}}"
 
@@ -407,6 +433,8 @@ def need_spelled(need: Need) -> str:
     """The encoding of a need; ids need no escaping."""
     key = spelled(need.key) if need.key else '""'
     head = f'["{need.step}","{need.type}",{key}'
+    if need.optional:
+        return f"{head},{spelled(need.approver)},true]"
     return f"{head},{spelled(need.approver)}]" if need.approver else f"{head}]"
 
 
@@ -433,18 +461,19 @@ def _step_from(step_id: StepId, data: Mapping[str, Json]) -> Step:
     if "tool_versions" in given:
         tools = cast("Mapping[str, list[str]]", given["tool_versions"])
         given["tool_versions"] = {name: tuple(argv) for name, argv in tools.items()}
-    needs = cast("list[list[str]]", given.pop("needs", []))
+    needs = cast("list[tuple[str, NeedType, str, str, bool]]", given.pop("needs", []))
     inputs = cast("list[tuple[str, bool]]", given.pop("inputs", []))
     guards = cast("list[Mapping[str, Json]]", given.pop("guards", []))
+    template = cast("Mapping[str, Json] | None", data.get("template"))
+    given.pop("template", None)
     if unknown := given.keys() - _STEP_KEYS:
         raise BugError(f"a plan snapshot has unknown step keys {sorted(unknown)}")
     return Step(
         id=step_id,
-        needs=tuple(
-            Need(StepId(step), cast("NeedType", kind), *rest) for step, kind, *rest in needs
-        ),
+        needs=tuple(Need(StepId(need[0]), *need[1:]) for need in needs),
         inputs=tuple(Input(glob, optional) for glob, optional in inputs),
         guards=tuple(_guard_from(item) for item in guards),
+        template=None if template is None else _step_from(step_id, template),
         **given,  # type: ignore[arg-type]  # names were checked against the fields above
     )
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
-from holdfast.model.plan import Guard, Plan, StepId
+from holdfast.model.plan import GATHER, Guard, Plan, StepId
 
 if TYPE_CHECKING:
     from holdfast.executors.identity import Identities
@@ -95,6 +95,7 @@ def identities() -> Identities:
             "shell": shell_identity,
             "python": python_identity(imports),
             "human": lambda *_: {},
+            GATHER: lambda *_: {},
             "llm": lambda *_: {},
             "agent": tools_identity(imports),
         },
@@ -106,6 +107,7 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
     """An executor with the generators and guards that a plan uses."""
     from holdfast.executors.local import LocalExecutor
     from holdfast.generators.agent import AgentGenerator, FunctionTools
+    from holdfast.generators.gather import GatherGenerator
     from holdfast.generators.human import HumanGenerator
     from holdfast.generators.imports import Imports
     from holdfast.generators.llm import LlmGenerator
@@ -126,6 +128,7 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
         "shell": ShellGenerator(slots=slots),
         "python": PythonGenerator(pool, imports),
         "human": HumanGenerator(),
+        GATHER: GatherGenerator(),
         "llm": LlmGenerator(project_files),
         "agent": AgentGenerator(FunctionTools(pool).open, project_files, imports),
     }
