@@ -44,7 +44,9 @@ def handover(where: Place, form: str, run: str | None) -> Handover:
     if form == "graph":
         return _graph(where, run)
     if run is None and form in OF_A_RUN:
-        raise UsageError(f"{form} are of a run", hint=f"holdfast export @ FILE --format {form}")
+        raise UsageError(
+            f"'{form}' is of a run, not of a plan", hint=f"holdfast export @ FILE --format {form}"
+        )
     plan, facts = (where.load().plan, NO_RUN) if run is None else run_facts(where, run)[1:]
     if form == "atomicguard":
         workflow, prompts = workflow_documents(plan)

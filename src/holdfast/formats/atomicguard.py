@@ -97,7 +97,7 @@ def is_workflow(tree: Mapping) -> bool:
 
 def _only(tree: Mapping) -> Mapping | None:
     """The one workflow of a file that could hold several."""
-    inner = value(tree, "workflows")
+    inner = value(tree, "workflows") or tree
     if not isinstance(inner, Mapping) or len(inner.pairs) != 1:
         return None
     ((_, found),) = inner.pairs.values()

@@ -75,7 +75,7 @@ def _is_kept(plan: Plan, workflow: Mapping[str, Json], prompts: Mapping[str, Jso
     """Whether the files that a plan came from still say what it is."""
     pairs = workflow.get("action_pairs")
     if pairs is None:  # one workflow in a file that could hold several
-        flows = _mapping(workflow.get("workflows"))
+        flows = _mapping(workflow.get("workflows", workflow))
         pairs = _mapping(next(iter(flows.values()), None)).get("action_pairs")
     known = _mapping(pairs)
     if not known or known.keys() != {str(s) for s in plan.steps}:
