@@ -24,7 +24,7 @@ from holdfast.formats.problems import NOWHERE, Placed, Problems, folded, in_orde
 from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
 from holdfast.formats.records import record
 from holdfast.formats.shapes import command, function
-from holdfast.formats.strangers import refuse_stranger
+from holdfast.formats.strangers import refuse_stranger, refuse_unknown
 from holdfast.formats.wiring import Wired, check_wiring
 from holdfast.model.digest import Json
 from holdfast.model.expression import MOST
@@ -160,7 +160,9 @@ def _plan(
         return graph_plan(reading, tree, contracts, asked.name), GRAPH
     origin: Json = None
     foreign = translated(reading, tree, Contracts(reading, own=asked.own))
-    if foreign is not None:
+    if foreign is None:
+        refuse_unknown(problems, tree, PLAN)
+    else:
         tree, origin = foreign.tree, {foreign.format: foreign.origin}
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
