@@ -27,6 +27,7 @@ from holdfast.formats.foreignnodes import (
     parts,
     plain,
     prompt_words,
+    said_text,
     text_of,
     words,
 )
@@ -329,9 +330,9 @@ class _Pair:
         if isinstance(told, Mapping):
             found = {key: text_of(node) for key, (_, node) in told.pairs.items() if key in _PROMPT}
             found.pop("escalation_feedback_wrapper", None)
-            found["task"] = found.get("task") or str(self.given.get("description", ""))
+            found["task"] = said_text(found.get("task"), self.given.get("description"))
             return prompt_words(self.place, **found) if found["task"] else None
-        if "prompt" in self.given:
+        if said_text(self.given.get("prompt")):
             return prompt_words(self.place, task=str(self.given["prompt"]))
         return None
 

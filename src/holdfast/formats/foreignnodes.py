@@ -142,6 +142,11 @@ def prompt_words(at: Placed, **parts: Json) -> Mapping:
     return words(at, told)
 
 
+def said_text(*texts: object) -> str:
+    """The first text that says something; empty if none does."""
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
+
+
 def literals(value: Json) -> Json:
     """A value whose every text stands for itself."""
     if isinstance(value, str):

@@ -27,6 +27,7 @@ from holdfast.formats.foreignnodes import (
     named,
     plain,
     prompt_words,
+    said_text,
     words,
 )
 from holdfast.formats.graph import create_batches
@@ -348,7 +349,7 @@ def _step(at: _At, contracts: Contracts) -> Mapping:
 
 def _task(at: _At, more: str = "") -> str:
     return "\n\n".join(
-        [str(at.given.get("description") or at.id), *_told(at), *([more] * bool(more))]
+        [said_text(at.given.get("description"), at.id), *_told(at), *([more] * bool(more))]
     )
 
 
