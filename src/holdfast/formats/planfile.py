@@ -14,7 +14,7 @@ from holdfast.errors import Problem, outside_fault
 from holdfast.formats.asking import take_model
 from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.fields import Promise
-from holdfast.formats.foreign import excuse, translated
+from holdfast.formats.foreign import EXCUSED, excuse, translated
 from holdfast.formats.grammar import PLAN, STEP, At, InputAt, NeedAt
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.judges import asks_model, settle_guards
@@ -164,6 +164,7 @@ def _plan(
         refuse_unknown(problems, tree, PLAN)
     else:
         tree, origin = foreign.tree, {foreign.format: foreign.origin}
+        problems.excused = EXCUSED
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
     reading.params = read_params(reading, declared, asked.params, asked.find)
