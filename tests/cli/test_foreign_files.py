@@ -217,6 +217,29 @@ def test_a_plan_in_another_format_is_known_again(project: Project, form: str) ->
     assert json.loads(project.ok("export", "-", "--format", form).out)
 
 
+@pytest.mark.parametrize("form", ["sunwell", "tasks", "planspec"])
+def test_what_a_format_has_no_word_for_is_named(project: Project, form: str) -> None:
+    steps = {"a": {"shell": "echo one", "timeout": "5m", "guards": ["human"]}}
+    project.plan(steps, name="line", limits={"parallel": 2})
+    answer = project.ok("export", "x.json", "--format", form, "--json").json
+    lost = answer["left_out"]
+    assert (lost["shell"], lost["timeout"], lost["limits"]) == (["a"], ["a"], ["the plan"])
+    said = project.ok("export", "y.json", "--format", form).out
+    assert "there is no word for 'timeout' of a: it is left out" in said
+    streamed = project.ok("export", "-", "--format", form)
+    assert "there is no word for 'timeout' of a" in streamed.err
+    assert json.loads(streamed.out)
+
+
+def test_two_files_are_written_or_none(project: Project) -> None:
+    project.plan({"d": {"prompt": "Say it.", "model": "ollama:m"}}, name="line")
+    project.write("workflow.json", "mine")
+    said = project.refused(2, "export", "workflow.json", "--format", "atomicguard")
+    assert "is there already" in said
+    assert not project.has("prompts.json")
+    assert project.read("workflow.json") == "mine"
+
+
 def test_a_workflow_is_two_files_and_names_what_it_leaves_out(project: Project) -> None:
     steps = {**PLAN, "d": {"prompt": "Say it.", "model": "ollama:m", "produces": "d.txt"}}
     project.plan(steps, name="line")

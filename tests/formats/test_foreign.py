@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import CyclicDependencyError, PlanError, UsageError
 from holdfast.formats.artifacts import ArtifactGraph, ArtifactSpec
-from holdfast.formats.atomicguardout import left_out, workflow_documents
+from holdfast.formats.atomicguardout import workflow_documents
 from holdfast.formats.foreignrecords import record_in
 from holdfast.formats.planfile import Asked, Loaded, load_plan, load_text
 from holdfast.formats.planfolder import PlanFolder, Views
@@ -452,7 +452,6 @@ HOW: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 def test_a_plan_of_ones_own_comes_back_from_a_workflow(
     tmp_path_factory: pytest.TempPathFactory, plan: Plan
 ) -> None:
-    assert not left_out(plan)
     made, prompts = workflow_documents(plan)
     folder = tmp_path_factory.mktemp("w") if prompts else Path("/nowhere")
     if prompts:
@@ -461,16 +460,6 @@ def test_a_plan_of_ones_own_comes_back_from_a_workflow(
     assert again.name == plan.name
     assert dict(again.steps) == dict(plan.steps)
     assert workflow_documents(again) == (made, prompts)
-
-
-def test_what_a_workflow_has_no_word_for_is_named() -> None:
-    one = Step(StepId("a"), run=("x",), produces=("out",), timeout=5.0)
-    two = Step(StepId("b"), run=("x",), needs=(Need(StepId("a"), "sequence"),))
-    assert left_out(Plan("own", {StepId("a"): one, StepId("b"): two})) == {
-        "produces": ["a"],
-        "timeout": ["a"],
-        "needs that are not whole artifacts": ["b"],
-    }
 
 
 # --- PlanSpec -------------------------------------------------------------------------------------
