@@ -252,10 +252,15 @@ def _write(plan: Plan, target: str, *, force: bool) -> None:
     write_new(target, plan_yaml(plan), force=force)
 
 
-def write_new(target: str, text: str, *, force: bool) -> None:
-    """Write a file that was not there, whole or not at all."""
+def refuse_old(target: str, *, force: bool) -> None:
+    """Raise UsageError if a file is there that nobody said may go."""
     if os.path.lexists(target) and not force:
         raise UsageError(f"'{target}' is there already", hint="name another file, or say --force")
+
+
+def write_new(target: str, text: str, *, force: bool) -> None:
+    """Write a file that was not there, whole or not at all."""
+    refuse_old(target, force=force)
     draft = f"{target}.{os.getpid()}.tmp"
     try:
         with open(draft, "x", encoding="utf-8") as opened:

@@ -30,15 +30,16 @@ from holdfast.formats.shapes import (
     LINES,
     NAMES,
     PATH,
+    PROSE,
     TEXT,
     Shape,
     as_is,
     decimal,
     each,
     list_of,
-    plain,
     text,
     twice,
+    verbatim,
     whole,
     word,
 )
@@ -290,7 +291,7 @@ def _origin(reading: Reading, key: str, node: Node) -> Json:
     if not isinstance(node, Mapping):
         reading.wrong_type(key, node, "a mapping")
         return None
-    return plain(reading, key, node)
+    return verbatim(reading, node)
 
 
 def _schema_name(reading: Reading, key: str, node: Node) -> str | None:
@@ -351,10 +352,10 @@ DEFAULTS: dict[str, Key] = {
 }
 
 STEP: dict[str, Key] = {
-    "description": Key(TEXT, words="What the step is for; changes nothing."),
-    "contract": Key(TEXT, words="What the artifact promises."),
-    "constraints": Key(TEXT, words="What the step has to keep to."),
-    "specification": Key(TEXT, words="What the step was made from."),
+    "description": Key(PROSE, words="What the step is for; changes nothing."),
+    "contract": Key(PROSE, words="What the artifact promises."),
+    "constraints": Key(PROSE, words="What the step has to keep to."),
+    "specification": Key(PROSE, words="What the step was made from."),
     "agent": Key(TEXT, words="Who does it."),
     "action": Key(TEXT, words="What kind of work it is."),
     "uses": Key(
@@ -478,8 +479,8 @@ STEP: dict[str, Key] = {
 PLAN: dict[str, Key] = {
     "schema": Key(Shape(_schema_name, {"const": PLAN_SCHEMA}), words="The version of this format."),
     "name": Key(LINE, words="The line: versions and runs of one plan follow each other under it."),
-    "goal": Key(TEXT, words="What the plan is for."),
-    "description": Key(TEXT, words="A note for readers."),
+    "goal": Key(PROSE, words="What the plan is for."),
+    "description": Key(PROSE, words="A note for readers."),
     "project": Key(LINE, words="Whose plan it is, in a store that several projects share."),
     "params": Key(
         Shape(as_is, params_schema()),

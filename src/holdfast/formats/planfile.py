@@ -15,7 +15,7 @@ from typing import cast
 from holdfast.errors import Problem, outside_fault
 from holdfast.formats.contracts import Contracts, Own
 from holdfast.formats.foreach import going_on, unfolded
-from holdfast.formats.foreign import excuse, translated
+from holdfast.formats.foreign import EXCUSED, excuse, translated
 from holdfast.formats.grammar import PLAN
 from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
@@ -24,7 +24,7 @@ from holdfast.formats.params import read_params
 from holdfast.formats.problems import NOWHERE, Problems, folded, in_order, quoted
 from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
 from holdfast.formats.records import record
-from holdfast.formats.strangers import refuse_stranger
+from holdfast.formats.strangers import refuse_stranger, refuse_unknown
 from holdfast.formats.subplans import DEEPEST, MOST_STEPS, inlined
 from holdfast.formats.wiring import Wired, check_wiring, wired_of
 from holdfast.model.digest import Json
@@ -156,8 +156,11 @@ def _plan(
         return graph_plan(reading, tree, contracts, asked.name), GRAPH
     origin: Json = None
     foreign = translated(reading, tree, Contracts(reading, own=asked.own))
-    if foreign is not None:
+    if foreign is None:
+        refuse_unknown(problems, tree, PLAN)
+    else:
         tree, origin = foreign.tree, {foreign.format: foreign.origin}
+        problems.excused = EXCUSED
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
     reading.params = read_params(reading, declared, asked.params, asked.find)
