@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,11 @@ from types import ModuleType
 import pytest
 
 import holdfast
+from holdfast import wire
 from holdfast.api import Result
+from holdfast.engine.journals import read_state
 from holdfast.errors import UsageError
+from holdfast.model.plan import RunId
 from holdfast.testing.server import ModelServer, Say
 from tests.api.flows import FLOW, imported
 from tests.cli.project import DEADLINE, until
@@ -152,6 +156,64 @@ def test_a_program_with_an_event_loop_waits_for_a_run(tmp_path: Path) -> None:
         asyncio.run(cancelled(module.slow.build()))
         (tmp_path / "gate").touch()
         assert asyncio.run(module.slow.build().arun())["second"].value == 2
+
+
+def test_a_plan_runs_where_an_event_loop_goes_round(flow: ModuleType, tmp_path: Path) -> None:
+    """As in every cell of a notebook."""
+    (tmp_path / "flow.py").write_text(
+        FLOW.replace(
+            "@step(guards=[long", '@step(tool_versions={"sh": ["echo", "1"]}, guards=[long'
+        )
+    )
+
+    async def cell(module: ModuleType) -> list[Result]:
+        assert module.shore.build().preview().is_work
+        return [module.shore.build().run(), module.shore.build().run()]
+
+    del sys.modules["flow"]
+    with imported(tmp_path, "flow") as module:
+        first, second = asyncio.run(cell(module))
+    assert set(states(first).values()) == {"done"}
+    assert set(states(second).values()) == {"reused"}
+
+
+def test_what_a_run_is_told_is_heeded_or_refused(flow: ModuleType, tmp_path: Path) -> None:
+    made = flow.shore.build()
+    with pytest.raises(
+        UsageError, match=r"no 'max_costs' to be told.*\nhint: did you mean 'max_cost'"
+    ):
+        made.run(max_costs=1)
+    with pytest.raises(UsageError, match=r"no 'quick' to be told.*\nhint: there are store, jobs"):
+        made.start(quick=True)
+    with pytest.raises(UsageError, match="no 'forced' to be told"):
+        made.preview(forced=True)
+    with pytest.raises(UsageError, match="give one of them"):
+        made.run(max_cost=1, max_cost_usd=1)
+    assert not (tmp_path / ".holdfast").exists()
+    assert made.run(max_cost_usd=0.25).state.options.max_cost == 250_000
+
+
+def test_ctrl_c_ends_the_steps_of_a_run_that_goes_on_beside_the_program(tmp_path: Path) -> None:
+    main = (
+        "if __name__ == '__main__':\n    h = slow.build().start()\n    print(h.run, flush=True)\n"
+    )
+    (tmp_path / "slow.py").write_text(f"{SLOW}\n\n{main}    h.wait()\n")
+    argv = [sys.executable, str(tmp_path / "slow.py")]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        run = program.stdout.readline().strip()
+        program.send_signal(signal.SIGINT)
+        _, said = program.communicate(timeout=DEADLINE)
+    assert "KeyboardInterrupt" in said
+    store = wire.open_store(str(tmp_path / ".holdfast"), readonly=True)
+    try:
+        state = read_state(store, RunId(run))
+    finally:
+        store.close()
+    assert state is not None
+    assert state.status == "paused"
 
 
 def test_a_module_that_runs_its_plan_while_imported_is_refused(tmp_path: Path) -> None:
