@@ -94,7 +94,60 @@ def test_an_error_of_a_function_is_told(tmp_path: Path) -> None:
         result = module.shore.build().run()
     (attempt,) = result["size"].attempts
     assert attempt.status == "failed"
-    assert "NameError" in attempt.feedback
+    lines = attempt.feedback.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1].startswith(f'  File "{tmp_path}/flow.py", line ')
+    assert lines[-1] == "NameError: name 'undefined' is not defined"
+
+
+FITS = """
+from __future__ import annotations
+
+import enum
+from typing import Annotated, Literal, Optional
+
+from holdfast import plan, step
+
+
+class Depth(enum.Enum):
+    LOW = 1
+
+
+@step
+def number() -> str:
+    return "3"
+
+
+@step
+def low() -> Depth:
+    return Depth.LOW
+
+
+@step
+def kinds(number: Optional[str], text: Annotated[str | None, "same"], low: Depth) -> list[str]:
+    return [type(number).__name__, type(text).__name__, low.name]
+
+
+@step
+def wrong(low: Literal["a"], depth: Depth) -> None: ...
+
+
+@plan
+def fits() -> None:
+    found = number()
+    kinds(found, found, low())
+    wrong("a", 7)
+"""
+
+
+def test_text_stays_text_wherever_it_may_be(tmp_path: Path) -> None:
+    (tmp_path / "fits.py").write_text(FITS)
+    with imported(tmp_path, "fits") as module:
+        result = module.fits.build().run()
+    assert result["kinds"].value == ["str", "str", "LOW"]
+    (attempt,) = result["wrong"].attempts
+    message = "TypeError: the argument 'depth' of 'wrong' is no 'Depth': 7 is not a valid Depth"
+    assert attempt.feedback.strip().splitlines()[-1] == message
 
 
 SLOW = """

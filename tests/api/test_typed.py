@@ -4,13 +4,13 @@ import enum
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 import jsonschema
 import pydantic
 import pytest
 
-from holdfast.api.typed import given, plain, schema_of, typed
+from holdfast.api.typed import given, hints_of, plain, schema_of, typed
 from holdfast.errors import UsageError
 
 
@@ -36,6 +36,29 @@ class Source(pydantic.BaseModel):
     facts: list[Fact] = []
 
 
+class Depth(enum.Enum):
+    LOW = 1
+    HIGH = "high"
+
+
+class Spot(NamedTuple):
+    place: str
+    fact: Fact
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class Page(Generic[T]):
+    items: list[T]
+    first: T
+    count: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.count = len(self.items)
+
+
 @dataclass
 class Tree:
     inner: "list[Tree]"
@@ -56,6 +79,11 @@ VALUES: list[tuple[Any, object]] = [
     (Source, Source(url="u", facts=[Fact("a")])),
     (list[Source], [Source(url="u")]),
     (float, 0.5),
+    (Depth, Depth.LOW),
+    (Spot, Spot("reef", Fact("a"))),
+    (set[int], {3, 1, 2}),
+    (Page[Fact], Page([Fact("a")], Fact("b"))),
+    (list[Page[int]], [Page([1], 2)]),
 ]
 
 
@@ -101,3 +129,15 @@ def test_a_parameter_gets_what_it_is_annotated_with(
     assert given(str | None, "3") == "3"
     assert given(dict, "no JSON") == "no JSON"
     assert given(None, "[1]") == "[1]"
+    assert given(Path | None, "HOLDFAST_INPUTS/draft") == tmp_path / "draft"
+    assert given(bytes | None, "HOLDFAST_INPUTS/draft") == b"\xff"
+    assert given(Depth, "1") is Depth.LOW
+    assert given(Depth, "high") is Depth.HIGH
+    assert given(Literal["a", 1], "1") == 1
+    assert isinstance(given(float, 1), float)
+
+
+def test_one_name_for_type_checkers_leaves_the_other_annotations() -> None:
+    def function(a: "Unknown", b: int) -> Fact: ...  # type: ignore[empty-body, name-defined]  # noqa: F821
+
+    assert hints_of(function) == {"b": int, "return": Fact}

@@ -53,7 +53,11 @@ class GuardFunction(Generic[P, R_co]):
         self.name = name or function.__name__
         self.timeout = timeout
         functools.update_wrapper(self, function)
-        self.__holdfast_call__ = called(function, _verdict)
+
+    @functools.cached_property
+    def __holdfast_call__(self) -> Function:
+        """The function as an engine calls it; made when all its module is there."""
+        return called(self.function, _verdict)
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> R_co:
         return self.function(*args, **named)

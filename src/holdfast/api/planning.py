@@ -14,6 +14,7 @@ from holdfast.api.recording import Made, recorded_into, under_way
 from holdfast.api.references import as_param
 from holdfast.api.typed import hints_of, plain
 from holdfast.errors import UsageError
+from holdfast.generators.child import signature
 from holdfast.model.digest import Json
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class PlanFunction(Generic[P, R_co]):
     def build(self, *args: P.args, **named: P.kwargs) -> Plan:
         """The plan, as `load` gives one from a file. Nothing is run, read from a store or written."""
         try:
-            bound = inspect.signature(self.function).bind_partial(*args, **named)
+            bound = signature(self.function).bind_partial(*args, **named)
         except TypeError as error:
             raise UsageError(
                 f"the plan '{self.function.__name__}' cannot be built so: {error}"
@@ -75,7 +76,7 @@ class PlanFunction(Generic[P, R_co]):
         """The params that the function takes, as a plan file declares them."""
         hints = hints_of(self.function)
         found: dict[str, dict[str, Json]] = {}
-        for name, parameter in inspect.signature(self.function).parameters.items():
+        for name, parameter in signature(self.function).parameters.items():
             has_default = parameter.default is not parameter.empty
             kind = hints.get(name, type(parameter.default) if has_default else str)
             if kind not in _PARAMS:

@@ -12,8 +12,9 @@ from typing import Protocol, cast
 
 from holdfast.api.calling import Function
 from holdfast.api.references import Later, as_value, whole_of
-from holdfast.api.typed import INPUTS, hints_of
+from holdfast.api.typed import INPUTS, hints_of, wants_file
 from holdfast.errors import UsageError
+from holdfast.generators.child import signature
 from holdfast.model.digest import Json
 from holdfast.model.expression import Reference, parts
 
@@ -98,16 +99,16 @@ def arguments_of(
 ) -> dict[str, object]:
     """The arguments by name. Defaults of a function are its own affair; a model is told them."""
     name = step.function.__name__
-    signature = inspect.signature(step.function)
+    shape = signature(step.function)
     try:
-        bound = signature.bind(*args, **named)
+        bound = shape.bind(*args, **named)
     except TypeError as error:
         raise UsageError(f"the step '{name}' cannot be called so: {error}") from error
     if step.uses != "python":
         bound.apply_defaults()
     found: dict[str, object] = {}
     for key, value in bound.arguments.items():
-        kind = signature.parameters[key].kind
+        kind = shape.parameters[key].kind
         if kind in {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
             raise UsageError(
                 f"the parameter '{key}' of '{name}' cannot be given by name",
@@ -133,7 +134,7 @@ def wired(
             values[name] = as_value(value)
         elif name == _parameter_of(need):
             needs.append(need)  # delivered as the parameter is annotated
-        elif _wants_file(hints.get(name)):
+        elif wants_file(hints.get(name)):
             if step.inline:
                 raise UsageError(
                     f"the parameter '{name}' of '{step.function.__name__}' wants the file of '{need}'",
@@ -149,10 +150,6 @@ def wired(
     if needs:
         data["needs"] = needs
     return values
-
-
-def _wants_file(kind: object) -> bool:
-    return kind is bytes or getattr(kind, "__name__", "") in {"Path", "PurePath"}
 
 
 def _parameter_of(step_id: str) -> str:

@@ -29,6 +29,7 @@ from holdfast.api.recording import arguments_of, note, record, under_way, wired
 from holdfast.api.references import Later, as_value
 from holdfast.api.typed import hints_of, is_structured, plain, schema_of
 from holdfast.errors import UsageError
+from holdfast.generators.child import signature
 from holdfast.model.digest import Json
 
 if TYPE_CHECKING:
@@ -102,7 +103,11 @@ class StepFunction(Generic[P, R_co]):
         self.after_ids: tuple[str, ...] = ()
         self.origin: StepFunction[P, R_co] = self  # what the module holds under its name
         functools.update_wrapper(self, function)
-        self.__holdfast_call__ = called(self.function, plain)
+
+    @functools.cached_property
+    def __holdfast_call__(self) -> Function:
+        """The function as an engine calls it; made when all its module is there."""
+        return called(self.function, plain)
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> R_co:
         made = under_way()
@@ -125,7 +130,7 @@ class StepFunction(Generic[P, R_co]):
         if made is None:
             raise UsageError("'map' belongs into a @plan function")
         first = next(
-            (name for name in inspect.signature(self.function).parameters if name not in fixed), ""
+            (name for name in signature(self.function).parameters if name not in fixed), ""
         )
         bound = arguments_of(self, (), {first: Later("item"), **fixed})
         data = self.spelled(made.root)

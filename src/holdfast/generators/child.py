@@ -36,6 +36,7 @@ from typing import Any
 _LENGTH = struct.Struct(">I")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _TAIL = 8 * 1024
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _SETTLED_NS = 100_000_000  # a file younger than this could change without its stamp telling
 
 _REST, _UNNAMED = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY
@@ -155,9 +156,9 @@ def as_json(result: object) -> bytes:
 
 
 def story(error: BaseException) -> str:
-    """The end of a traceback, from the first frame that is not of this file."""
+    """The end of a traceback, from the first frame that is not of this package."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace))
     return text.encode("utf-8", "replace")[-_TAIL:].decode("utf-8", "replace")
