@@ -216,6 +216,7 @@ def test_a_problem_is_told_with_the_line_of_the_call(flow: ModuleType, tmp_path:
     places = {(Path(item.file).name, item.line) for item in caught.value.problems}
     assert places == {("wrong.py", 12)}
     assert len(caught.value.problems) == 2
+    assert caught.value.__suppress_context__  # what was read in between is in no file
 
 
 def test_map_makes_a_step_for_each_item(flow: ModuleType) -> None:

@@ -289,6 +289,54 @@ def test_a_script_runs_its_own_steps(tmp_path: Path) -> None:
     assert "no other process can import 'fetch'" in done.stderr
 
 
+CELL = """
+from dataclasses import dataclass
+
+from holdfast import plan, step
+
+DEPTH = {depth}
+
+
+@dataclass
+class Spot:
+    depth: int
+
+
+def deeper(depth):
+    return depth + DEPTH
+
+
+@step(inline=True)
+def dive(start: int) -> Spot:
+    return Spot(deeper(start))
+
+
+@step(inline=True)
+def twice(spot: Spot) -> int:
+    return spot.depth * 2
+
+
+@plan
+def reef():
+    twice(dive(1))
+
+
+run = reef.build().run()
+print(run["twice"].state, run["twice"].value)
+"""
+
+
+@pytest.mark.req("R181")
+def test_a_cell_of_a_notebook_runs_again_when_another_one_changed(tmp_path: Path) -> None:
+    said = []
+    for depth in (1, 1, 2):
+        argv = [sys.executable, "-c", CELL.format(depth=depth)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert not done.stderr
+        said.append(done.stdout)
+    assert said == ["done 4\n", "reused 4\n", "done 6\n"]
+
+
 MODELS = '''
 from dataclasses import dataclass
 

@@ -184,7 +184,9 @@ class StepFunction(Generic[P, R_co]):
 def _inline_name(step: StepFunction[..., object]) -> str:
     """What an inline function is called in the plan; it is never looked for under that name."""
     module, name = step.function.__module__, step.function.__name__
-    return f"{main_name() if module == '__main__' else module}:{name if name.isidentifier() else 'inline'}"
+    if module == "__main__":
+        module = main_name() or module  # a notebook has no other name
+    return f"{module}:{name if name.isidentifier() else 'inline'}"
 
 
 def _keys(keys: AgentKeys, root: str) -> dict[str, Json]:

@@ -205,15 +205,20 @@ def _answer(descriptor: int, answer: dict[str, Any]) -> None:
 def _serve(call: dict[str, Any], seen: dict[str, Stat]) -> dict[str, Any]:
     began, threads = time.time_ns() - _SETTLED_NS, threading.active_count()
     answer: dict[str, Any] = {"state": "done"}
+    process = os.getpid()
     try:
         _enter(call)
-        Path(call["result"]).write_bytes(_result(call))
+        content = _result(call)
+        if os.getpid() == process:
+            Path(call["result"]).write_bytes(content)
     except CallError as error:
         answer = {"state": "failed", "message": f"'{call['target']}': {error}"}
     except BaseException as error:  # noqa: BLE001 - the answer is that it was raised
         answer = {"state": "failed", "message": story(error)}
     finally:
         _quiet()
+    if os.getpid() != process:  # the function forked and its copy came back: only one may answer
+        os._exit(0)
     loaded = _loaded(call["root"])
     # A file written during the call, or just before, may not be what was loaded from it.
     is_sure = all(stat[0] < began for path, stat in loaded.items() if path not in seen)
