@@ -1,10 +1,13 @@
 """Decorated functions make the plan that a plan file makes."""
 
+import functools
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -167,6 +170,78 @@ def test_calls_that_cannot_be_are_refused(flow: ModuleType) -> None:
         nothing.build()
     with pytest.raises(UsageError, match="a step 'x' already"):
         same.build()
+
+
+@pytest.mark.parametrize("thing", [functools.partial(max, 1), 3, int, holdfast.guard(len)])
+def test_decorators_belong_before_functions(thing: Any) -> None:
+    with pytest.raises(UsageError, match=r"@step belongs before a function, and '.*' is none"):
+        holdfast.step(thing)
+    with pytest.raises(UsageError, match="@plan belongs before a function"):
+        holdfast.plan(thing)
+
+
+def test_a_plan_function_is_plain_and_ends(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'later' is no plain function"):
+
+        @holdfast.plan
+        async def later() -> None: ...
+
+    @holdfast.plan
+    def many(*all_of_them: str) -> None: ...
+
+    @holdfast.plan
+    def around() -> None:
+        around()
+
+    with pytest.raises(
+        UsageError, match="'all_of_them' of the plan 'many' cannot be given by name"
+    ):
+        many.build()
+    with pytest.raises(UsageError, match="'around' calls itself, and never ends"):
+        around.build()
+
+
+def test_a_step_in_a_class_is_a_method_outside_of_plans() -> None:
+    class Shore:
+        def __init__(self) -> None:
+            self.tide = 2
+
+        @holdfast.step
+        def level(self, more: int) -> int:
+            return self.tide + more
+
+    @holdfast.plan
+    def wrong() -> None:
+        Shore().level(1)
+
+    assert Shore().level(1) == 3
+    with pytest.raises(
+        UsageError, match="'level' is a method, and no other process has its object"
+    ):
+        wrong.build()
+
+
+def test_a_parameter_without_a_type_gets_no_guess(flow: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text(
+        "from holdfast import plan, step\nfrom flow import fetch\n\n\n"
+        "@step\ndef parts(text): return text.split()\n\n\n"
+        "@step\ndef first(found): return found[0]\n\n\n"
+        "@plan\ndef text(): return parts(fetch('a'))\n\n\n"
+        "@plan\ndef guess(): first(text())\n\n\n"
+        "@plan\ndef known(): first(text()[0])\n"
+    )
+    with imported(tmp_path, "bare") as bare:
+        assert list(bare.text.build().steps) == ["fetch", "parts"]
+        assert list(bare.known.build().steps) == ["fetch", "parts", "first"]
+        with pytest.raises(
+            UsageError, match="'found' of 'first' has no type, and gets what 'parts'"
+        ):
+            bare.guess.build()
+
+
+def test_decorated_functions_are_pickled_by_their_names(flow: ModuleType) -> None:
+    for thing in (flow.fetch, flow.long_enough, flow.shore):
+        assert pickle.loads(pickle.dumps(thing)) is thing
 
 
 def test_a_function_that_no_process_can_find_is_refused_unless_inline(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.api.typed import given, hints_of, manner_of
+from holdfast.errors import UsageError
 from holdfast.generators.child import signature
 
 Function = Callable[..., object]
@@ -60,6 +61,24 @@ def called(function: Function, answer: Callable[[object], object]) -> Function:
     ]
     vars(call)["__signature__"] = shape.replace(parameters=taken)  # where inspect looks first
     return call
+
+
+def functional(thing: object, what: str) -> Function:
+    """A function that was decorated; UsageError if it is something else that can be called, or cannot."""
+    if isinstance(thing, staticmethod):
+        thing = thing.__func__
+    is_ours = any(hasattr(type(thing), f"__holdfast_{part}__") for part in ("call", "made"))
+    if (
+        callable(thing)
+        and hasattr(thing, "__name__")
+        and not is_ours
+        and not isinstance(thing, type)
+    ):
+        return thing
+    shown = getattr(thing, "__name__", type(thing).__name__)
+    raise UsageError(
+        f"@{what} belongs before a function, and '{shown}' is none", hint="write a def"
+    )
 
 
 def name_of(function: object) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
-from holdfast.api.calling import Function, called
+from holdfast.api.calling import Function, called, functional
 from holdfast.api.homes import target_of
 from holdfast.api.typed import plain
 from holdfast.model.digest import Json
@@ -49,10 +49,10 @@ class GuardFunction(Generic[P, R_co]):
     """A function that looks at an artifact. Its further parameters get the values of the guarded step."""
 
     def __init__(self, function: Callable[P, R_co], name: str = "", timeout: str = "") -> None:
-        self.function = function
-        self.name = name or function.__name__
+        self.function = functional(function, "guard")
+        self.name = name or self.function.__name__
         self.timeout = timeout
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, self.function)
 
     @functools.cached_property
     def __holdfast_call__(self) -> Function:
@@ -60,7 +60,10 @@ class GuardFunction(Generic[P, R_co]):
         return called(self.function, _verdict)
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> R_co:
-        return self.function(*args, **named)
+        return cast("R_co", self.function(*args, **named))
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # under which its module has it
 
     def spelled(self, root: str) -> dict[str, Json]:
         """The guard with the keys of a plan file."""

@@ -41,7 +41,7 @@ def target_of(thing: object, root: str) -> str:
     qualname, module = str(getattr(function, "__qualname__", "")), str(function.__module__)
     home = sys.modules.get(module)
     name = _bound(home, thing, qualname) if home is not None else ""
-    if not name:
+    if not name.isidentifier():
         raise UsageError(
             f"no other process can find '{shown}': it is no function of a module",
             hint="put it at the top of a file; a step may say inline=True",

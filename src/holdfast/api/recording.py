@@ -77,6 +77,8 @@ def record(
 ) -> Later:
     """Note the call of a step; gives what it will have made."""
     bound = arguments_of(step, *call)
+    for name, value in bound.items():
+        _refuse_untyped(made, step, name, whole_of(value))
     data = step.spelled(made.root)
     return note(made, step, data, wired(step, data, bound))
 
@@ -119,6 +121,28 @@ def arguments_of(
         else:
             found[key] = value
     return found
+
+
+def _refuse_untyped(made: Made, step: Recordable, name: str, need: str) -> None:
+    """Refuse to hand over as text what was none: without a type nobody knows what to make of it."""
+    parameter = signature(step.function).parameters.get(name)
+    if not need or parameter is None or parameter.annotation is not parameter.empty:
+        return
+    is_lambda = not step.function.__name__.isidentifier()
+    if step.uses != "python" or is_lambda or _gives_text(made, need):
+        return
+    raise UsageError(
+        f"the parameter '{name}' of '{step.function.__name__}' has no type, and gets what '{need}' gives",
+        hint=f"say what it is, as in '{name}: dict' or '{name}: str'",
+    )
+
+
+def _gives_text(made: Made, step_id: str) -> bool:
+    """Whether the artifact of a step is text for whoever reads it."""
+    data, kind = made.steps[step_id], made.types[step_id]
+    if "produces" in data or kind is str or wants_file(kind):
+        return True
+    return data["uses"] != "python" and "schema" not in data
 
 
 def wired(

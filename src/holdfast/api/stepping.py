@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
@@ -15,6 +16,7 @@ from typing import (
     Generic,
     Literal,
     ParamSpec,
+    Protocol,
     TypedDict,
     TypeVar,
     Unpack,
@@ -22,7 +24,7 @@ from typing import (
     overload,
 )
 
-from holdfast.api.calling import Function, called
+from holdfast.api.calling import Function, called, functional
 from holdfast.api.guarding import GuardFunction
 from holdfast.api.homes import main_name, target_of
 from holdfast.api.recording import arguments_of, note, record, under_way, wired
@@ -95,14 +97,14 @@ class StepFunction(Generic[P, R_co]):
     def __init__(
         self, function: Callable[P, R_co], uses: str, keys: AgentKeys, *, inline: bool = False
     ) -> None:
-        self.function = cast("Function", function)
+        self.function = functional(function, "step")
         self.uses = uses
         self.keys = keys
         self.inline = inline
         self.step_id = ""
         self.after_ids: tuple[str, ...] = ()
         self.origin: StepFunction[P, R_co] = self  # what the module holds under its name
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, self.function)
 
     @functools.cached_property
     def __holdfast_call__(self) -> Function:
@@ -118,6 +120,24 @@ class StepFunction(Generic[P, R_co]):
                 f"'{self.function.__name__}' is done by a model", hint="call it in a @plan function"
             )
         return cast("R_co", self.function(*args, **named))
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> StepFunction[P, R_co]: ...
+    @overload
+    def __get__(self, owner: object, kind: type | None = None) -> Callable[..., R_co]: ...
+    def __get__(self, owner: object, kind: type | None = None) -> Callable[..., R_co]:
+        """A step in a class is a plain method outside of plans; no other process has its object."""
+        if owner is None:
+            return self
+        if under_way() is not None:
+            raise UsageError(
+                f"'{self.function.__name__}' is a method, and no other process has its object",
+                hint="make a function of it, at the top of a file",
+            )
+        return types.MethodType(self.function, owner)
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # under which its module has it
 
     def map(
         self, items: Iterable[T], *, key: Callable[[T], object] | None = None, **fixed: object
@@ -220,6 +240,15 @@ def _tool(item: Function | str, root: str) -> Json:
     return item if isinstance(item, str) else target_of(item, root)
 
 
+class Decorator(Protocol):
+    """What `@step(…)` gives: a coroutine function gives its step what it returns."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> StepFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> StepFunction[P, R]: ...
+
+
 class Steps:
     """`step`, `step.llm` and `step.agent`: functions, models, and models with tools do it."""
 
@@ -230,7 +259,7 @@ class Steps:
     @overload
     def __call__(
         self, function: None = None, /, *, inline: bool = False, **keys: Unpack[StepKeys]
-    ) -> Callable[[Callable[P, R]], StepFunction[P, R]]: ...
+    ) -> Decorator: ...
     def __call__(
         self, function: Function | None = None, /, *, inline: bool = False, **keys: Unpack[StepKeys]
     ) -> object:
