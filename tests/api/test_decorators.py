@@ -123,6 +123,7 @@ def test_a_plan_inside_a_plan_adds_its_steps(flow: ModuleType) -> None:
         (lambda x: "a" in x, "searched"),
         (lambda x: f"{x:>10}", "formatted"),
         (lambda x: x["a b"], "cannot be read at 'a b'"),
+        (lambda x: x.words[-1], "cannot be read at -1"),
     ],
 )
 def test_what_is_not_there_yet_cannot_be_used(flow: ModuleType, use: object, how: str) -> None:
@@ -140,8 +141,19 @@ def test_a_reference_inside_a_text_must_stay_whole(flow: ModuleType) -> None:
     def wrong() -> None:
         flow.fetch(f"{flow.fetch('a')}"[:5])
 
-    with pytest.raises(UsageError, match="cut apart"):
-        wrong.build()
+    @holdfast.plan
+    def shown() -> None:
+        flow.fetch(f"all of {[flow.fetch('a')]}")
+
+    @holdfast.plan
+    def keyed() -> None:
+        flow.fetch({flow.fetch("a"): 1})
+
+    for one in (wrong, shown):
+        with pytest.raises(UsageError, match="cut apart"):
+            one.build()
+    with pytest.raises(UsageError, match="a reference is a key of a mapping"):
+        keyed.build()
 
 
 def test_calls_that_cannot_be_are_refused(flow: ModuleType) -> None:
@@ -237,6 +249,23 @@ def test_a_parameter_without_a_type_gets_no_guess(flow: ModuleType, tmp_path: Pa
             UsageError, match="'found' of 'first' has no type, and gets what 'parts'"
         ):
             bare.guess.build()
+
+
+def test_guards_that_could_never_judge_are_refused(flow: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "idle.py").write_text("from holdfast import guard\n\n\n@guard\ndef idle(): ...\n")
+
+    def refusal(guards: Any) -> str:
+        fetch = holdfast.step(inline=True, guards=guards)(flow.fetch.function)
+        with pytest.raises(UsageError) as caught:
+            holdfast.plan(lambda: fetch("a")).build()
+        return caught.value.message
+
+    with imported(tmp_path, "idle") as module:
+        assert refusal([module.idle]) == "the guard 'idle' of 'fetch' takes no artifact"
+    assert refusal([flow.fetch]) == "'fetch' is a step, and guards nothing"
+    assert refusal(flow.long_enough) == "'guards' is a list"
+    words = "the guard 'long_enough' of 'fetch' asks for 'text', which the step is not given"
+    assert refusal([flow.long_enough]) == words
 
 
 def test_decorated_functions_are_pickled_by_their_names(flow: ModuleType) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.api.calling import Function, called, functional
 from holdfast.api.homes import target_of
 from holdfast.api.typed import plain
+from holdfast.errors import UsageError
+from holdfast.generators.child import signature
 from holdfast.model.digest import Json
 
+_REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -64,6 +68,20 @@ class GuardFunction(Generic[P, R_co]):
 
     def __reduce__(self) -> str:
         return self.function.__qualname__  # under which its module has it
+
+    def check(self, step: str, names: Container[str]) -> None:
+        """UsageError if it takes no artifact, or asks for what the step is not given under these names."""
+        of_it = f"the guard '{self.function.__name__}' of '{step}'"
+        parameters = list(signature(self.function).parameters.values())
+        if not parameters:
+            raise UsageError(f"{of_it} takes no artifact", hint="its first parameter gets it")
+        for item in parameters[1:]:
+            optional = item.default is not item.empty or item.kind in _REST
+            if not optional and item.name not in names:
+                raise UsageError(
+                    f"{of_it} asks for '{item.name}', which the step is not given",
+                    hint="name it like an argument of the step, or give it a default",
+                )
 
     def spelled(self, root: str) -> dict[str, Json]:
         """The guard with the keys of a plan file."""

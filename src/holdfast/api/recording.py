@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -32,6 +32,9 @@ class Recordable(Protocol):
 
     def spelled(self, root: str) -> dict[str, Json]:
         """What the plan says of it beside its arguments; UsageError if nobody could call it."""
+
+    def check_guards(self, names: Container[str]) -> None:
+        """UsageError if a guard asks for something that the step is not given."""
 
 
 @dataclass(slots=True)
@@ -80,7 +83,11 @@ def record(
     for name, value in bound.items():
         _refuse_untyped(made, step, name, whole_of(value))
     data = step.spelled(made.root)
-    return note(made, step, data, wired(step, data, bound))
+    values = wired(step, data, bound)
+    read = {part.name for part in parts(values) if isinstance(part, Reference)}
+    read |= {whole_of(value) for value in bound.values()}
+    step.check_guards({*values, *map(_parameter_of, read)})
+    return note(made, step, data, values)
 
 
 def note(made: Made, step: Recordable, data: dict[str, Json], values: dict[str, Json]) -> Later:

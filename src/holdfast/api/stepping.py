@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -180,6 +180,12 @@ class StepFunction(Generic[P, R_co]):
         other.step_id, other.after_ids, other.origin = step_id, after_ids, self.origin
         return other
 
+    def check_guards(self, names: Container[str]) -> None:
+        """Refuse guards that ask for something that the step is not given: each attempt would be lost."""
+        for item in self.keys.get("guards", ()):
+            if isinstance(item, GuardFunction):
+                item.check(self.function.__name__, names)
+
     def spelled(self, root: str) -> dict[str, Json]:
         """What the plan says of it beside its arguments."""
         data: dict[str, Json] = {"uses": self.uses}
@@ -214,9 +220,9 @@ def _keys(keys: AgentKeys, root: str) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for key, value in keys.items():
         if key == "guards":
-            found[key] = [_guard(item, root) for item in keys["guards"]]
+            found[key] = [_guard(item, root) for item in _listed(key, value)]
         elif key == "tools":
-            found[key] = [_tool(item, root) for item in keys["tools"]]
+            found[key] = [_tool(item, root) for item in _listed(key, value)]
         elif key == "budget_usd":
             found["budget"] = {**keys.get("budget", {}), "usd": keys["budget_usd"]}
         elif key != "budget" or "budget_usd" not in keys:
@@ -224,9 +230,20 @@ def _keys(keys: AgentKeys, root: str) -> dict[str, Json]:
     return found
 
 
+def _listed(key: str, value: object) -> Sequence[Any]:
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise UsageError(f"'{key}' is a list", hint=f"{key}=[…]")
+    return list(value)
+
+
 def _guard(item: object, root: str) -> Json:
     if isinstance(item, GuardFunction):
         return item.spelled(root)
+    if isinstance(item, StepFunction):
+        raise UsageError(
+            f"'{item.function.__name__}' is a step, and guards nothing",
+            hint="decorate it with @guard",
+        )
     if isinstance(item, str | Mapping):
         return cast("Json", plain(item))
     if callable(item):
@@ -236,7 +253,7 @@ def _guard(item: object, root: str) -> Json:
     return guard_data(cast("Guard", item))
 
 
-def _tool(item: Function | str, root: str) -> Json:
+def _tool(item: object, root: str) -> Json:
     return item if isinstance(item, str) else target_of(item, root)
 
 

@@ -137,6 +137,8 @@ def _refused(file: str, what: str, error: BaseException) -> PlanError:
     place, hint = _place(file, error), ""
     if isinstance(error, UsageError):
         words, hint = error.message, error.hint or ""
+    elif isinstance(error, ImportError) and "relative import" in words:
+        hint = "a plan file is imported by itself: name whole modules, or start it with python -m"
     if isinstance(error, SyntaxError) and _is_same(error.filename or "", file):
         place = placed(file, error.lineno or 0)
     return PlanError((Problem(f"{what}: {words}", file, *place, hint, "P099"),))
