@@ -4,11 +4,22 @@ import enum
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NewType,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+)
 
 import jsonschema
 import pydantic
 import pytest
+from typing_extensions import TypeAliasType
 
 from holdfast.api.typed import given, hints_of, plain, schema_of, typed
 from holdfast.errors import UsageError
@@ -59,6 +70,10 @@ class Page(Generic[T]):
         self.count = len(self.items)
 
 
+Quote = NewType("Quote", Fact)
+Quotes = TypeAliasType("Quotes", list[Quote])  # as `type Quotes = …` makes it
+
+
 @dataclass
 class Tree:
     inner: "list[Tree]"
@@ -84,6 +99,8 @@ VALUES: list[tuple[Any, object]] = [
     (set[int], {3, 1, 2}),
     (Page[Fact], Page([Fact("a")], Fact("b"))),
     (list[Page[int]], [Page([1], 2)]),
+    (Quote, Fact("a")),
+    (list[Quotes], [[Fact("a")]]),
 ]
 
 

@@ -76,8 +76,19 @@ def manner_of(kind: object) -> object:
     return bytes if _one(kind) is bytes else Path
 
 
+def _meant(kind: object) -> object:
+    """The type that another name was given to, by `type` or NewType."""
+    while not isinstance(kind, type):
+        inner = getattr(kind, "__value__", None) or getattr(kind, "__supertype__", None)
+        if inner is None:
+            break
+        kind = inner
+    return kind
+
+
 def _one(kind: object) -> object:
     """The type of what may be missing."""
+    kind = _meant(kind)
     if get_origin(kind) not in _UNIONS:
         return kind
     there = [item for item in get_args(kind) if item is not type(None)]
@@ -89,6 +100,7 @@ def _one(kind: object) -> object:
 
 def schema_of(kind: object) -> Json:
     """The JSON Schema of a type; None if it says nothing that a schema could."""
+    kind = _meant(kind)
     if (
         kind in _ANY
         or kind in (dict, list, tuple, set, frozenset, Mapping, Sequence)
@@ -103,6 +115,7 @@ def schema_of(kind: object) -> Json:
 
 def is_structured(kind: object) -> bool:
     """Whether a type says which fields there are; a function is trusted with numbers and lists."""
+    kind = _meant(kind)
     if _dataclass(kind) is not None or _pydantic(kind):
         return True
     return is_typeddict(kind) or any(is_structured(item) for item in get_args(kind))
@@ -114,6 +127,7 @@ def _holds_pydantic(kind: object) -> bool:
 
 
 def _schema(kind: object, above: tuple[object, ...]) -> dict[str, Json]:
+    kind = _meant(kind)
     if kind in above:
         raise UsageError(
             f"the type '{_name(kind)}' contains itself, and has no JSON Schema here",
@@ -276,6 +290,7 @@ def _file(kind: object, value: object) -> object:
 
 def _is_text(kind: object, value: str) -> bool:
     """Whether a text is a value of a type as it stands."""
+    kind = _meant(kind)
     if kind in (Any, object, str, None):
         return True
     if get_origin(kind) in _UNIONS or get_origin(kind) is typing.Annotated:
@@ -291,6 +306,7 @@ def _is_enum(kind: object) -> bool:
 
 def typed(kind: object, value: object) -> object:
     """A JSON value as an object of a type; TypeError or ValueError if it is none."""
+    kind = _meant(kind)
     if model := _pydantic(kind):
         return value if isinstance(value, kind) else model.model_validate(value)  # type: ignore[arg-type]
     if (made := _dataclass(kind)) is not None:
