@@ -289,6 +289,15 @@ def test_a_script_runs_its_own_steps(tmp_path: Path) -> None:
     assert "no other process can import 'fetch'" in done.stderr
 
 
+@pytest.mark.parametrize("first", ["print(len(p.preview().decisions))", "p.start().wait()", ""])
+def test_a_script_needs_no_question_for_its_name(tmp_path: Path, first: str) -> None:
+    end = f"\np = shore.build()\n{first}\nrun = p.run(max_cost_usd=5)\nprint(run['size'].value)\n"
+    (tmp_path / "script.py").write_text(FLOW + end)
+    argv = [sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout.split()[-1]) == (0, "38"), done.stderr
+
+
 CELL = """
 from dataclasses import dataclass
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from holdfast.api import notebook
+from holdfast.api.homes import stop_import
 from holdfast.api.ready import Ready, refuse_unknown
 from holdfast.cli.ahead import Ahead, gather, preview_json
 from holdfast.cli.drawings import SVG_ARROWS, SVG_BOXES, Drawn, svg
@@ -82,6 +83,7 @@ class Preview:
 def preview(ready: Ready, wishes: Looking) -> Preview:
     """Look ahead; nothing is run or written."""
     refuse_unknown(wishes, Looking)
+    stop_import()
     options = Options(
         force=wishes.get("force", False),
         force_steps=tuple(_known(ready, name) for name in wishes.get("force_steps", ())),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from holdfast import wire
 from holdfast.api.calling import Function
-from holdfast.api.homes import is_loading
+from holdfast.api.homes import is_loading, stop_import
 from holdfast.errors import UsageError
 from holdfast.model.plan import Plan, StepId, plan_digest
 
@@ -32,6 +32,7 @@ class Ready:
 
     def check(self, trust: str | None) -> None:
         """Refuse a run that nobody asked for: of a module that is only imported, or of a foreign file."""
+        stop_import()
         if self.module and is_loading(self.module) and self.module != "__main__":
             file = os.path.basename(
                 getattr(sys.modules[self.module], "__file__", "") or self.module

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import Literal, TypedDict
 
 from holdfast import wire
+from holdfast.api.homes import stop_import
 from holdfast.api.ready import Ready, refuse_unknown
 from holdfast.api.results import Result
 from holdfast.core.state import State
@@ -61,6 +62,7 @@ class Handle:
 
     def __init__(self, ready: Ready, wishes: Wishes) -> None:
         refuse_unknown(wishes, Wishes)
+        stop_import()
         self.location = ready.location(wishes.get("store"))
         self._begun = threading.Event()
         self._run = ""

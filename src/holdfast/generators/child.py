@@ -31,6 +31,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 _LENGTH = struct.Struct(">I")
@@ -261,13 +262,25 @@ def _function(target: str) -> Callable[..., object]:
     module, _, name = target.partition(":")
     if not module or not name:
         raise CallError("a python step names 'module:function'")
-    found: Any = importlib.import_module(module)
+    found: Any = _module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     if not callable(found):
         raise CallError(f"the module '{module}' has no function '{name}'")
     # A decorated function says how an engine calls it: with JSON, for JSON.
     return getattr(found, "__holdfast_call__", found)  # type: ignore[no-any-return]  # found by name in a module of the user
+
+
+def _module(name: str) -> ModuleType:
+    """A module; of a program that runs its plan, as far as it was when it began to."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        module = getattr(error, "__holdfast_module__", None)
+        if module is None or module.__name__ != name:
+            raise
+        sys.modules[name] = module
+        return module  # type: ignore[no-any-return]  # what was imported
 
 
 async def _awaited(result: Any) -> object:  # noqa: ANN401 - the result of any function
