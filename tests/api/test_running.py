@@ -124,6 +124,21 @@ def low() -> Depth:
 
 
 @step
+def missing() -> Optional[str]:
+    return None
+
+
+@step
+def is_missing(what: Optional[str]) -> bool:
+    return what is None
+
+
+@step
+def maybe() -> Optional[str]:
+    return "3"
+
+
+@step
 def kinds(number: Optional[str], text: Annotated[str | None, "same"], low: Depth) -> list[str]:
     return [type(number).__name__, type(text).__name__, low.name]
 
@@ -136,6 +151,8 @@ def wrong(low: Literal["a"], depth: Depth) -> None: ...
 def fits() -> None:
     found = number()
     kinds(found, found, low())
+    is_missing(missing())
+    maybe()
     wrong("a", 7)
 """
 
@@ -145,6 +162,8 @@ def test_text_stays_text_wherever_it_may_be(tmp_path: Path) -> None:
     with imported(tmp_path, "fits") as module:
         result = module.fits.build().run()
     assert result["kinds"].value == ["str", "str", "LOW"]
+    assert result["is_missing"].value is True
+    assert (result["missing"].value, result["maybe"].value) == (None, "3")
     (attempt,) = result["wrong"].attempts
     message = "TypeError: the argument 'depth' of 'wrong' is no 'Depth': 7 is not a valid Depth"
     assert attempt.feedback.strip().splitlines()[-1] == message
@@ -332,6 +351,8 @@ def reef():
 
 run = reef.build().run()
 print(run["twice"].state, run["twice"].value)
+assert not reef.build().preview().is_work
+assert not reef.build().find_invalidated()
 """
 
 

@@ -2,6 +2,7 @@
 
 import enum
 import json
+import types
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import (
@@ -16,13 +17,16 @@ from typing import (
     TypeVar,
 )
 
+import hypothesis
 import jsonschema
 import pydantic
 import pytest
+from hypothesis import strategies as st
 from typing_extensions import TypeAliasType
 
 from holdfast.api.typed import given, hints_of, plain, schema_of, typed
 from holdfast.errors import UsageError
+from holdfast.generators.child import encoded
 
 
 class Kind(enum.Enum):
@@ -158,3 +162,44 @@ def test_one_name_for_type_checkers_leaves_the_other_annotations() -> None:
     def function(a: "Unknown", b: int) -> Fact: ...  # type: ignore[empty-body, name-defined]  # noqa: F821
 
     assert hints_of(function) == {"b": int, "return": Fact}
+
+
+def _made(pair: tuple[Any, Any]) -> list[tuple[object, object]]:
+    """Types made of a type, each with a value of it."""
+    of, value = pair
+    generic: Any = Page
+    sequence: Any = tuple
+    return [
+        (types.GenericAlias(list, of), [value, value]),
+        (sequence[of, ...], (value,)),
+        (sequence[of, int], (value, 3)),
+        (types.GenericAlias(dict, (str, of)), {"": value}),
+        (of | None, value),
+        (of | None, None),
+        (generic[of], Page([value], value)),
+    ]
+
+
+simple = st.one_of(
+    st.text(max_size=5).map(lambda value: (str, value)),
+    st.integers().map(lambda value: (int, value)),
+    st.floats(allow_nan=False, allow_infinity=False).map(lambda value: (float, value)),
+    st.booleans().map(lambda value: (bool, value)),
+    st.sampled_from(Depth).map(lambda value: (Depth, value)),
+    st.sets(st.integers()).map(lambda value: (set[int], value)),
+    st.builds(Fact, st.text(max_size=5), st.none() | st.integers()).map(lambda x: (Fact, x)),
+)
+
+
+@pytest.mark.req("R181")
+@hypothesis.given(pair=st.recursive(simple, lambda x: x.map(_made).flatmap(st.sampled_from)))
+def test_any_value_comes_back_as_its_type(pair: tuple[Any, object]) -> None:
+    kind, value = pair
+    hypothesis.assume(value != "null")
+    told = plain(value)
+    found = given(kind, encoded(told).decode())
+    assert found == value
+    assert type(found) is type(value)
+    schema: Any = schema_of(kind)
+    if schema is not None:
+        jsonschema.validate(json.loads(json.dumps(told)), schema)

@@ -94,7 +94,8 @@ def preview(ready: Ready, wishes: Looking) -> Preview:
     loaded = Loaded(ready.plan, "", ready.root)
 
     def look() -> Preview:
-        return Preview(gather(where, loaded, options, parallel=wishes.get("jobs", 0)))
+        jobs = wishes.get("jobs", 0)
+        return Preview(gather(where, loaded, options, parallel=jobs, functions=ready.functions))
 
     try:
         asyncio.get_running_loop()

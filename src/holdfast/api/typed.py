@@ -293,8 +293,12 @@ def _is_text(kind: object, value: str) -> bool:
     kind = _meant(kind)
     if kind in (Any, object, str, None):
         return True
-    if get_origin(kind) in _UNIONS or get_origin(kind) is typing.Annotated:
+    if get_origin(kind) in _UNIONS:
+        if value == "null" and type(None) in get_args(kind):
+            return False  # nothing was given, rather than this word
         return any(_is_text(item, value) for item in get_args(kind) if item is not type(None))
+    if get_origin(kind) is typing.Annotated:
+        return _is_text(get_args(kind)[0], value)
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     return _is_enum(kind) and any(item.value == value for item in cast("type[enum.Enum]", kind))
