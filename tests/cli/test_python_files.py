@@ -84,6 +84,8 @@ def test_of_several_plans_one_is_named(project: Project) -> None:
             "known when",
         ),
         (('timeout="1m"', 'timeout="soon"'), "found =", "'timeout' of 'count'"),
+        (("loud: bool = False", "loud: float = 0.5"), "@plan", "neither str, int nor bool"),
+        (("def shore(", "async def shore("), "@plan", "'shore' is no plain function"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast, overload
 from holdfast import wire
 from holdfast.api import notebook
 from holdfast.api.stepping import StepFunction
-from holdfast.api.typed import typed
+from holdfast.api.typed import given
 from holdfast.cli.place import Place
 from holdfast.cli.why import told_in
 from holdfast.cli.whytext import print_told, told_json
@@ -280,10 +280,10 @@ def _value(kind: object, form: Form, content: bytes) -> object:
         text = content.decode()
     except UnicodeDecodeError:
         return content
-    if kind is str:
-        return text
     try:
-        return typed(kind, json.loads(text))
+        if kind in (Any, object):
+            return json.loads(text)
+        return given(kind, text)
     except (ValueError, RecursionError):
         return text
 

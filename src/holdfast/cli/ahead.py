@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -113,12 +113,21 @@ def look_ahead_of(where: Place, plan: Plan, options: Options) -> Foreseen:
 
 
 def gather(
-    where: Place, loaded: Loaded, options: Options, *, against: str | None = None, parallel: int = 0
+    where: Place,
+    loaded: Loaded,
+    options: Options,
+    *,
+    against: str | None = None,
+    parallel: int = 0,
+    functions: Mapping[StepId, Callable[..., object]] | None = None,
 ) -> Ahead:
-    """A preview with its comparison and its estimates. `against` is a run or a git revision."""
+    """A preview with its comparison and its estimates. `against` is a run or a git revision.
+
+    `functions` are steps of this very process.
+    """
     plan = loaded.plan
     with reading(where) as store:
-        foreseen = _foresee(where, plan, store, options)
+        foreseen = _foresee(where, plan, store, options, functions)
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
@@ -189,8 +198,14 @@ def reading(where: Place) -> Iterator[Store]:
         store.close()
 
 
-def _foresee(where: Place, plan: Plan, store: Store, options: Options) -> Foreseen:
-    survey = survey_of(where, plan, store)
+def _foresee(
+    where: Place,
+    plan: Plan,
+    store: Store,
+    options: Options,
+    functions: Mapping[StepId, Callable[..., object]] | None = None,
+) -> Foreseen:
+    survey = survey_of(where, plan, store, functions)
     return foresee(
         plan,
         plan.name,
@@ -205,9 +220,14 @@ def _foresee(where: Place, plan: Plan, store: Store, options: Options) -> Forese
     )
 
 
-def survey_of(where: Place, plan: Plan, store: Store) -> Survey:
+def survey_of(
+    where: Place,
+    plan: Plan,
+    store: Store,
+    functions: Mapping[StepId, Callable[..., object]] | None = None,
+) -> Survey:
     """The project as it is now, tools asked for their versions."""
-    survey = Survey(where.root, store, wire.identities(), plan, wire.ignore_rules)
+    survey = Survey(where.root, store, wire.identities(functions), plan, wire.ignore_rules)
     _ask_tools(where, plan, survey)
     return survey
 

@@ -105,7 +105,10 @@ def _chosen(module: ModuleType, file: str, name: str) -> PlanObject:
 
 def _made(found: PlanObject, given: Mapping[str, Json], file: str) -> Made:
     """What the plan function makes of the params; those that it does not have are refused by a load."""
-    declared = found.__holdfast_params__()
+    try:
+        declared = found.__holdfast_params__()
+    except UsageError as error:
+        raise PlanError((_told(file, found, error),)) from error
     values = {
         name: taken(name, cast("ParamType", param["type"]), given[name])
         for name, param in declared.items()
@@ -114,20 +117,31 @@ def _made(found: PlanObject, given: Mapping[str, Json], file: str) -> Made:
     try:
         return found.__holdfast_made__(values)
     except UsageError as error:
-        place = _place(file, error)
-        problem = Problem(error.message, file, *place, error.hint or "", "P099")
-        raise PlanError((problem,)) from error
+        raise PlanError((_told(file, found, error),)) from error
     except Exception as error:
         raise _refused(file, "its plan cannot be made", error) from error
+
+
+def _told(file: str, found: PlanObject, error: UsageError) -> Problem:
+    """What is wrong with a plan function, where it happened, else where the function begins."""
+    place = _place(file, error)
+    code = getattr(getattr(found, "function", None), "__code__", None)
+    if place == (0, 0) and code is not None and _is_same(code.co_filename, file):
+        place = placed(file, code.co_firstlineno)
+    return Problem(error.message, file, *place, error.hint or "", "P099")
 
 
 def _refused(file: str, what: str, error: BaseException) -> PlanError:
     """What a module raised, at the line of the file where it happened."""
     words = traceback.format_exception_only(error)[-1].strip()
-    place = _place(file, error)
+    place, hint = _place(file, error), ""
+    if isinstance(error, UsageError):
+        words, hint = error.message, error.hint or ""
+    elif isinstance(error, ImportError) and "relative import" in words:
+        hint = "a plan file is imported by itself: name whole modules, or start it with python -m"
     if isinstance(error, SyntaxError) and _is_same(error.filename or "", file):
         place = placed(file, error.lineno or 0)
-    return PlanError((Problem(f"{what}: {words}", file, *place, "", "P099"),))
+    return PlanError((Problem(f"{what}: {words}", file, *place, hint, "P099"),))
 
 
 def _place(file: str, error: BaseException) -> tuple[int, int]:
