@@ -33,7 +33,7 @@ _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
     type=click.Choice(templates.NAMES),
     default="basic",
     show_default=True,
-    help="basic: commands and a guard. python: functions too. minimal: two steps.",
+    help="basic: commands and a guard. python: functions too. minimal: two steps. goal: a model plans.",
 )
 @click.option("--name", metavar="NAME", help="Name of the plan (default: the directory's).")
 @json_option
@@ -48,6 +48,7 @@ def init(directory: str, template: str, name: str | None, *, as_json: bool) -> i
     written = [*files, SCHEMA_PATH]
     if _ignore_store(directory):
         written.append(".gitignore")
+    following = templates.NEXT.get(template, "plan")
     move = "" if directory == "." else f"cd {shlex.quote(directory)} && "
     if as_json:
         out_json(
@@ -57,14 +58,14 @@ def init(directory: str, template: str, name: str | None, *, as_json: bool) -> i
                 "template": template,
                 "name": title,
                 "files": list(written),
-                "next": [f"{move}holdfast plan"],
+                "next": [f"{move}holdfast {following}"],
             }
         )
         return 0
     out(f"{title}: a project from the template '{template}'")
     for path in written:
         out(f"  {os.path.normpath(os.path.join(directory, path))}")
-    out(f"next: {move}holdfast plan")
+    out(f"next: {move}holdfast {following}")
     return 0
 
 
@@ -72,6 +73,8 @@ def named(files: Mapping[str, bytes], name: str) -> dict[str, bytes]:
     """The files of a template with the plan under another name."""
     spelled = name if _SAFE_NAME.match(name) else json.dumps(name, ensure_ascii=False)
     line = f"name: {spelled}".encode()
+    if "plan.yaml" not in files:
+        return dict(files)
     plan = _NAME_LINE.sub(lambda _: line, files["plan.yaml"], count=1)
     return {**files, "plan.yaml": plan}
 
