@@ -5,6 +5,7 @@ import json
 import pytest
 
 from holdfast import wire
+from holdfast.cli import templates
 from holdfast.engine.versions import keep_planned, kept_plan, planned
 from holdfast.testing.server import Hang
 from tests.cli.goals import API, GOAL, STEPS, answer, artifact, digest, planner
@@ -159,3 +160,12 @@ def test_files_that_another_plan_for_the_goal_leaves_behind_are_kept_until_prune
         pruned = project.run(GOAL, "--yes", "--removed", "prune")
         assert "src/user.py: deleted" in pruned.err
         assert not project.has("src/user.py")
+
+
+def test_what_to_do_next_works_as_it_is_printed(project: Project) -> None:
+    """Who asks nobody is told commands that ask nobody either."""
+    project.ok("init", "kelp", "--template", "goal")
+    shown = project.ok("-C", "kelp", "plan", templates.GOAL, "--provider", "recorded").out
+    assert f"next: holdfast -C kelp run '{templates.GOAL}' --provider recorded    " in shown
+    said = project.refused(2, "-C", "kelp", "resume", "--plan-id", "nobody")
+    assert "there is no run of 'nobody'" in said

@@ -46,6 +46,7 @@ from holdfast.cli.say import short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
+from holdfast.cli.titles import brief
 from holdfast.cli.watch import Spending, watch
 from holdfast.config.settings import read_settings
 from holdfast.core.changes import asking_for_nothing
@@ -432,6 +433,8 @@ def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
     if given is not None:
         return find_run(store, given, line)
     rows = [row for row in store.runs() if line is None or row.line == line]
+    if line is not None and not rows:
+        raise UsageError(f"there is no run of '{brief(line)}'", hint="holdfast run")
     for row in reversed(rows):
         state = read_state(store, row.run)
         if state is not None and not state.ended:
