@@ -33,6 +33,7 @@ from holdfast.core.estimate import total
 from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
+from holdfast.engine.foresee import Earlier
 from holdfast.model.event import Reason
 from holdfast.model.items import base_of, spelled_out
 from holdfast.model.money import dollars
@@ -161,11 +162,11 @@ def _rows(ahead: Ahead, verbose: int) -> list[Row]:
         hidden -= len(told - listed.keys())
         rows = _grouped(ahead, {s: o for s, o in listed.items() if s not in told}, items)
     if hidden:
-        rows.append(Row("=", f"{hidden} reused", f"{_saves(ahead)} {_HINT}".strip()))
+        rows.append(Row("=", f"{hidden} reused", f"{saves(ahead)} {_HINT}".strip()))
     return rows
 
 
-def _saves(ahead: Ahead) -> str:
+def saves(ahead: Ahead) -> str:
     """What reuse saves: money, where models made it, and time."""
     parts = []
     if ahead.saved.cost:
@@ -217,13 +218,14 @@ def sign(outlook: Outlook) -> str:
 def _removed(ahead: Ahead) -> list[Row]:
     if ahead.earlier is None:
         return []
-    rows = []
-    for step_id in ahead.changes.removed:
-        paths = ", ".join(ahead.earlier.plan.steps[step_id].produces)
-        prune = again("holdfast run --removed prune")
-        kept = f"; {paths} is kept (delete: {prune})" if paths else ""
-        rows.append(Row("-", step_id, f"left the plan{kept}"))
-    return rows
+    return [Row("-", s, removed_words(ahead.earlier, s)) for s in ahead.changes.removed]
+
+
+def removed_words(earlier: Earlier, step_id: StepId) -> str:
+    """That a step left the plan, and what becomes of its files."""
+    paths = ", ".join(earlier.plan.steps[step_id].produces)
+    prune = again("holdfast run --removed prune")
+    return f"left the plan; {paths} is kept (delete: {prune})" if paths else "left the plan"
 
 
 # --- words -------------------------------------------------------------------------------------------------
@@ -490,11 +492,9 @@ def _totals(ahead: Ahead) -> list[str]:
         what = f"Cannot run {', '.join(cut[:5])}: add what it needs, -s +{cut[0]}" if cut else ""
         lines.append(" · ".join([what or "Nothing to do", *_stops(ahead)]))
     if reused and (sure or maybe):
-        saved = f", {saves}" if (saves := _saves(ahead)) else ""
+        saved = f", {words}" if (words := saves(ahead)) else ""
         lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
-    lines += [*_idle(ahead), *_unrecorded(ahead), *_written(ahead), *_since(ahead)]
-    lines += [*left_out(ahead.last, ahead.waiting), *unpriced_lines(ahead), *far_off(ahead)]
-    lines += [*bound_lines(ahead), *open_lines(ahead)]
+    lines += [*_since(ahead), *unpriced_lines(ahead), *notes(ahead), *open_lines(ahead)]
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -503,6 +503,13 @@ def _totals(ahead: Ahead) -> list[str]:
     elif estimate.without_history:
         lines.append(f"No estimates: {count(estimate.without_history, 'step')} without history.")
     return lines
+
+
+def notes(ahead: Ahead) -> list[str]:
+    """What somebody should know before he says yes: what would fail, be written, be left out, or stop."""
+    found = [*_idle(ahead), *_unrecorded(ahead), *_written(ahead)]
+    found += [*left_out(ahead.last, ahead.waiting), *far_off(ahead)]
+    return [*found, *bound_lines(ahead)]
 
 
 def _times(ahead: Ahead) -> list[str]:

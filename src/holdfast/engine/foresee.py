@@ -31,7 +31,7 @@ from holdfast.engine.probe import Probed, Prober, accepted_as
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
 from holdfast.errors import EditError, IntegrityError, PlanError
-from holdfast.model.artifact import Artifact, Form, tree_entries
+from holdfast.model.artifact import Artifact, Entry, Form, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
 from holdfast.model.items import source_of
@@ -229,6 +229,7 @@ class _Sight:
         self.drives: Callable[[RunId], bool] = lambda _: False
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
+        self._seen: tuple[Step, tuple[Entry, ...]] | None = None
 
     def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
         """Let nothing stand whose added steps do not fit."""
@@ -275,7 +276,7 @@ class _Sight:
         if self._is_cut_off(step.id):  # a run first puts back what its dead attempt left there
             return Disk()
         wanted = self._outputs.wanted(step, artifact.digest, artifact.form) if artifact else ()
-        found = self._outputs.drift_from(step, wanted, lambda: self._all(step))
+        found = self._outputs.drift_of(step, self._there(step), wanted, lambda: self._all(step))
         if found.state == "edited":
             return Disk(edited=found.paths)
         return Disk(written=found.paths)
@@ -284,14 +285,19 @@ class _Sight:
         """The files at its outputs that are stored as a person's version."""
         if self._is_cut_off(step.id):
             return ()
-        there = self._outputs.read(step)
-        return self._outputs.written_by_people(step, there, lambda: self._all(step))
+        return self._outputs.written_by_people(step, self._there(step), lambda: self._all(step))
 
     def absent(self, step: Step, artifact: Artifact) -> tuple[str, ...]:
         """The files of an artifact at whose output path nothing lies; EditError if it is no such file."""
         wanted = self._outputs.wanted(step, artifact.digest, artifact.form)
-        missing = self._outputs.missing(step, self._outputs.read(step), wanted)
+        missing = self._outputs.missing(step, self._there(step), wanted)
         return tuple(entry.path for entry in missing)
+
+    def _there(self, step: Step) -> tuple[Entry, ...]:
+        """What lies at the outputs of a step; looked at once, however much is asked about it in a row."""
+        if self._seen is None or self._seen[0] is not step:
+            self._seen = step, self._outputs.read(step)
+        return self._seen[1]
 
     def _all(self, step: Step) -> Iterator[Artifact]:
         return self._outputs.known(self._plan.project, self._line, step)
