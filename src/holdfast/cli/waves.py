@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.cli.ahead import DECISIONS, Ahead
+from holdfast.cli.cause import few, sign
 from holdfast.cli.measure import count
 from holdfast.cli.mix import models_words
 from holdfast.cli.outlook import (
     MOST_ROWS,
     SPOKEN,
     compared,
-    few,
     head,
     next_lines,
-    sign,
     time_words,
 )
 from holdfast.cli.prices import open_lines, price_words, unpriced_lines
