@@ -12,8 +12,9 @@ from holdfast.api import notebook
 from holdfast.api.homes import stop_import
 from holdfast.api.ready import Ready, refuse_unknown
 from holdfast.cli.ahead import Ahead, gather, preview_json
+from holdfast.cli.cause import sign, why
 from holdfast.cli.drawings import SVG_ARROWS, SVG_BOXES, Drawn, svg
-from holdfast.cli.outlook import sign, table, why
+from holdfast.cli.outlook import table
 from holdfast.cli.place import Place
 from holdfast.cli.view import View
 from holdfast.core.layout import picture

@@ -7,8 +7,8 @@ import os
 import click
 
 from holdfast.cli.ahead import reading, survey_of
+from holdfast.cli.cause import few
 from holdfast.cli.grown import grown
-from holdfast.cli.outlook import few
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds
 from holdfast.core.causes import files_in

@@ -9,21 +9,19 @@ import re
 from collections.abc import Iterable, Sequence
 
 from holdfast.cli.ahead import DECISIONS, Ahead
+from holdfast.cli.cause import few, sign, why
 from holdfast.cli.measure import count
 from holdfast.cli.mix import models_words
 from holdfast.cli.outlook import (
     MOST_ROWS,
     SPOKEN,
     compared,
-    few,
     head,
     next_lines,
     notes,
     removed_words,
     saves,
-    sign,
     time_words,
-    why,
 )
 from holdfast.cli.prices import open_lines, price_words, unpriced_lines
 from holdfast.cli.view import View

@@ -26,7 +26,7 @@ from holdfast.errors import PlanError, Problem
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted, PlanExtended, Recorded
-from holdfast.model.items import source_of
+from holdfast.model.items import source_of, unopened
 from holdfast.model.line import (
     AdditionRequested,
     LineEvent,
@@ -245,9 +245,9 @@ def fitting(
 
 
 def _stands(plan: Plan, step: Step, origin: StepId) -> bool:
-    """Whether the plan has the very step."""
+    """Whether the plan has the very step; which items were found for it meanwhile is no difference."""
     known = plan.steps.get(step.id)
-    return known is not None and is_same(known, step, origin)
+    return known is not None and is_same(unopened(known), unopened(step), origin)
 
 
 def words_of(error: PlanError) -> str:

@@ -7,9 +7,10 @@ from typing import cast
 
 from holdfast.formats.asking import take_model
 from holdfast.formats.contracts import Contracts
+from holdfast.formats.edges import At, InputAt, NeedAt
 from holdfast.formats.fields import Promise
 from holdfast.formats.foreach import check_items
-from holdfast.formats.grammar import STEP, At, InputAt, NeedAt
+from holdfast.formats.grammar import STEP
 from holdfast.formats.judges import asks_model, settle_guards
 from holdfast.formats.nodes import Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, quoted
