@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.refs import w_ref
 from holdfast.formats.atomicguardout import workflow_documents
 from holdfast.formats.planfile import Loaded, load_plan
 from holdfast.formats.planspecout import planspec_document
 from holdfast.formats.sunwellout import tasks_document
-from holdfast.model.plan import Need, StepId
+from holdfast.model.plan import Need, StepId, plan_digest
 
 FOREIGN = Path(__file__).parent / "foreign"
 
@@ -45,6 +46,19 @@ def test_a_workflow_with_every_field_is_read_whole() -> None:
     ]
     assert (code.retries, code.patience, code.escalate, code.rounds) == (2, 2, ("g_test",), 1)
     assert workflow_documents(loaded.plan) == (data("workflow.json"), data("prompts.json"))
+
+
+@pytest.mark.req("C14", "R9")
+def test_other_prompts_make_another_plan_of_the_same_structure(tmp_path: Path) -> None:
+    (tmp_path / "workflow.json").write_text((FOREIGN / "workflow.json").read_text())
+    found = []
+    for task in ("Write the stack.", "Write the stack again."):
+        prompts = data("prompts.json")
+        prompts["g_impl"]["task"] = task
+        (tmp_path / "prompts.json").write_text(json.dumps(prompts))
+        found.append(load_plan(str(tmp_path / "workflow.json")).plan)
+    assert w_ref(found[0]) == w_ref(found[1])
+    assert plan_digest(found[0]) != plan_digest(found[1])
 
 
 @pytest.mark.req("R35", "R36")
