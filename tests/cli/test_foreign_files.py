@@ -170,6 +170,27 @@ def test_a_saved_plan_is_trusted_run_and_seen_as_other_programs_see_it(project: 
     assert views(project) == first
 
 
+@pytest.mark.req("R17", "R35", "R37")
+@pytest.mark.parametrize("name", ["workflow.json", "planspec.new.json", "session.json"])
+def test_an_imported_plan_runs_once_it_says_what_it_lacks(project: Project, name: str) -> None:
+    put(project, name)
+    if name == "workflow.json":
+        put(project, "prompts.json")
+    project.ok("import", name, "-o", "plan.yaml")
+    text = project.read("plan.yaml").replace("ollama:qwen2.5-coder:14b", "fake:m")
+    text = text.replace("\nsteps:", "\ndefaults: {model: fake:m}\nsteps:")
+    text = text.replace("agent: page-maker\n    action: develop", "shell: cat out.json")
+    text = text.replace("- python\n      - serve.py\n      - --check", "- 'true'")
+    project.write("plan.yaml", text)
+    project.write("out.json", '{"findings": 1}')
+    with models.served(project, lambda _: Say('{"findings": 1}')):
+        answer = project.call("run", "--yes", "--json")
+    assert "steps" in answer.json, answer
+    states = {step["state"] for step in answer.json["steps"].values()}
+    assert states <= {"done", "waiting", "pending"}, answer.json
+    assert answer.code == (0 if name == "session.json" else 3)  # a person is asked in the others
+
+
 PLAN: dict[str, dict[str, Any]] = {
     "a": {"shell": "echo one", "guards": [{"regex": {"pattern": "one"}}], "description": "First"},
     "b": {"shell": "test -f go", "needs": ["a"]},

@@ -365,6 +365,13 @@ def test_people_are_not_counted_against_guards() -> None:
     assert (guard.kind, guard.name) == ("human", "majority of syntax, type, import")
 
 
+def test_two_equal_composites_that_a_person_judges_are_told_apart() -> None:
+    one = {"policy": "majority_pass", "guards": ["syntax", "human"]}
+    step = step_of(workflow(a={"guard": "composite", "guards": [one, one], "prompt": "Do it."}))
+    names = [guard.name for guard in step.guards]
+    assert names == ["majority of syntax, human", "majority of syntax, human 2"]
+
+
 def test_the_configuration_of_an_unknown_guard_decides_about_reuse() -> None:
     one, two = (
         step_of(workflow(a={"guard": "patch", "guard_config": {"strict": strict}})).guards

@@ -8,6 +8,7 @@ be looked at and written down, and the step that lacks it cannot run.
 
 from __future__ import annotations
 
+from holdfast.errors import Problem
 from holdfast.formats.atomicguard import ATOMICGUARD, is_workflow, workflow_words
 from holdfast.formats.contracts import Contracts
 from holdfast.formats.foreignnodes import Translated
@@ -22,6 +23,7 @@ from holdfast.formats.tasks import TASKS, is_tasks, tasks_words
 FORMATS = (GRAPH, ATOMICGUARD, SUNWELL, TASKS, PLANSPEC)
 _LACKING = {"P042": "P912", "P068": "P913", "P069": "P913"}
 EXCUSED = frozenset(_LACKING)
+_NO_MODEL = "has no model"
 _RUNS = "import it with -o and add what it runs"
 _ASKS = "import it with -o and say which model: defaults: {model: …}"
 
@@ -40,12 +42,18 @@ def translated(reading: Reading, tree: Mapping, contracts: Contracts) -> Transla
 
 
 def excuse(problems: Problems) -> None:
-    """What a foreign file may lack here is warned about; all else that is wrong stays wrong."""
+    """What a foreign file may lack here is warned about, once for all steps that lack the same model."""
     idle = {(item.line, item.column) for item in problems.aside if item.code == "P042"}
+    alike: dict[str, list[Problem]] = {}
     for item in problems.aside:
-        code = _LACKING[item.code]
-        if item.code == "P042" or (item.line, item.column) not in idle:
-            hint = _RUNS if code == "P912" else item.hint
-            if item.message.endswith("has no model"):
-                hint = _ASKS
-            problems.warn(code, Place(item.line, item.column), item.message, hint)
+        if item.code == "P042":
+            place = Place(item.line, item.column)
+            problems.warn(_LACKING[item.code], place, item.message, _RUNS)
+        elif (item.line, item.column) not in idle:
+            what = _NO_MODEL if item.message.endswith(_NO_MODEL) else item.message
+            alike.setdefault(what, []).append(item)
+    for what, items in alike.items():
+        first, more = items[0], len(items) - 1
+        message = first.message + (f", and {more:,} more like it" if more else "")
+        hint = _ASKS if what == _NO_MODEL else first.hint
+        problems.warn(_LACKING[first.code], Place(first.line, first.column), message, hint)
