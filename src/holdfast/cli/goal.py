@@ -16,13 +16,14 @@ from holdfast.cli.consent import agreed_with, said_of_money
 from holdfast.cli.drive import Drive, once, wishes_of
 from holdfast.cli.ending import conclude
 from holdfast.cli.measure import age_words
-from holdfast.cli.outlook import price_words, print_lines
+from holdfast.cli.outlook import print_lines
 from holdfast.cli.place import Place
 from holdfast.cli.planning import Wanted
 from holdfast.cli.provisions import provide
 from holdfast.cli.recording import record_folder
 from holdfast.cli.saved import paid_in, plan_changes
 from holdfast.cli.say import short, talk
+from holdfast.cli.sums import price_words
 from holdfast.cli.view import view
 from holdfast.config.settings import read_planner, read_settings
 from holdfast.core.state import State

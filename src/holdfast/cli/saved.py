@@ -15,10 +15,11 @@ from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.consent import agreed_with, said_of_money
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
 from holdfast.cli.grown import grown
-from holdfast.cli.outlook import compared, price_words, print_lines, table
+from holdfast.cli.outlook import compared, print_lines, table
 from holdfast.cli.place import Place
 from holdfast.cli.provisions import can_bound, provide
 from holdfast.cli.say import out_json
+from holdfast.cli.sums import price_words
 from holdfast.cli.titles import plan_title
 from holdfast.cli.view import view
 from holdfast.cli.waves import waves

@@ -15,18 +15,13 @@ from holdfast.cli.outlook import (
     MOST_ROWS,
     SPOKEN,
     compared,
-    few,
     head,
     next_lines,
-    notes,
-    price_words,
     removed_words,
-    saves,
     sign,
-    time_words,
-    unpriced_lines,
     why,
 )
+from holdfast.cli.sums import few, notes, price_words, saves, time_words, unpriced_lines
 from holdfast.cli.view import View
 from holdfast.core.mix import doer
 from holdfast.core.reasons import sentence
