@@ -11,9 +11,10 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Protocol, cast
 
 from holdfast.errors import PlanError, Problem, UsageError
@@ -161,6 +162,8 @@ def _importing(root: str) -> Iterator[None]:
     path, written = list(sys.path), sys.dont_write_bytecode
     places = (at for at, place in enumerate(path) if place.endswith(_SITE))
     sys.path.insert(next(places, len(path)), root)
+    finder = _Finder(os.path.realpath(root) + os.sep)
+    sys.meta_path.insert(0, finder)
     sys.dont_write_bytecode = True
     importlib.invalidate_caches()
     known = set(sys.modules)
@@ -168,8 +171,35 @@ def _importing(root: str) -> Iterator[None]:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
+        sys.meta_path.remove(finder)
         sys.path[:], sys.dont_write_bytecode = path, written
         _forget(set(sys.modules) - known, os.path.realpath(root) + os.sep)
+
+
+class _Source(SourceFileLoader):
+    """Compiles what a file holds now. Bytecode beside it is matched by its second and size alone."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+class _Finder:
+    """Finds modules as ever, and has those of the project compiled anew."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        found = PathFinder.find_spec(name, path, target)
+        if found is not None and type(found.loader) is SourceFileLoader:
+            place = found.loader.path
+            inside = os.path.realpath(place)
+            if inside.startswith(self._root) and not set(_SITE) & set(inside.split(os.sep)):
+                found.loader = _Source(name, place)
+        return found
 
 
 def _forget(names: set[str], root: str) -> None:
