@@ -1,4 +1,4 @@
-"""Figures of Holdfast alone: reopening, stored bytes, commands beside a thread pool."""
+"""Figures of Holdfast alone: reopening, stored bytes, plans, commands beside a thread pool."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from pathlib import Path
 
 from bench.measure import REPOSITORY, environment
 from bench.own.commands import KINDS
+from bench.own.plans import LARGE, STEPS, large
 from bench.own.reopen import PROMISED
 from bench.results import Own
+from bench.startup import time_of
 
 JOBS = (2, 4)
+TYPICAL = f"plan of {STEPS} steps"
 
 
 def figures(scratch: Path, *, repeats: int, quick: bool) -> Iterator[Own]:
@@ -23,6 +26,8 @@ def figures(scratch: Path, *, repeats: int, quick: bool) -> Iterator[Own]:
     share = 10 if quick else 1
     yield from _reopen(scratch, PROMISED // 2 // share, repeats)
     yield _stored(scratch, 10_000 // share)
+    yield from _typical(scratch, repeats)
+    yield from _large(scratch, repeats)
     for kind in KINDS:
         for jobs in JOBS:
             yield _commands(scratch, kind, jobs, 200 // share, repeats)
@@ -48,6 +53,43 @@ def _reopen(scratch: Path, steps: int, repeats: int) -> Iterator[Own]:
 def _stored(scratch: Path, steps: int) -> Own:
     found = _say("stored", str(scratch / "stored"), str(steps))["bytes"]
     return Own("stored bytes per step", found, "bytes", repeats=1)
+
+
+def _typical(scratch: Path, repeats: int) -> Iterator[Own]:
+    """The plan of 50 steps: loaded, kept, and run again after one of its prompts changed."""
+    loaded = _say("plans", "load", str(scratch / "load"), str(3 * repeats))
+    for name, seconds in loaded.items():
+        yield Own(f"{TYPICAL}: loaded from its {name}", seconds * 1e3, "ms", repeats=3 * repeats)
+    kept = _say("plans", "keep", str(scratch / "keep"))
+    yield Own(f"{TYPICAL}: kept in", kept["bytes"] / 1024, "KB", repeats=1)
+    found = _say("plans", "change", str(scratch / "change"))
+    yield Own(f"{TYPICAL}: run whole", found["whole_s"], "s", repeats=1)
+    yield Own(f"{TYPICAL}: run after one prompt changed", found["again_s"], "s", repeats=1)
+    yield Own(f"{TYPICAL}: steps that ran then", found["ran"], "steps", repeats=1)
+    for unit, name in (("s", "time"), ("usd", "cost")):
+        saved = 100 * (1 - found[f"again_{unit}"] / found[f"whole_{unit}"])
+        yield Own(f"{TYPICAL}: {name} saved by reuse", saved, "%", repeats=1)
+
+
+def _large(scratch: Path, repeats: int) -> Iterator[Own]:
+    """`check` and `plan` of 10,000 steps, above the same of one step."""
+    folders = {"large": large(), "one": "name: one\nsteps:\n  one: {run: [echo, one]}\n"}
+    for name, text in folders.items():
+        (scratch / name).mkdir(parents=True)
+        (scratch / name / "plan.yaml").write_text(text, encoding="utf-8")
+    program = str(Path(sys.executable).parent / "holdfast")
+    env = environment(scratch)
+    for word in ("check", "plan"):
+        print(f"alone: {word} {LARGE:,} steps", file=sys.stderr, flush=True)
+        least = {name: float("inf") for name in folders}
+        for _ in range(repeats):
+            for name in folders:
+                code, cpu, _ = time_of((program, word), scratch / name, env)
+                if code:
+                    raise RuntimeError(f"{word} of {name} ended with {code}")
+                least[name] = min(least[name], cpu)
+        cpu = least["large"] - least["one"]
+        yield Own(f"`{word}` of {LARGE:,} steps", cpu, "s CPU", repeats=repeats)
 
 
 def _commands(scratch: Path, kind: str, jobs: int, count: int, repeats: int) -> Own:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.alone import TYPICAL
 from bench.own.commands import KINDS
+from bench.own.plans import LARGE as LARGE_PLAN
 from bench.results import Cell, Own, Promise, Results
 
 SMALL, MIDDLE, LARGE = 1_000, 10_000, 100_000
@@ -15,7 +17,8 @@ KB = 1024
 
 def judge(found: Results) -> list[Promise]:
     """Every promise: held, missed, or not measured in this run."""
-    return [*_cold(found), *_peers(found), *_again(found), *_resume(found), *_start(found)]
+    parts = (_cold, _peers, _again, _resume, _plans, _start)
+    return [promise for part in parts for promise in part(found)]
 
 
 def _at_most(name: str, limit: float, unit: str, measured: float | None) -> Promise:
@@ -103,6 +106,22 @@ def _resume(found: Results) -> Iterator[Promise]:
     yield _at_most(f"{name} until the next step runs: wall", 2, "s", _value(found.own_of(name)))
     stored = _value(found.own_of("stored bytes per step"))
     yield _at_most("stored for a step with an artifact of 1 KB", 3 * KB, "bytes", stored)
+
+
+def _plans(found: Results) -> Iterator[Promise]:
+    def own(name: str) -> float | None:
+        return _value(found.own_of(name))
+
+    loaded = [own(f"{TYPICAL}: loaded from its {place}") for place in ("file", "store")]
+    known = [value for value in loaded if value is not None]
+    yield _at_most(f"{TYPICAL}: load, the slower of both", 20, "ms", max(known, default=None))
+    yield _at_most(f"{TYPICAL}: stored", 100, "KB", own(f"{TYPICAL}: kept in"))
+    for word, limit in (("check", 1.5), ("plan", 2.5)):
+        name = f"`{word}` of {LARGE_PLAN:,} steps"
+        yield _at_most(f"{name}, start-up apart", limit, "s CPU", own(name))
+    for name in ("time", "cost"):
+        saved = own(f"{TYPICAL}: {name} saved by reuse")
+        yield _at_least(f"{TYPICAL}, one prompt changed: {name} saved", 50, "%", saved)
 
 
 def _start(found: Results) -> Iterator[Promise]:

@@ -72,20 +72,20 @@ def _start(command: Command, repeats: int, scratch: Path) -> Start:
     env = environment(scratch)
     timed, nothing = [], [(0.0, 0.0)] if command.nothing is None else []
     for number in range(repeats + 1):
-        code, *times = _time(command.argv, command.folder, env)
+        code, *times = time_of(command.argv, command.folder, env)
         if code != 0:
             return Start(command.tool, command.what, failed=f"ended with {code}")
         if number:
             timed.append(times)
         if command.nothing is not None:
-            _, *idle = _time(command.nothing, command.folder, env)
+            _, *idle = time_of(command.nothing, command.folder, env)
             nothing.append((idle[0], idle[1]))
     cpu = min(times[0] for times in timed) - min(times[0] for times in nothing)
     wall = min(times[1] for times in timed) - min(times[1] for times in nothing)
     return Start(command.tool, command.what, cpu, wall, repeats)
 
 
-def _time(argv: tuple[str, ...], folder: Path, env: dict[str, str]) -> tuple[int, float, float]:
+def time_of(argv: tuple[str, ...], folder: Path, env: dict[str, str]) -> tuple[int, float, float]:
     """Exit code, CPU and wall seconds of a process."""
     began = time.perf_counter()
     process = subprocess.Popen(

@@ -311,9 +311,9 @@ class Feedback(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """What the items of a step made, in their order; nothing for one that made several files."""
+    """What was gathered, in its order; nothing for a step that made several files."""
 
-    contents: tuple[Callable[[], bytes] | None, ...]
+    contents: tuple[Callable[[], bytes] | Listed | None, ...]
     keys: tuple[str, ...] | None = (
         None  # names, if they are told apart by these and not by their place
     )

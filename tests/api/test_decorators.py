@@ -1,18 +1,19 @@
 """Decorated functions make the plan that a plan file makes."""
 
+import functools
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import holdfast
 from holdfast.api import Guarded, StepFunction
 from holdfast.errors import PlanError, UsageError
-from holdfast.formats.grammar import STEP
-from holdfast.formats.records import RESERVED
 from holdfast.model.plan import StepId, plan_digest
 from tests.api.flows import AS_YAML, FLOW, imported
 
@@ -120,6 +121,7 @@ def test_a_plan_inside_a_plan_adds_its_steps(flow: ModuleType) -> None:
         (lambda x: "a" in x, "searched"),
         (lambda x: f"{x:>10}", "formatted"),
         (lambda x: x["a b"], "cannot be read at 'a b'"),
+        (lambda x: x.words[-1], "cannot be read at -1"),
     ],
 )
 def test_what_is_not_there_yet_cannot_be_used(flow: ModuleType, use: object, how: str) -> None:
@@ -137,8 +139,19 @@ def test_a_reference_inside_a_text_must_stay_whole(flow: ModuleType) -> None:
     def wrong() -> None:
         flow.fetch(f"{flow.fetch('a')}"[:5])
 
-    with pytest.raises(UsageError, match="cut apart"):
-        wrong.build()
+    @holdfast.plan
+    def shown() -> None:
+        flow.fetch(f"all of {[flow.fetch('a')]}")
+
+    @holdfast.plan
+    def keyed() -> None:
+        flow.fetch({flow.fetch("a"): 1})
+
+    for one in (wrong, shown):
+        with pytest.raises(UsageError, match="cut apart"):
+            one.build()
+    with pytest.raises(UsageError, match="a reference is a key of a mapping"):
+        keyed.build()
 
 
 def test_calls_that_cannot_be_are_refused(flow: ModuleType) -> None:
@@ -167,6 +180,95 @@ def test_calls_that_cannot_be_are_refused(flow: ModuleType) -> None:
         nothing.build()
     with pytest.raises(UsageError, match="a step 'x' already"):
         same.build()
+
+
+@pytest.mark.parametrize("thing", [functools.partial(max, 1), 3, int, holdfast.guard(len)])
+def test_decorators_belong_before_functions(thing: Any) -> None:
+    with pytest.raises(UsageError, match=r"@step belongs before a function, and '.*' is none"):
+        holdfast.step(thing)
+    with pytest.raises(UsageError, match="@plan belongs before a function"):
+        holdfast.plan(thing)
+
+
+def test_a_plan_function_is_plain_and_ends(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'later' is no plain function"):
+
+        @holdfast.plan
+        async def later() -> None: ...
+
+    @holdfast.plan
+    def many(*all_of_them: str) -> None: ...
+
+    @holdfast.plan
+    def around() -> None:
+        around()
+
+    with pytest.raises(
+        UsageError, match="'all_of_them' of the plan 'many' cannot be given by name"
+    ):
+        many.build()
+    with pytest.raises(UsageError, match="'around' calls itself, and never ends"):
+        around.build()
+
+
+def test_a_step_in_a_class_is_a_method_outside_of_plans() -> None:
+    class Shore:
+        def __init__(self) -> None:
+            self.tide = 2
+
+        @holdfast.step
+        def level(self, more: int) -> int:
+            return self.tide + more
+
+    @holdfast.plan
+    def wrong() -> None:
+        Shore().level(1)
+
+    assert Shore().level(1) == 3
+    with pytest.raises(
+        UsageError, match="'level' is a method, and no other process has its object"
+    ):
+        wrong.build()
+
+
+def test_a_parameter_without_a_type_gets_no_guess(flow: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text(
+        "from holdfast import plan, step\nfrom flow import fetch\n\n\n"
+        "@step\ndef parts(text): return text.split()\n\n\n"
+        "@step\ndef first(found): return found[0]\n\n\n"
+        "@plan\ndef text(): return parts(fetch('a'))\n\n\n"
+        "@plan\ndef guess(): first(text())\n\n\n"
+        "@plan\ndef known(): first(text()[0])\n"
+    )
+    with imported(tmp_path, "bare") as bare:
+        assert list(bare.text.build().steps) == ["fetch", "parts"]
+        assert list(bare.known.build().steps) == ["fetch", "parts", "first"]
+        with pytest.raises(
+            UsageError, match="'found' of 'first' has no type, and gets what 'parts'"
+        ):
+            bare.guess.build()
+
+
+def test_guards_that_could_never_judge_are_refused(flow: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "idle.py").write_text("from holdfast import guard\n\n\n@guard\ndef idle(): ...\n")
+
+    def refusal(guards: Any) -> str:
+        fetch = holdfast.step(inline=True, guards=guards)(flow.fetch.function)
+        with pytest.raises(UsageError) as caught:
+            holdfast.plan(lambda: fetch("a")).build()
+        return caught.value.message
+
+    with imported(tmp_path, "idle") as module:
+        assert refusal([module.idle]) == "the guard 'idle' of 'fetch' takes no artifact"
+    assert refusal([flow.fetch]) == "'fetch' is a step, and guards nothing"
+    assert refusal(flow.long_enough) == "'guards' is a list"
+    words = "the guard 'long_enough' of 'fetch' asks for 'text', which the step is not given"
+    assert refusal([flow.long_enough]) == words
+
+
+def test_decorated_functions_are_pickled_by_their_names(flow: ModuleType) -> None:
+    for thing in (flow.fetch, flow.long_enough, flow.shore):
+        assert pickle.loads(pickle.dumps(thing)) is thing
 
 
 def test_a_function_that_no_process_can_find_is_refused_unless_inline(tmp_path: Path) -> None:
@@ -216,6 +318,7 @@ def test_a_problem_is_told_with_the_line_of_the_call(flow: ModuleType, tmp_path:
     places = {(Path(item.file).name, item.line) for item in caught.value.problems}
     assert places == {("wrong.py", 12)}
     assert len(caught.value.problems) == 2
+    assert caught.value.__suppress_context__  # what was read in between is in no file
 
 
 def test_map_makes_a_step_for_each_item(flow: ModuleType) -> None:
@@ -234,9 +337,8 @@ def test_map_makes_a_step_for_each_item(flow: ModuleType) -> None:
         "key": "${{ item.name }}",
         "with": {"counted": "${{ item }}", "title": "all"},
     }
-    if STEP["for_each"] is RESERVED:
-        with pytest.raises(PlanError, match=r"'for_each'.* is not available in this version"):
-            each.build()
+    with pytest.raises(PlanError, match="every item would have 'produces'"):
+        each.build()
 
 
 def test_decorators_load_little() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import py_compile
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +14,11 @@ from types import ModuleType
 import pytest
 
 import holdfast
+from holdfast import wire
 from holdfast.api import Result
+from holdfast.engine.journals import read_state
 from holdfast.errors import UsageError
+from holdfast.model.plan import RunId
 from holdfast.testing.server import ModelServer, Say
 from tests.api.flows import FLOW, imported
 from tests.cli.project import DEADLINE, until
@@ -105,7 +109,79 @@ def test_an_error_of_a_function_is_told(tmp_path: Path) -> None:
         result = module.shore.build().run()
     (attempt,) = result["size"].attempts
     assert attempt.status == "failed"
-    assert "NameError" in attempt.feedback
+    lines = attempt.feedback.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1].startswith(f'  File "{tmp_path}/flow.py", line ')
+    assert lines[-1] == "NameError: name 'undefined' is not defined"
+
+
+FITS = """
+from __future__ import annotations
+
+import enum
+from typing import Annotated, Literal, Optional
+
+from holdfast import plan, step
+
+
+class Depth(enum.Enum):
+    LOW = 1
+
+
+@step
+def number() -> str:
+    return "3"
+
+
+@step
+def low() -> Depth:
+    return Depth.LOW
+
+
+@step
+def missing() -> Optional[str]:
+    return None
+
+
+@step
+def is_missing(what: Optional[str]) -> bool:
+    return what is None
+
+
+@step
+def maybe() -> Optional[str]:
+    return "3"
+
+
+@step
+def kinds(number: Optional[str], text: Annotated[str | None, "same"], low: Depth) -> list[str]:
+    return [type(number).__name__, type(text).__name__, low.name]
+
+
+@step
+def wrong(low: Literal["a"], depth: Depth) -> None: ...
+
+
+@plan
+def fits() -> None:
+    found = number()
+    kinds(found, found, low())
+    is_missing(missing())
+    maybe()
+    wrong("a", 7)
+"""
+
+
+def test_text_stays_text_wherever_it_may_be(tmp_path: Path) -> None:
+    (tmp_path / "fits.py").write_text(FITS)
+    with imported(tmp_path, "fits") as module:
+        result = module.fits.build().run()
+    assert result["kinds"].value == ["str", "str", "LOW"]
+    assert result["is_missing"].value is True
+    assert (result["missing"].value, result["maybe"].value) == (None, "3")
+    (attempt,) = result["wrong"].attempts
+    message = "TypeError: the argument 'depth' of 'wrong' is no 'Depth': 7 is not a valid Depth"
+    assert attempt.feedback.strip().splitlines()[-1] == message
 
 
 SLOW = """
@@ -169,6 +245,64 @@ def test_a_program_with_an_event_loop_waits_for_a_run(tmp_path: Path) -> None:
         assert asyncio.run(module.slow.build().arun())["second"].value == 2
 
 
+def test_a_plan_runs_where_an_event_loop_goes_round(flow: ModuleType, tmp_path: Path) -> None:
+    """As in every cell of a notebook."""
+    (tmp_path / "flow.py").write_text(
+        FLOW.replace(
+            "@step(guards=[long", '@step(tool_versions={"sh": ["echo", "1"]}, guards=[long'
+        )
+    )
+
+    async def cell(module: ModuleType) -> list[Result]:
+        assert module.shore.build().preview().is_work
+        return [module.shore.build().run(), module.shore.build().run()]
+
+    del sys.modules["flow"]
+    with imported(tmp_path, "flow") as module:
+        first, second = asyncio.run(cell(module))
+    assert set(states(first).values()) == {"done"}
+    assert set(states(second).values()) == {"reused"}
+
+
+def test_what_a_run_is_told_is_heeded_or_refused(flow: ModuleType, tmp_path: Path) -> None:
+    made = flow.shore.build()
+    with pytest.raises(
+        UsageError, match=r"no 'max_costs' to be told.*\nhint: did you mean 'max_cost'"
+    ):
+        made.run(max_costs=1)
+    with pytest.raises(UsageError, match=r"no 'quick' to be told.*\nhint: there are store, jobs"):
+        made.start(quick=True)
+    with pytest.raises(UsageError, match="no 'forced' to be told"):
+        made.preview(forced=True)
+    with pytest.raises(UsageError, match="give one of them"):
+        made.run(max_cost=1, max_cost_usd=1)
+    assert not (tmp_path / ".holdfast").exists()
+    assert made.run(max_cost_usd=0.25).state.options.max_cost == 250_000
+
+
+def test_ctrl_c_ends_the_steps_of_a_run_that_goes_on_beside_the_program(tmp_path: Path) -> None:
+    main = (
+        "if __name__ == '__main__':\n    h = slow.build().start()\n    print(h.run, flush=True)\n"
+    )
+    (tmp_path / "slow.py").write_text(f"{SLOW}\n\n{main}    h.wait()\n")
+    argv = [sys.executable, str(tmp_path / "slow.py")]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        run = program.stdout.readline().strip()
+        program.send_signal(signal.SIGINT)
+        _, said = program.communicate(timeout=DEADLINE)
+    assert "KeyboardInterrupt" in said
+    store = wire.open_store(str(tmp_path / ".holdfast"), readonly=True)
+    try:
+        state = read_state(store, RunId(run))
+    finally:
+        store.close()
+    assert state is not None
+    assert state.status == "paused"
+
+
 def test_a_module_that_runs_its_plan_while_imported_is_refused(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(FLOW + "\nresult = shore.build().run()\n")
     message = "'flow.py' runs its plan while it is imported\nhint: put that under: if __name__"
@@ -187,6 +321,65 @@ def test_a_script_runs_its_own_steps(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", typed_in]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert "no other process can import 'fetch'" in done.stderr
+
+
+@pytest.mark.parametrize("first", ["print(len(p.preview().decisions))", "p.start().wait()", ""])
+def test_a_script_needs_no_question_for_its_name(tmp_path: Path, first: str) -> None:
+    end = f"\np = shore.build()\n{first}\nrun = p.run(max_cost_usd=5)\nprint(run['size'].value)\n"
+    (tmp_path / "script.py").write_text(FLOW + end)
+    argv = [sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout.split()[-1]) == (0, "38"), done.stderr
+
+
+CELL = """
+from dataclasses import dataclass
+
+from holdfast import plan, step
+
+DEPTH = {depth}
+
+
+@dataclass
+class Spot:
+    depth: int
+
+
+def deeper(depth):
+    return depth + DEPTH
+
+
+@step(inline=True)
+def dive(start: int) -> Spot:
+    return Spot(deeper(start))
+
+
+@step(inline=True)
+def twice(spot: Spot) -> int:
+    return spot.depth * 2
+
+
+@plan
+def reef():
+    twice(dive(1))
+
+
+run = reef.build().run()
+print(run["twice"].state, run["twice"].value)
+assert not reef.build().preview().is_work
+assert not reef.build().find_invalidated()
+"""
+
+
+@pytest.mark.req("R181")
+def test_a_cell_of_a_notebook_runs_again_when_another_one_changed(tmp_path: Path) -> None:
+    said = []
+    for depth in (1, 1, 2):
+        argv = [sys.executable, "-c", CELL.format(depth=depth)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert not done.stderr
+        said.append(done.stdout)
+    assert said == ["done 4\n", "reused 4\n", "done 6\n"]
 
 
 MODELS = '''

@@ -34,6 +34,11 @@ async def fetch(topic: str) -> bytes:
     return topic.encode()
 
 
+@step(retries=1)
+async def weigh(topic: str) -> int:
+    return len(topic)
+
+
 @step.agent(prompt="prompts/extract.md", guards=[cites], budget_usd=0.50, tools=[len])
 def extract(hit: Hit) -> Facts:
     raise NotImplementedError
@@ -54,6 +59,7 @@ def market_brief(topic: str = "heat pumps") -> None:
     hits = search(topic)
     assert_type(hits, list[Hit])
     assert_type(fetch(topic), bytes)
+    assert_type(weigh(topic), int)
     facts = extract.map(hits, key=lambda hit: hit.url)
     assert_type(facts, list[Facts])
     publish.named("out").after(hits)(Path(brief(facts)))

@@ -9,7 +9,10 @@ import pytest
 from bench import envs, markdown, promises, shapes
 from bench.kill import kill_and_resume
 from bench.measure import BARE, FULL, HOLDFAST, Sample, run
+from bench.own import plans
 from bench.results import Cell, Contender, Kill, Own, Promise, Results, Start, read
+from holdfast.core.waves import graph_of
+from holdfast.formats.planfile import Asked, load_text
 
 PEERS = Path(envs.__file__).parent / "peers"
 
@@ -149,3 +152,42 @@ def test_a_kill_half_way_is_counted_by_the_log_of_executions(tmp_path: Path) -> 
     assert not killed.failed
     assert 150 <= killed.before < 300
     assert (killed.twice <= 1, killed.lost) == (True, 0)
+
+
+@pytest.mark.req("R69")
+def test_the_typical_plan_is_loaded_whole_and_kept_small(tmp_path: Path) -> None:
+    for name in ("load", "keep"):
+        (tmp_path / name).mkdir()
+    loaded = plans.load(tmp_path / "load", 1)  # checks that all 50 steps are there
+    assert min(loaded.values()) > 0
+    assert 0 < plans.keep(tmp_path / "keep")["bytes"] <= 100 * 1024
+
+
+@pytest.mark.req("R69", "R149")
+def test_promises_about_plans_are_judged_by_what_was_measured() -> None:
+    found = results()
+    found.own += [
+        Own("plan of 50 steps: loaded from its file", 8, "ms"),
+        Own("plan of 50 steps: loaded from its store", 25, "ms"),
+        Own("plan of 50 steps: kept in", 25, "KB"),
+        Own("`plan` of 10,000 steps", 1.9, "s CPU"),
+        Own("plan of 50 steps: time saved by reuse", 49, "%"),
+    ]
+    assert promise(found, "plan of 50 steps: load").held is False
+    assert promise(found, "plan of 50 steps: stored").held is True
+    assert promise(found, "`plan` of 10,000 steps").held is True
+    assert promise(found, "`check` of 10,000 steps").held is None
+    assert promise(found, "plan of 50 steps, one prompt changed: time saved").held is False
+
+
+def test_the_plans_that_are_measured_are_what_they_are_said_to_be(tmp_path: Path) -> None:
+    for text, steps, waves in ((plans.typical(), 50, 5), (plans.large(), 10_000, 10)):
+        file = tmp_path / "plan.yaml"
+        file.write_text(text)
+        plan = load_text(file.read_bytes(), "plan.yaml", str(tmp_path), Asked()).plan
+        assert (len(plan.steps), len(graph_of(plan).waves())) == (steps, waves)
+    changed = plans.typical("Write it anew.")
+    assert (
+        sum(a != b for a, b in zip(changed.split("\n"), plans.typical().split("\n"), strict=True))
+        == 1
+    )

@@ -273,6 +273,6 @@ def test_the_checkpoint_of_an_agents_session_is_told_apart(project: Project) -> 
     project.write("agent.json", json.dumps(session))
     said = project.refused(2, "resume", "--checkpoint", "agent.json")
     assert "the checkpoint of an agent's session" in said
-    assert "let the agent that wrote it go on" in said
+    assert "holdfast import agent.json -o plan.yaml" in said
     project.write("other.json", "{}")
     assert "has no 'checkpoint_id'" in project.refused(2, "resume", "--checkpoint", "other.json")

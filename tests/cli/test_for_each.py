@@ -364,3 +364,44 @@ def test_what_is_kept_of_items_can_be_cleaned_up(project: Project) -> None:
     assert set(project.run().states.values()) == {"reused"}
     assert project.shown("extract[nl]").decode() == "[1]\n"
     assert project.ok("verify").code == 0
+
+
+def test_a_step_that_is_added_has_items_too(project: Project) -> None:
+    more = {
+        "each": {"for_each": "${{ steps.scan.output }}", "shell": project.sh()},
+        "known": {"for_each": ["p", "q"], "shell": project.sh()},
+        "end": {"needs": ["each", "known"], "shell": project.sh()},
+    }
+    project.write("more.json", json.dumps({"steps": more}))
+    body = "cp more.json $HOLDFAST_ADD/; cat list"
+    project.write("list", '["a", "b"]')
+    project.plan({"scan": {"shell": project.sh(body), "inputs": ["more.json", "list"]}})
+    first = project.run()
+    assert first.code == 0
+    items = {"each[a]", "each[b]", "known[p]", "known[q]"}
+    assert first.states.keys() == {"scan", "each", "known", "end", *items}
+    project.ran()
+    assert "Nothing to do: all 8 steps stand." in project.ok("plan").out
+    assert set(project.run().states.values()) == {"reused"}
+    assert project.ran() == []
+    project.write("list", '["b", "c"]')
+    found = project.run()
+    assert project.ran() == ["each[c]", "end", "scan"]
+    assert "each[a]" not in found.states
+    assert "Nothing to do: all 8 steps stand." in project.ok("plan").out
+    assert project.ok("verify").code == 0
+
+
+def test_a_person_adds_a_step_with_items(project: Project) -> None:
+    body = project.sh(f"{project.gate('go')}; cat list")
+    project.write("list", '["a"]')
+    project.plan({"scan": {"shell": body, "inputs": ["list"]}})
+    engine = project.start("run")
+    until(lambda: project.begun() == ["scan"], "it scans")
+    each_of = {"for_each": "${{ steps.scan.output }}", "shell": project.sh()}
+    project.write("more.yaml", json.dumps({"steps": {"each": each_of}}))
+    project.ok("add", "more.yaml")
+    project.open("go")
+    assert engine.wait() == 0
+    assert project.status().states == dict.fromkeys(["scan", "each", "each[a]"], "done")
+    assert project.ok("verify").code == 0

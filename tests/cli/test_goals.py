@@ -218,16 +218,6 @@ def test_a_saved_preview_of_a_goal_runs_as_it_was_shown(project: Project) -> Non
         assert "stale" in project.refused(6, "run", "review.plan.json")
 
 
-def test_at_a_terminal_a_person_approves_what_a_model_planned(project: Project) -> None:
-    with planner(project) as (model, _):
-        code, seen = at_terminal(project, "y\ny\ny", "run", GOAL)
-        assert code == 0, seen
-        assert "these steps cost money: plan" in seen
-        assert "a model made this plan, and nobody approved it yet" in seen
-        assert "run it?" in seen
-        assert len(model.planned) == 1
-
-
 def test_a_new_plan_that_a_person_refuses_changes_nothing(project: Project) -> None:
     other = answer(artifact("A"))
     with planner(project, API, other, API) as (model, _):

@@ -18,6 +18,20 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
 
+def test_a_goal_is_planned_and_done_from_recorded_answers(project: Project) -> None:
+    """As a stranger does it: no key, no network, an empty home."""
+    said = project.ok("init", "kelp", "--template", "goal", "--json").json
+    assert said["next"] == [f"cd kelp && holdfast {templates.NEXT['goal']}"]
+    assert not project.has("kelp/plan.yaml")
+    words = ("-C", "kelp")
+    shown = project.ok(*words, "plan", templates.GOAL, "--provider", "recorded", "--json").json
+    digest = shown["plan"]["digest"][:12]
+    trusted = ("--provider", "recorded", "--trust", digest)
+    ran = project.ok(*words, "run", templates.GOAL, *trusted, "--json").json
+    assert {step["state"] for step in ran["steps"].values()} == {"done"}
+    assert project.read("kelp/guide.md").startswith("# Kelp\n")
+
+
 @pytest.mark.parametrize("template", ["basic", "python", "minimal"])
 def test_every_template_runs_as_it_is_and_a_second_run_has_nothing_to_do(
     project: Project, template: str
@@ -123,5 +137,5 @@ def test_the_wheel_carries_every_file_of_every_template(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     for template in (*templates.NAMES, templates.DEMO):
         files = templates.files_of(template)
-        assert "plan.yaml" in files
+        assert ("plan.yaml" in files) == (template != "goal")
         assert {f"holdfast/cli/templates/{template}/{path}" for path in files} <= names

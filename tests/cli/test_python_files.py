@@ -1,6 +1,8 @@
 """check, plan and run take a Python file, and a plan in it by name."""
 
 import json
+import os
+import py_compile
 import subprocess
 import sys
 
@@ -46,6 +48,19 @@ def test_the_plan_of_a_python_file_is_that_of_the_written_one(project: Project) 
     assert one == two
 
 
+def test_the_plan_is_what_the_file_says_now_whatever_bytecode_lies_beside_it(
+    project: Project,
+) -> None:
+    file, second = project.root / "flow.py", 1_700_000_000
+    project.write("flow.py", FLOW)
+    os.utime(file, (second, second))
+    py_compile.compile(str(file))
+    project.write("flow.py", FLOW.replace("Know the shore", "Know the beach"))
+    os.utime(file, (second, second))
+    told = project.ok("export", "-f", "flow.py", "--format", "sunwell", "-").out
+    assert "Know the beach" in told
+
+
 def test_what_a_file_prints_is_no_result(project: Project) -> None:
     project.write("flow.py", "print('hello')\n" + FLOW)
     answer = project.ok("check", "flow.py", "--json")
@@ -84,6 +99,8 @@ def test_of_several_plans_one_is_named(project: Project) -> None:
             "known when",
         ),
         (('timeout="1m"', 'timeout="soon"'), "found =", "'timeout' of 'count'"),
+        (("loud: bool = False", "loud: float = 0.5"), "@plan", "neither str, int nor bool"),
+        (("def shore(", "async def shore("), "@plan", "'shore' is no plain function"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(

@@ -116,6 +116,28 @@ def test_a_condition_of_a_sub_plan_holds_for_all_of_it(project: Project) -> None
     assert found.codes["sub.draft"] == "condition_unmet"
 
 
+def test_a_file_is_the_same_alone_and_in_another_plan(project: Project) -> None:
+    project.write("made.py", "def twice(draft: str) -> str:\n    return draft * 2\n")
+    steps: dict[str, dict[str, Any]] = {
+        "draft": {"shell": "printf ab"},
+        "count": {"needs": ["draft"], "shell": "wc -c < $HOLDFAST_INPUTS/draft"},
+        "twice": {"uses": "python", "run": "made:twice", "needs": ["draft"]},
+        "each": {"for_each": ["x"], "needs": ["draft"], "shell": "cat $HOLDFAST_INPUTS/draft"},
+    }
+    project.plan(steps, file="inner.yaml", name="inner")
+    assert project.run("inner.yaml").code == 0
+    project.plan({"sub": {"uses": "plan", "run": "inner.yaml"}}, file="middle.yaml", name="middle")
+    project.plan({"top": {"uses": "plan", "run": "middle.yaml"}})
+    found = project.run()
+    assert found.code == 0, found.err
+    for step in ("count", "twice", "each[x]"):
+        inner = project.call("show", "-f", "inner.yaml", step)
+        assert project.shown(f"top.sub.{step}").decode() == inner.out
+    plan = load_plan(str(project.root / "plan.yaml")).plan
+    project.write("again.yaml", plan_yaml(plan))
+    assert load_plan(str(project.root / "again.yaml")).plan == plan
+
+
 def test_a_step_gathers_what_several_made(project: Project) -> None:
     project.plan(
         {

@@ -161,3 +161,73 @@ def test_comparisons(when: dict[str, Any], holds: bool) -> None:
     never = {"steps.a.output.nothing": {"exists": True}}
     assert (unmet({"any": [never, condition]}, find) == "") == holds
     assert unmet({"all": [condition, never]}, find)
+
+
+def test_a_changed_value_decides_again_in_both_directions(project: Project) -> None:
+    for score, states in (
+        (8, "done"),
+        (3, "skipped"),
+        (8, "reused"),
+        (3, "skipped"),
+        (9, "reused"),
+    ):
+        plan(project, score)
+        found = project.run()
+        assert found.code == 0
+        assert (found.states["publish"], found.states["tell"]) == (states, states)
+        assert project.run().states["publish"] == ("skipped" if states == "skipped" else "reused")
+    assert project.begun().count("publish") == 1
+    assert project.ok("verify").code == 0
+
+
+def test_a_condition_compares_what_items_and_sub_plans_made(project: Project) -> None:
+    project.plan({"end": {"shell": "printf 7"}}, file="inner.yaml", name="inner")
+    project.plan(
+        {
+            "each": {
+                "for_each": [4, 5],
+                "with": {"v": "${{ item }}"},
+                "shell": "cat $HOLDFAST_WITH/v",
+            },
+            "sub": {"uses": "plan", "run": "inner.yaml"},
+            "yes": {
+                "when": {"steps.each.output.1": {"equals": 5}, "steps.sub.output.end": {"in": [7]}},
+                "shell": project.sh(),
+            },
+            "no": {"when": {"steps.each.output.2": {"exists": True}}, "shell": project.sh()},
+        }
+    )
+    found = project.run()
+    assert (found.states["yes"], found.states["no"]) == ("done", "skipped")
+    assert found.because("no") == ["steps.each.output.2 exists true"]
+
+
+@pytest.mark.req("R182")
+def test_what_grows_old_is_made_again_and_only_what_differs_follows(project: Project) -> None:
+    project.write("found", "[1, 2]")
+    old = {"fresh_for": "0.001s"}
+    project.plan(
+        {
+            "search": {"shell": project.sh("cat found"), **old},
+            "each": {
+                "for_each": "${{ steps.search.output }}",
+                "with": {"v": "${{ item }}"},
+                "shell": project.sh("cat $HOLDFAST_WITH/v"),
+                "fresh_for": "7d",
+            },
+            "late": {"when": {"steps.search.output.2": {"exists": True}}, "shell": project.sh()},
+            "soon": {"for_each": ["x"], "shell": project.sh(), **old},
+        }
+    )
+    assert project.run().code == 0
+    project.ran()
+    found = project.run()
+    assert found.codes["search"] == found.codes["soon[x]"] == "expired"
+    assert project.ran() == ["search", "soon[x]"], "the same list changes nothing"
+    assert found.states["each"] == found.states["each[1]"] == "reused"
+    assert found.states["late"] == "skipped"
+    project.write("found", "[2, 3, 4]")
+    found = project.run()
+    assert project.ran() == ["each[3]", "each[4]", "late", "search", "soon[x]"]
+    assert found.states["each[2]"] == "reused"
+    assert project.ok("verify").code == 0

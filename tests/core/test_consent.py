@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.consent import agreed_in, is_unasked, not_agreed
+from holdfast.core.consent import agreed_in, is_unasked, items_unasked, not_agreed
 from holdfast.core.fold import fold
 from holdfast.core.growth import with_steps
 from holdfast.core.state import State
@@ -18,6 +18,7 @@ from holdfast.model.event import (
     RunRested,
     RunResumed,
 )
+from holdfast.model.items import Item, folded, item_id, opened
 from holdfast.model.plan import Plan, plan_digest
 from tests.core.builders import accepted, begun, graph, recorded, ref, reused, sid, started, step
 
@@ -109,3 +110,57 @@ def test_what_a_person_adds_was_asked_about() -> None:
     state = run(added(request=1), agreed="nothing")
     assert not is_unasked(state, sid("c"))
     assert not_agreed(state) == [sid("a"), sid("b")]
+
+
+# --- items -------------------------------------------------------------------------------------------------
+
+EACH = folded(replace(step("each"), for_each="${{ steps.a.output }}"))
+LISTING = with_steps(PLAN, {EACH.id: EACH})
+ITEM = item_id(EACH.id, "x")
+LISTED = with_steps(LISTING, opened(EACH, [Item("x", "x")]))
+
+
+def listing(*events: Event, agreed: Agreed) -> State:
+    start = replace(begun(), plan=plan_digest(LISTING), agreed=agreed)
+    return fold(LISTING, recorded([start, *events]), lambda _: LISTED)
+
+
+def found(*, agreed: bool = False) -> PlanExtended:
+    names = plan_digest(LISTED), ref("w2"), plan_digest(LISTING)
+    return PlanExtended(*names, (ITEM,), sid("a"), agreed=agreed)
+
+
+@pytest.mark.req("R165", "R182")
+@pytest.mark.parametrize(
+    ("agreed", "made", "taken"),
+    [("nothing", True, True), ("shown", True, False), ("anything", False, False)],
+)
+def test_how_many_items_there_are_was_seen_only_if_the_list_stood(
+    agreed: Agreed, made: bool, taken: bool
+) -> None:
+    state = listing(started("a"), accepted("a"), agreed=agreed)
+    assert items_unasked(state, EACH.id, sid("a")) == made
+    state = listing(reused("a"), agreed=agreed)
+    assert items_unasked(state, EACH.id, sid("a")) == taken
+
+
+@pytest.mark.req("R165", "R182")
+def test_items_that_came_were_asked_about_together() -> None:
+    before = (started("a"), accepted("a"))
+    for agreed in ("shown", "anything"):
+        assert not is_unasked(listing(*before, found(), agreed=agreed), ITEM)
+    state = listing(*before, found(), agreed="nothing")
+    assert is_unasked(state, ITEM)
+    assert ITEM in not_agreed(state), "whoever goes on is asked about them"
+    assert not is_unasked(listing(*before, found(agreed=True), agreed="nothing"), ITEM)
+
+
+@pytest.mark.req("R165", "R182")
+def test_items_that_come_with_their_step_are_asked_about_like_any_added_step() -> None:
+    whole = folded(replace(step("each", "a"), for_each=["x"]))
+    later = with_steps(PLAN, opened(whole, [Item("x", "x")]))
+    names = plan_digest(later), ref("w2"), plan_digest(PLAN)
+    event = PlanExtended(*names, (whole.id, ITEM), sid("a"))
+    start = replace(begun(), plan=plan_digest(PLAN), agreed="shown")
+    state = fold(PLAN, recorded([start, started("a"), accepted("a"), event]), lambda _: later)
+    assert is_unasked(state, ITEM)

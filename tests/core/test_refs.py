@@ -106,6 +106,7 @@ TABLE: dict[str, tuple[object, bool]] = {
     "has_items": (True, False),
     "when": ({"steps.up.output": {"exists": True}}, False),
     "optional": (True, False),
+    "within": ("part", True),
 }
 
 

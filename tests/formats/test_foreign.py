@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import CyclicDependencyError, PlanError, UsageError
 from holdfast.formats.artifacts import ArtifactGraph, ArtifactSpec
-from holdfast.formats.atomicguardout import left_out, workflow_documents
+from holdfast.formats.atomicguardout import workflow_documents
 from holdfast.formats.foreignrecords import record_in
 from holdfast.formats.planfile import Asked, Loaded, load_plan, load_text
 from holdfast.formats.planfolder import PlanFolder, Views
@@ -126,6 +126,18 @@ def test_the_tier_that_was_used_wins_over_the_shape_of_the_graph() -> None:
     done = {"A": {"content_hash": "ab12", "model_tier": "large"}}
     loaded = load(saved(spec("A"), spec("B", "A"), execution={"completed": done}))
     assert [step.model for step in loaded.plan.steps.values()] == ["large", "medium"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        saved(spec("a", description=" \t")),
+        {"goal": "g", "tasks": [{"id": "a", "description": " "}], "completed_ids": []},
+    ],
+)
+def test_a_description_of_blanks_is_none(data: dict[str, Any]) -> None:
+    prompt = step_of(data).prompt
+    assert prompt in ({"task": "Make a."}, {"task": "a"})
 
 
 def test_text_of_a_foreign_file_is_never_an_expression() -> None:
@@ -353,6 +365,13 @@ def test_people_are_not_counted_against_guards() -> None:
     assert (guard.kind, guard.name) == ("human", "majority of syntax, type, import")
 
 
+def test_two_equal_composites_that_a_person_judges_are_told_apart() -> None:
+    one = {"policy": "majority_pass", "guards": ["syntax", "human"]}
+    step = step_of(workflow(a={"guard": "composite", "guards": [one, one], "prompt": "Do it."}))
+    names = [guard.name for guard in step.guards]
+    assert names == ["majority of syntax, human", "majority of syntax, human 2"]
+
+
 def test_the_configuration_of_an_unknown_guard_decides_about_reuse() -> None:
     one, two = (
         step_of(workflow(a={"guard": "patch", "guard_config": {"strict": strict}})).guards
@@ -440,7 +459,6 @@ HOW: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 def test_a_plan_of_ones_own_comes_back_from_a_workflow(
     tmp_path_factory: pytest.TempPathFactory, plan: Plan
 ) -> None:
-    assert not left_out(plan)
     made, prompts = workflow_documents(plan)
     folder = tmp_path_factory.mktemp("w") if prompts else Path("/nowhere")
     if prompts:
@@ -449,16 +467,6 @@ def test_a_plan_of_ones_own_comes_back_from_a_workflow(
     assert again.name == plan.name
     assert dict(again.steps) == dict(plan.steps)
     assert workflow_documents(again) == (made, prompts)
-
-
-def test_what_a_workflow_has_no_word_for_is_named() -> None:
-    one = Step(StepId("a"), run=("x",), produces=("out",), timeout=5.0)
-    two = Step(StepId("b"), run=("x",), needs=(Need(StepId("a"), "sequence"),))
-    assert left_out(Plan("own", {StepId("a"): one, StepId("b"): two})) == {
-        "produces": ["a"],
-        "timeout": ["a"],
-        "needs that are not whole artifacts": ["b"],
-    }
 
 
 # --- PlanSpec -------------------------------------------------------------------------------------
@@ -733,8 +741,24 @@ def test_a_folder_of_saved_plans_keeps_finds_and_lists_them(tmp_path: Path) -> N
         ({"id": "t", "nodes": [{"id": "n", "title": "T"}]}, "a task tree"),
         ({"initial_state": [], "goal_state": [], "steps": []}, "a catalogue entry"),
         ({"phases": {"a": {"generator": "g", "guard": "h"}}}, "a list of phases"),
+        ({"artifacts": {"1": {"path": "x"}}, "action_pairs": {}}, "the index of a repository"),
+        ({"amendment_id": "1", "checkpoint_id": "2", "amendment_type": "skip"}, "a person's amend"),
+        ({"a": {"guard": "syntax", "requires": []}}, "a list of action pairs without their"),
+        ({"plan_id": "1", "artifacts": ["a"], "reason": "edited"}, "one version of a saved plan"),
+        ({"goal_hash": "1", "run_id": "r", "artifacts": {}}, "what a run left to recover from"),
+        ({"task_id": "t", "specification": "Write it."}, "the description of one task"),
+        ({"a": "Model the domain of it."}, "a list of texts by name"),
     ],
 )
 def test_a_file_that_is_known_and_no_plan_is_called_by_its_name(data: object, words: str) -> None:
     (found,) = problems(data)
     assert found.startswith(f"P086 this is {words}")
+
+
+def test_a_file_with_nothing_of_a_plan_gets_one_answer() -> None:
+    (found,) = problems({"metadata": {"model": "m"}, "summary": {}, "results": [1, 2]})
+    assert found == (
+        "P001 this is no plan and no file that is known: it has 'metadata', 'summary', 'results'"
+    )
+    assert problems({"name": "x", "step": {}})[0].startswith("P001 the plan has no steps")
+    assert problems({"name": "x"}) == ["P001 the plan has no steps"]

@@ -130,6 +130,7 @@ steps:
     guards: []
     when: {steps.collect.output.facts: {exists: true}}
     optional: true
+    within: part
 """
 
 COLLECT = Step(
@@ -204,6 +205,7 @@ EACH = Step(
     needs=(Need(StepId("collect"), "sequence"),),
     when={"steps.collect.output.facts": {"exists": True}},
     optional=True,
+    within="part",
 )
 PLAN = Plan(
     name="market-brief",

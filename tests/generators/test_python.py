@@ -72,6 +72,29 @@ def test_a_result_becomes_an_artifact(project: Project, result: str, content: by
     assert called(project, f"def f(): return {result}").content == content
 
 
+def test_of_a_function_that_forks_only_one_answers(project: Project) -> None:
+    source = """
+import os
+def f():
+    if os.fork() == 0:
+        return "copy"
+    os.wait()
+    return "original"
+def g():
+    return "next"
+"""
+    project.write("mod.py", source)
+    generator = python()
+
+    async def both() -> list[bytes]:
+        first = await generator.generate(project.job(step("mod:f", timeout=30)))
+        second = await generator.generate(project.job(step("mod:g", timeout=30)))
+        await generator.close()
+        return [first.content, second.content]
+
+    assert asyncio.run(both()) == [b"original", b"next"]
+
+
 def test_values_and_needs_are_given_by_name(project: Project) -> None:
     candidate = called(
         project,

@@ -463,6 +463,35 @@ def consent(project: Project) -> None:
         project.ok("run", "review.json")
 
 
+def items(project: Project) -> None:
+    """Items that a step finds, paid after a yes, more of them later; a condition, a failure gone without."""
+    project.write("hits.json", '["a", "b/c"]')
+    ask = {"prompt": "say ${{ item }}", "model": "fake:m"}
+    each = {**ask, "for_each": "${{ steps.search.output }}", "key": "${{ item }}"}
+    project.plan(
+        {
+            "search": {"shell": "cat hits.json", "inputs": ["hits.json"]},
+            "each": each,
+            "late": {"shell": "echo late", "when": {"steps.each.output.2": {"exists": True}}},
+            "weak": {
+                "shell": "[ $HOLDFAST_STEP != 'weak[2]' ]",
+                "for_each": [1, 2],
+                "optional": True,
+            },
+            "last": {"shell": "ls $HOLDFAST_INPUTS", "needs": ["each", "weak", "late"]},
+        }
+    )
+    with served(project, [Say("one"), Say("two"), Say("three")]):
+        project.ok("plan", "-o", "review.json")
+        project.call("run", "review.json")
+        project.ok("approve", "each", "--yes")
+        project.resume()
+        project.write("hits.json", '["b/c", "d"]')
+        project.run("--yes")
+        project.write("hits.json", '["b/c", "a"]')
+        project.run("--yes")
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -489,6 +518,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "short": short,
     "consent": consent,
     "goals": goals,
+    "items": items,
 }
 
 

@@ -24,7 +24,9 @@ from holdfast.model.event import (
     AttemptStarted,
     Options,
     Recorded,
+    StepFailed,
     StepsReused,
+    StepsSkipped,
     StepWaived,
 )
 from holdfast.model.line import LineEvent, StepAmended
@@ -274,18 +276,28 @@ def is_explained(state: State, fates: Mapping[StepId, Fate], *, anew: bool) -> N
 
 
 def is_in_order(state: State, events: list[Recorded]) -> None:
-    """No step starts or is reused before everything it needs is complete."""
+    """No step starts or is reused before everything it needs is complete, or lost if it goes on without."""
     complete: set[StepId] = set()
+    lost: set[StepId] = set()
+
+    def has_its_needs(step_id: StepId) -> bool:
+        needs = state.plan.steps[step_id].needs
+        return all(n.step in complete or (n.optional and n.step in lost) for n in needs)
+
     for recorded in events:
         event = recorded.event
         if isinstance(event, AttemptStarted):
-            assert {need.step for need in state.plan.steps[event.step].needs} <= complete
+            assert has_its_needs(event.step)
         elif isinstance(event, AttemptAccepted | StepWaived):
             complete.add(event.step)
         elif isinstance(event, StepsReused):
             for item in event.items:
-                assert {need.step for need in state.plan.steps[item.step].needs} <= complete
+                assert has_its_needs(item.step)
                 complete.add(item.step)
+        elif isinstance(event, StepFailed):
+            lost.add(event.step)
+        elif isinstance(event, StepsSkipped):
+            lost |= {item.step for item in event.items}
 
 
 def play(bed: Bed, stages: tuple[Stage, ...], *, seed: int = 0) -> State | None:

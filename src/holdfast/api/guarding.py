@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
-from holdfast.api.calling import Function, called
+from holdfast.api.calling import Function, called, functional
 from holdfast.api.homes import target_of
 from holdfast.api.typed import plain
+from holdfast.errors import UsageError
+from holdfast.generators.child import signature
 from holdfast.model.digest import Json
 
+_REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -49,14 +53,35 @@ class GuardFunction(Generic[P, R_co]):
     """A function that looks at an artifact. Its further parameters get the values of the guarded step."""
 
     def __init__(self, function: Callable[P, R_co], name: str = "", timeout: str = "") -> None:
-        self.function = function
-        self.name = name or function.__name__
+        self.function = functional(function, "guard")
+        self.name = name or self.function.__name__
         self.timeout = timeout
-        functools.update_wrapper(self, function)
-        self.__holdfast_call__ = called(function, _verdict)
+        functools.update_wrapper(self, self.function)
+
+    @functools.cached_property
+    def __holdfast_call__(self) -> Function:
+        """The function as an engine calls it; made when all its module is there."""
+        return called(self.function, _verdict)
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> R_co:
-        return self.function(*args, **named)
+        return cast("R_co", self.function(*args, **named))
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # under which its module has it
+
+    def check(self, step: str, names: Container[str]) -> None:
+        """UsageError if it takes no artifact, or asks for what the step is not given under these names."""
+        of_it = f"the guard '{self.function.__name__}' of '{step}'"
+        parameters = list(signature(self.function).parameters.values())
+        if not parameters:
+            raise UsageError(f"{of_it} takes no artifact", hint="its first parameter gets it")
+        for item in parameters[1:]:
+            optional = item.default is not item.empty or item.kind in _REST
+            if not optional and item.name not in names:
+                raise UsageError(
+                    f"{of_it} asks for '{item.name}', which the step is not given",
+                    hint="name it like an argument of the step, or give it a default",
+                )
 
     def spelled(self, root: str) -> dict[str, Json]:
         """The guard with the keys of a plan file."""

@@ -41,7 +41,7 @@ def target_of(thing: object, root: str) -> str:
     qualname, module = str(getattr(function, "__qualname__", "")), str(function.__module__)
     home = sys.modules.get(module)
     name = _bound(home, thing, qualname) if home is not None else ""
-    if not name:
+    if not name.isidentifier():
         raise UsageError(
             f"no other process can find '{shown}': it is no function of a module",
             hint="put it at the top of a file; a step may say inline=True",
@@ -71,3 +71,26 @@ def is_loading(module: str) -> bool:
     """Whether a module is being imported just now, so that its code runs for whoever imports it."""
     spec = getattr(sys.modules.get(module), "__spec__", None)
     return bool(getattr(spec, "_initializing", False))
+
+
+class EnoughError(UsageError):
+    """A program began to use its plan while the process of a step imports it: all is there by now."""
+
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(f"the process of a step imported '{module.__name__}' as far as it needs")
+        self.__holdfast_module__ = module  # for the process of the step
+
+
+def stop_import() -> None:
+    """In the process of a step, let the import of a program end where it begins to use its plan.
+
+    A script may do that without asking for its `__name__`: what it defined before is what its steps had.
+    """
+    if "HOLDFAST_STEP" not in os.environ:
+        return
+    frame = sys._getframe()  # noqa: SLF001 - who asks
+    while frame.f_back is not None:
+        frame = frame.f_back
+        module = str(frame.f_globals.get("__name__", ""))
+        if frame.f_code.co_name == "<module>" and is_loading(module):
+            raise EnoughError(sys.modules[module])

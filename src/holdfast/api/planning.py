@@ -6,14 +6,25 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
-from holdfast.api.calling import Function
+from holdfast.api.calling import Function, functional
 from holdfast.api.homes import root_of
 from holdfast.api.recording import Made, recorded_into, under_way
 from holdfast.api.references import as_param
 from holdfast.api.typed import hints_of, plain
 from holdfast.errors import UsageError
+from holdfast.generators.child import signature
 from holdfast.model.digest import Json
 
 if TYPE_CHECKING:
@@ -23,6 +34,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _PARAMS = {str: "string", int: "int", bool: "bool"}
 
 
@@ -42,21 +54,29 @@ class PlanFunction(Generic[P, R_co]):
     """A function that calls steps: `build` gives its plan, and runs none of them."""
 
     def __init__(self, function: Callable[P, R_co], keys: PlanKeys) -> None:
-        self.function = function
+        self.function = functional(function, "plan")
         self.keys = keys
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, self.function)
+        if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+            raise UsageError(
+                f"the plan '{self.function.__name__}' is no plain function: nothing awaits it",
+                hint="leave out async and yield; steps may be async",
+            )
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> R_co:
         """Inside another plan function, the steps of this one become steps of that."""
         if under_way() is None:
             name = self.function.__name__
             raise UsageError(f"'{name}' is a plan", hint=f"{name}.build(…) gives it, to be run")
-        return self.function(*args, **named)
+        return cast("R_co", self.function(*args, **named))
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # under which its module has it
 
     def build(self, *args: P.args, **named: P.kwargs) -> Plan:
         """The plan, as `load` gives one from a file. Nothing is run, read from a store or written."""
         try:
-            bound = inspect.signature(self.function).bind_partial(*args, **named)
+            bound = signature(self.function).bind_partial(*args, **named)
         except TypeError as error:
             raise UsageError(
                 f"the plan '{self.function.__name__}' cannot be built so: {error}"
@@ -75,7 +95,12 @@ class PlanFunction(Generic[P, R_co]):
         """The params that the function takes, as a plan file declares them."""
         hints = hints_of(self.function)
         found: dict[str, dict[str, Json]] = {}
-        for name, parameter in inspect.signature(self.function).parameters.items():
+        for name, parameter in signature(self.function).parameters.items():
+            if parameter.kind not in _NAMED:
+                raise UsageError(
+                    f"the parameter '{name}' of the plan '{self.function.__name__}' cannot be given by name",
+                    hint="a param has one name and one value",
+                )
             has_default = parameter.default is not parameter.empty
             kind = hints.get(name, type(parameter.default) if has_default else str)
             if kind not in _PARAMS:
@@ -102,7 +127,11 @@ class PlanFunction(Generic[P, R_co]):
         made = Made(self._head(params), root, whole)
         with recorded_into(made):
             given = {name: as_param(name, whole[name]) for name in params}
-            self.function(**given)  # type: ignore[arg-type, call-arg]  # as declared
+            try:
+                self.function(**given)
+            except RecursionError:
+                message = f"the plan '{self.function.__name__}' calls itself, and never ends"
+                raise UsageError(message) from None
         if not made.steps:
             raise UsageError(f"the plan '{self.function.__name__}' calls no step")
         return made

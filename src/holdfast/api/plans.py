@@ -168,7 +168,7 @@ class Plan:
 
     def run(self, **wishes: Unpack[Wishes]) -> Result:
         """Run the plan to its end or rest; what stands in the store is reused. See `holdfast.run`."""
-        return running.run_ready(self.ready(), wishes)
+        return running.run_here(self.ready(), wishes)
 
     async def arun(self, **wishes: Unpack[Wishes]) -> Result:
         """The same for a program with an event loop; cancelling it stops the run, to be resumed."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypedDict
 
 from holdfast.api import notebook
-from holdfast.api.ready import Ready
+from holdfast.api.homes import stop_import
+from holdfast.api.ready import Ready, refuse_unknown
 from holdfast.cli.ahead import Ahead, gather, preview_json
+from holdfast.cli.cause import sign, why
 from holdfast.cli.drawings import SVG_ARROWS, SVG_BOXES, Drawn, svg
-from holdfast.cli.outlook import sign, table, why
+from holdfast.cli.outlook import table
 from holdfast.cli.place import Place
 from holdfast.cli.view import View
 from holdfast.core.layout import picture
@@ -79,6 +83,8 @@ class Preview:
 
 def preview(ready: Ready, wishes: Looking) -> Preview:
     """Look ahead; nothing is run or written."""
+    refuse_unknown(wishes, Looking)
+    stop_import()
     options = Options(
         force=wishes.get("force", False),
         force_steps=tuple(_known(ready, name) for name in wishes.get("force_steps", ())),
@@ -87,7 +93,17 @@ def preview(ready: Ready, wishes: Looking) -> Preview:
     )
     where = Place(None, ready.root, ready.location(wishes.get("store")), ready.plan.name)
     loaded = Loaded(ready.plan, "", ready.root)
-    return Preview(gather(where, loaded, options, parallel=wishes.get("jobs", 0)))
+
+    def look() -> Preview:
+        jobs = wishes.get("jobs", 0)
+        return Preview(gather(where, loaded, options, parallel=jobs, functions=ready.functions))
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return look()
+    with ThreadPoolExecutor(1) as beside:  # a look may need a loop of its own
+        return beside.submit(look).result()
 
 
 def invalidated(ready: Ready, changed: Iterable[str], store: str | None) -> frozenset[str]:

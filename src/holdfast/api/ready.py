@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 from holdfast import wire
 from holdfast.api.calling import Function
-from holdfast.api.homes import is_loading
+from holdfast.api.homes import is_loading, stop_import
 from holdfast.errors import UsageError
 from holdfast.model.plan import Plan, StepId, plan_digest
 
@@ -31,6 +32,7 @@ class Ready:
 
     def check(self, trust: str | None) -> None:
         """Refuse a run that nobody asked for: of a module that is only imported, or of a foreign file."""
+        stop_import()
         if self.module and is_loading(self.module) and self.module != "__main__":
             file = os.path.basename(
                 getattr(sys.modules[self.module], "__file__", "") or self.module
@@ -45,3 +47,13 @@ class Ready:
                 f"'{self.plan.name}' comes from a foreign file and nobody approved it",
                 hint=f"trust={digest!r}",
             )
+
+
+def refuse_unknown(wishes: Mapping[str, object], known: type) -> None:
+    """Refuse what nobody would heed: a bound that is spelled wrong would bind nothing."""
+    names = list(known.__annotations__)
+    for name in wishes:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}"
+            raise UsageError(f"there is no '{name}' to be told here", hint=hint)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from holdfast.api.calling import Function
-from holdfast.api.references import Later, as_value, whole_of
-from holdfast.api.typed import INPUTS, hints_of
+from holdfast.api.references import Later, LaterList, as_value, whole_of
+from holdfast.api.typed import INPUTS, hints_of, wants_file
 from holdfast.errors import UsageError
+from holdfast.generators.child import signature
 from holdfast.model.digest import Json
 from holdfast.model.expression import Reference, parts
 
@@ -31,6 +32,9 @@ class Recordable(Protocol):
 
     def spelled(self, root: str) -> dict[str, Json]:
         """What the plan says of it beside its arguments; UsageError if nobody could call it."""
+
+    def check_guards(self, names: Container[str]) -> None:
+        """UsageError if a guard asks for something that the step is not given."""
 
 
 @dataclass(slots=True)
@@ -76,8 +80,14 @@ def record(
 ) -> Later:
     """Note the call of a step; gives what it will have made."""
     bound = arguments_of(step, *call)
+    for name, value in bound.items():
+        _refuse_untyped(made, step, name, whole_of(value))
     data = step.spelled(made.root)
-    return note(made, step, data, wired(step, data, bound))
+    values = wired(step, data, bound)
+    read = {part.name for part in parts(values) if isinstance(part, Reference)}
+    read |= {whole_of(value) for value in bound.values()}
+    step.check_guards({*values, *map(_parameter_of, read)})
+    return note(made, step, data, values)
 
 
 def note(made: Made, step: Recordable, data: dict[str, Json], values: dict[str, Json]) -> Later:
@@ -98,16 +108,16 @@ def arguments_of(
 ) -> dict[str, object]:
     """The arguments by name. Defaults of a function are its own affair; a model is told them."""
     name = step.function.__name__
-    signature = inspect.signature(step.function)
+    shape = signature(step.function)
     try:
-        bound = signature.bind(*args, **named)
+        bound = shape.bind(*args, **named)
     except TypeError as error:
         raise UsageError(f"the step '{name}' cannot be called so: {error}") from error
     if step.uses != "python":
         bound.apply_defaults()
     found: dict[str, object] = {}
     for key, value in bound.arguments.items():
-        kind = signature.parameters[key].kind
+        kind = shape.parameters[key].kind
         if kind in {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
             raise UsageError(
                 f"the parameter '{key}' of '{name}' cannot be given by name",
@@ -120,6 +130,28 @@ def arguments_of(
     return found
 
 
+def _refuse_untyped(made: Made, step: Recordable, name: str, need: str) -> None:
+    """Refuse to hand over as text what was none: without a type nobody knows what to make of it."""
+    parameter = signature(step.function).parameters.get(name)
+    if not need or parameter is None or parameter.annotation is not parameter.empty:
+        return
+    is_lambda = not step.function.__name__.isidentifier()
+    if step.uses != "python" or is_lambda or _gives_text(made, need):
+        return
+    raise UsageError(
+        f"the parameter '{name}' of '{step.function.__name__}' has no type, and gets what '{need}' gives",
+        hint=f"say what it is, as in '{name}: dict' or '{name}: str'",
+    )
+
+
+def _gives_text(made: Made, step_id: str) -> bool:
+    """Whether the artifact of a step is text for whoever reads it."""
+    data, kind = made.steps[step_id], made.types[step_id]
+    if "produces" in data or kind is str or wants_file(kind):
+        return True
+    return data["uses"] != "python" and "schema" not in data
+
+
 def wired(
     step: Recordable, data: dict[str, Json], arguments: Mapping[str, object]
 ) -> dict[str, Json]:
@@ -129,11 +161,13 @@ def wired(
     hints = hints_of(step.function)
     for name, value in arguments.items():
         need = whole_of(value)
-        if step.uses != "python" or not need:
+        is_file = wants_file(hints.get(name))
+        is_list = isinstance(value, LaterList) and not is_file
+        if step.uses != "python" or not need or is_list:
             values[name] = as_value(value)
         elif name == _parameter_of(need):
             needs.append(need)  # delivered as the parameter is annotated
-        elif _wants_file(hints.get(name)):
+        elif is_file:
             if step.inline:
                 raise UsageError(
                     f"the parameter '{name}' of '{step.function.__name__}' wants the file of '{need}'",
@@ -149,10 +183,6 @@ def wired(
     if needs:
         data["needs"] = needs
     return values
-
-
-def _wants_file(kind: object) -> bool:
-    return kind is bytes or getattr(kind, "__name__", "") in {"Path", "PurePath"}
 
 
 def _parameter_of(step_id: str) -> str:

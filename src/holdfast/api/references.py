@@ -45,6 +45,11 @@ class Later:
             raise UsageError(
                 f"'{self._path}' cannot be read at {key!r}", hint="name one field, or one place"
             )
+        if isinstance(key, int) and key < 0:
+            raise UsageError(
+                f"'{self._path}' cannot be read at {key!r}: its length is known when the plan runs",
+                hint="count from 0, or do that in a step",
+            )
         return Later(f"{self._path}.{key}")
 
     def __format__(self, spec: str) -> str:
@@ -56,7 +61,8 @@ class Later:
         return f"{_MARK}{self._path}{_END}"
 
     def __repr__(self) -> str:
-        return f"<{self._path}, known when the plan runs>"
+        # Not for a text of the plan: the mark has that refused.
+        return f"<{self._path}, known when the plan runs{_END}>"
 
     def __bool__(self) -> bool:  # noqa: PLE0304 - gives nothing
         self._refuse("decided on")
@@ -89,6 +95,12 @@ class Later:
     def _refuse(self, how: str, hint: str = "do that in a step") -> NoReturn:
         message = f"'{self._path}' cannot be {how} here: it is known when the plan runs"
         raise UsageError(message, hint=hint)
+
+
+class LaterList(Later):
+    """What a step will have made of each item of a list."""
+
+    __slots__ = ()
 
 
 class TextParam(str):
@@ -133,7 +145,7 @@ def as_value(value: object) -> Json:
         case PurePath():
             return str(value)
         case Mapping():
-            return {str(key): as_value(item) for key, item in value.items()}
+            return {_key(key): as_value(item) for key, item in value.items()}
         case list() | tuple():
             return [as_value(item) for item in value]
         case _:
@@ -146,6 +158,17 @@ def as_value(value: object) -> Json:
 
 def _expression(path: str) -> str:
     return f"{OPEN} {path} {CLOSE}"
+
+
+def _key(key: object) -> str:
+    """The key of a mapping, which stands in the plan as it is."""
+    text = str(key)
+    if _BEGIN in text or _END in text:
+        raise UsageError(
+            "a reference is a key of a mapping: it is known when the plan runs",
+            hint="make the mapping in a step",
+        )
+    return text
 
 
 def _text(value: str) -> str:

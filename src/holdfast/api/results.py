@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast, overload
 from holdfast import wire
 from holdfast.api import notebook
 from holdfast.api.stepping import StepFunction
-from holdfast.api.typed import typed
+from holdfast.api.typed import given
 from holdfast.cli.place import Place
 from holdfast.cli.why import told_in
 from holdfast.cli.whytext import print_told, told_json
@@ -34,6 +34,7 @@ from holdfast.model.event import (
     AttemptRejected,
     AttemptStarted,
 )
+from holdfast.model.items import base_of, item_id, step_named
 from holdfast.model.plan import StepId
 from holdfast.ports import Store
 
@@ -103,9 +104,12 @@ class StepResult(Generic[T_co]):
     def value(self) -> T_co:
         """The artifact as the step's function is annotated; else what it is as JSON, or its text.
 
-        A `Path`, or several files, are paths in the project.
+        A `Path`, or several files, are paths in the project. Of a step that was mapped it is the list of what
+        its items made.
         """
         step = self._result.state.plan.steps[StepId(self.id)]
+        if step.template is not None:
+            return cast("T_co", [item.value for item in self])
         if isinstance(self._kind, type) and issubclass(self._kind, PurePath) and step.produces:
             return cast("T_co", Path(self._result.root, step.produces[0]))
         return cast("T_co", _value(self._kind, self._state.form, self.content))
@@ -114,6 +118,28 @@ class StepResult(Generic[T_co]):
     def attempts(self) -> tuple[Attempt, ...]:
         """Every try at it in this run; none if it was reused."""
         return self._result.attempts(StepId(self.id))
+
+    def __iter__(self) -> Iterator[StepResult[T_co]]:
+        """Of a step that was mapped, what came of each item, in their order."""
+        return iter([self._result.item(name, self._kind) for name in self._items()])
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, item: int | str) -> StepResult[T_co]:
+        """What came of one item, by its place or by its key."""
+        found = self._items()
+        name = found[item] if isinstance(item, int) else item_id(StepId(self.id), item)
+        if name not in found:
+            raise KeyError(item)
+        return self._result.item(name, self._kind)
+
+    def _items(self) -> list[StepId]:
+        step = self._result.state.plan.steps[StepId(self.id)]
+        return [need for need in step.data_needs if base_of(need) == step.id]
 
     @property
     def cost_usd(self) -> float | None:
@@ -182,9 +208,14 @@ class Result:
     def __getitem__(self, step: str | StepFunction[..., Any]) -> StepResult[Any]:
         """What came of a step, named by its id, or by its function if that is its id."""
         name = step if isinstance(step, str) else step.step_id or step.function.__name__
-        if name not in self.state.steps:
+        found = step_named(name, self.state.steps)
+        if found is None:
             raise KeyError(name)
-        return StepResult(self, StepId(name), self._types.get(name, object))
+        return self.item(found, self._types.get(base_of(found) or found, object))
+
+    def item(self, step_id: StepId, kind: object) -> StepResult[Any]:
+        """What came of a step that is there, as a value of this kind."""
+        return StepResult(self, step_id, kind)
 
     def __iter__(self) -> Iterator[str]:
         return (str(name) for name in self.state.steps)
@@ -249,10 +280,10 @@ def _value(kind: object, form: Form, content: bytes) -> object:
         text = content.decode()
     except UnicodeDecodeError:
         return content
-    if kind is str:
-        return text
     try:
-        return typed(kind, json.loads(text))
+        if kind in (Any, object):
+            return json.loads(text)
+        return given(kind, text)
     except (ValueError, RecursionError):
         return text
 

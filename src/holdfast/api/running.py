@@ -11,7 +11,8 @@ from concurrent.futures import Future
 from typing import Literal, TypedDict
 
 from holdfast import wire
-from holdfast.api.ready import Ready
+from holdfast.api.homes import stop_import
+from holdfast.api.ready import Ready, refuse_unknown
 from holdfast.api.results import Result
 from holdfast.core.state import State
 from holdfast.engine.hold import Hold
@@ -36,6 +37,7 @@ class Wishes(TypedDict, total=False):
     on_drift     what to do with outputs changed by hand
     trust        the digest of a plan from a foreign file that somebody approved
     max_cost     dollars to spend on models at most; never more than the person's own budget
+    max_cost_usd the same, with its unit
     record       a directory to which answers of models are written
     provider     "recorded": nobody is asked, every answer comes from the directory `recorded`
     """
@@ -49,6 +51,7 @@ class Wishes(TypedDict, total=False):
     on_drift: Drift
     trust: str | None
     max_cost: float | None
+    max_cost_usd: float | None
     record: str | None
     provider: Literal["recorded"] | None
     recorded: str | None
@@ -58,6 +61,8 @@ class Handle:
     """A run that goes on beside the program."""
 
     def __init__(self, ready: Ready, wishes: Wishes) -> None:
+        refuse_unknown(wishes, Wishes)
+        stop_import()
         self.location = ready.location(wishes.get("store"))
         self._begun = threading.Event()
         self._run = ""
@@ -91,8 +96,16 @@ class Handle:
         return "running" if not self._result.done() else self.wait().status
 
     def wait(self, timeout: float | None = None) -> Result:
-        """What came of it; TimeoutError after `timeout` seconds, while it goes on."""
-        found = self._result.result(timeout)
+        """What came of it; TimeoutError after `timeout` seconds, while it goes on.
+
+        Ctrl-C ends its running steps and lets it rest, before it ends the program.
+        """
+        try:
+            found = self._result.result(timeout)
+        except KeyboardInterrupt:
+            self.stop(now=True)
+            self._thread.join()
+            raise
         self._thread.join()
         return found
 
@@ -129,10 +142,20 @@ def _rested(handle: Handle) -> None:
     handle.wait()
 
 
+def run_here(ready: Ready, wishes: Wishes) -> Result:
+    """Run to an end or a rest, also where an event loop goes round, as in a notebook: that one waits."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run_ready(ready, wishes)
+    return Handle(ready, wishes).wait()
+
+
 def run_ready(
     ready: Ready, wishes: Wishes, began: Callable[[RunId], None] = lambda _: None
 ) -> Result:
     """Run to an end or a rest; `began` is told the id of the run once there is one."""
+    refuse_unknown(wishes, Wishes)
     ready.check(wishes.get("trust"))
     plan, root = ready.plan, ready.root
     location = ready.location(wishes.get("store"))
@@ -165,7 +188,7 @@ def run_ready(
 
 def _options(ready: Ready, wishes: Wishes) -> Options:
     more = tuple(StepId(name) for name in wishes.get("resample", ()))
-    bound = wire.market.micro(wishes.get("max_cost"))
+    bound = wire.market.micro(_most(wishes))
     return Options(
         force=wishes.get("force", False),
         force_steps=tuple(StepId(name) for name in wishes.get("force_steps", ())),
@@ -175,6 +198,13 @@ def _options(ready: Ready, wishes: Wishes) -> Options:
         on_drift=wishes.get("on_drift", "adopt"),
         max_cost=wire.market.cost_bound(ready.root, ready.plan, bound),
     )
+
+
+def _most(wishes: Wishes) -> float | None:
+    """The dollars that may be spent; of two words for it only one may be said."""
+    if wishes.keys() >= {"max_cost", "max_cost_usd"}:
+        raise UsageError("max_cost and max_cost_usd are the same: give one of them")
+    return wishes.get("max_cost", wishes.get("max_cost_usd"))
 
 
 def _recordings(root: str, wishes: Wishes) -> tuple[str | None, str | None]:

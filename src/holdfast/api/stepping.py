@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+import types
+from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
     Literal,
     ParamSpec,
+    Protocol,
     TypedDict,
     TypeVar,
     Unpack,
@@ -22,13 +24,14 @@ from typing import (
     overload,
 )
 
-from holdfast.api.calling import Function, called
+from holdfast.api.calling import Function, called, functional
 from holdfast.api.guarding import GuardFunction
 from holdfast.api.homes import main_name, target_of
 from holdfast.api.recording import arguments_of, note, record, under_way, wired
-from holdfast.api.references import Later, as_value
+from holdfast.api.references import Later, LaterList, as_value, whole_of
 from holdfast.api.typed import hints_of, is_structured, plain, schema_of
 from holdfast.errors import UsageError
+from holdfast.generators.child import signature
 from holdfast.model.digest import Json
 
 if TYPE_CHECKING:
@@ -94,15 +97,19 @@ class StepFunction(Generic[P, R_co]):
     def __init__(
         self, function: Callable[P, R_co], uses: str, keys: AgentKeys, *, inline: bool = False
     ) -> None:
-        self.function = cast("Function", function)
+        self.function = functional(function, "step")
         self.uses = uses
         self.keys = keys
         self.inline = inline
         self.step_id = ""
         self.after_ids: tuple[str, ...] = ()
         self.origin: StepFunction[P, R_co] = self  # what the module holds under its name
-        functools.update_wrapper(self, function)
-        self.__holdfast_call__ = called(self.function, plain)
+        functools.update_wrapper(self, self.function)
+
+    @functools.cached_property
+    def __holdfast_call__(self) -> Function:
+        """The function as an engine calls it; made when all its module is there."""
+        return called(self.function, plain)
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> R_co:
         made = under_way()
@@ -114,6 +121,24 @@ class StepFunction(Generic[P, R_co]):
             )
         return cast("R_co", self.function(*args, **named))
 
+    @overload
+    def __get__(self, owner: None, kind: type) -> StepFunction[P, R_co]: ...
+    @overload
+    def __get__(self, owner: object, kind: type | None = None) -> Callable[..., R_co]: ...
+    def __get__(self, owner: object, kind: type | None = None) -> Callable[..., R_co]:
+        """A step in a class is a plain method outside of plans; no other process has its object."""
+        if owner is None:
+            return self
+        if under_way() is not None:
+            raise UsageError(
+                f"'{self.function.__name__}' is a method, and no other process has its object",
+                hint="make a function of it, at the top of a file",
+            )
+        return types.MethodType(self.function, owner)
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # under which its module has it
+
     def map(
         self, items: Iterable[T], *, key: Callable[[T], object] | None = None, **fixed: object
     ) -> list[R_co]:
@@ -124,15 +149,21 @@ class StepFunction(Generic[P, R_co]):
         made = under_way()
         if made is None:
             raise UsageError("'map' belongs into a @plan function")
+        if self.inline:
+            raise UsageError(
+                f"'{self.function.__name__}' is inline and cannot be done for each of several items",
+                hint="leave out inline=True",
+            )
         first = next(
-            (name for name in inspect.signature(self.function).parameters if name not in fixed), ""
+            (name for name in signature(self.function).parameters if name not in fixed), ""
         )
         bound = arguments_of(self, (), {first: Later("item"), **fixed})
         data = self.spelled(made.root)
-        data["for_each"] = as_value(items)
+        data["for_each"] = as_value(items if _is_known(items) else list(items))
         if key is not None:
             data["key"] = as_value(key(cast("T", Later("item"))))
-        return cast("list[R_co]", note(made, self, data, wired(self, data, bound)))
+        found = note(made, self, data, wired(self, data, bound))
+        return cast("list[R_co]", LaterList(f"steps.{whole_of(found)}.output", whole_of(found)))
 
     def named(self, step_id: str) -> StepFunction[P, R_co]:
         """The same step under another id."""
@@ -155,6 +186,12 @@ class StepFunction(Generic[P, R_co]):
         other.step_id, other.after_ids, other.origin = step_id, after_ids, self.origin
         return other
 
+    def check_guards(self, names: Container[str]) -> None:
+        """Refuse guards that ask for something that the step is not given: each attempt would be lost."""
+        for item in self.keys.get("guards", ()):
+            if isinstance(item, GuardFunction):
+                item.check(self.function.__name__, names)
+
     def spelled(self, root: str) -> dict[str, Json]:
         """What the plan says of it beside its arguments."""
         data: dict[str, Json] = {"uses": self.uses}
@@ -176,10 +213,17 @@ class StepFunction(Generic[P, R_co]):
         return data
 
 
+def _is_known(items: object) -> bool:
+    """Whether a plan can be told a list as it is, instead of what comes when it is counted through."""
+    return isinstance(items, Later | str | Mapping)
+
+
 def _inline_name(step: StepFunction[..., object]) -> str:
     """What an inline function is called in the plan; it is never looked for under that name."""
     module, name = step.function.__module__, step.function.__name__
-    return f"{main_name() if module == '__main__' else module}:{name if name.isidentifier() else 'inline'}"
+    if module == "__main__":
+        module = main_name() or module  # a notebook has no other name
+    return f"{module}:{name if name.isidentifier() else 'inline'}"
 
 
 def _keys(keys: AgentKeys, root: str) -> dict[str, Json]:
@@ -187,9 +231,9 @@ def _keys(keys: AgentKeys, root: str) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for key, value in keys.items():
         if key == "guards":
-            found[key] = [_guard(item, root) for item in keys["guards"]]
+            found[key] = [_guard(item, root) for item in _listed(key, value)]
         elif key == "tools":
-            found[key] = [_tool(item, root) for item in keys["tools"]]
+            found[key] = [_tool(item, root) for item in _listed(key, value)]
         elif key == "budget_usd":
             found["budget"] = {**keys.get("budget", {}), "usd": keys["budget_usd"]}
         elif key != "budget" or "budget_usd" not in keys:
@@ -197,9 +241,20 @@ def _keys(keys: AgentKeys, root: str) -> dict[str, Json]:
     return found
 
 
+def _listed(key: str, value: object) -> Sequence[Any]:
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise UsageError(f"'{key}' is a list", hint=f"{key}=[…]")
+    return list(value)
+
+
 def _guard(item: object, root: str) -> Json:
     if isinstance(item, GuardFunction):
         return item.spelled(root)
+    if isinstance(item, StepFunction):
+        raise UsageError(
+            f"'{item.function.__name__}' is a step, and guards nothing",
+            hint="decorate it with @guard",
+        )
     if isinstance(item, str | Mapping):
         return cast("Json", plain(item))
     if callable(item):
@@ -209,8 +264,17 @@ def _guard(item: object, root: str) -> Json:
     return guard_data(cast("Guard", item))
 
 
-def _tool(item: Function | str, root: str) -> Json:
+def _tool(item: object, root: str) -> Json:
     return item if isinstance(item, str) else target_of(item, root)
+
+
+class Decorator(Protocol):
+    """What `@step(…)` gives: a coroutine function gives its step what it returns."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> StepFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> StepFunction[P, R]: ...
 
 
 class Steps:
@@ -223,7 +287,7 @@ class Steps:
     @overload
     def __call__(
         self, function: None = None, /, *, inline: bool = False, **keys: Unpack[StepKeys]
-    ) -> Callable[[Callable[P, R]], StepFunction[P, R]]: ...
+    ) -> Decorator: ...
     def __call__(
         self, function: Function | None = None, /, *, inline: bool = False, **keys: Unpack[StepKeys]
     ) -> object:

@@ -11,6 +11,7 @@ import enum
 import importlib
 import json
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -34,11 +35,64 @@ _UNIONS = (Union, types.UnionType)
 
 
 def hints_of(function: Callable[..., object]) -> dict[str, Any]:
-    """The annotations of a function; nothing where a name is known to type checkers only."""
+    """The annotations of a function, without those with a name that only type checkers know."""
     try:
         return get_type_hints(function)
     except (NameError, AttributeError, TypeError):
-        return {}
+        return _some_hints(function)
+
+
+def _some_hints(function: Callable[..., object]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, kind in _annotations(function).items():
+        alone = types.SimpleNamespace(__annotations__={name: kind})
+        try:
+            found |= get_type_hints(alone, getattr(function, "__globals__", {}))
+        except (NameError, AttributeError, TypeError):
+            continue
+    return found
+
+
+def _annotations(function: Callable[..., object]) -> Mapping[str, object]:
+    """The annotations as they are written, as far as they are known."""
+    if sys.version_info >= (3, 14):
+        library = importlib.import_module("annotationlib")
+        known = library.get_annotations(function, format=library.Format.FORWARDREF)
+        return cast("Mapping[str, object]", known)
+    return cast("Mapping[str, object]", getattr(function, "__annotations__", {}))
+
+
+def wants_file(kind: object) -> bool:
+    """Whether a parameter of this type gets the file of an artifact, or its bytes."""
+    return _is_path(_one(kind)) or _one(kind) is bytes
+
+
+def manner_of(kind: object) -> object:
+    """How an artifact is handed over: as bytes, a file, the JSON that it is, or text."""
+    if kind in (Any, object):
+        return object
+    if not wants_file(kind):
+        return str
+    return bytes if _one(kind) is bytes else Path
+
+
+def _meant(kind: object) -> object:
+    """The type that another name was given to, by `type` or NewType."""
+    while not isinstance(kind, type):
+        inner = getattr(kind, "__value__", None) or getattr(kind, "__supertype__", None)
+        if inner is None:
+            break
+        kind = inner
+    return kind
+
+
+def _one(kind: object) -> object:
+    """The type of what may be missing."""
+    kind = _meant(kind)
+    if get_origin(kind) not in _UNIONS:
+        return kind
+    there = [item for item in get_args(kind) if item is not type(None)]
+    return there[0] if len(there) == 1 else kind
 
 
 # --- schemas ----------------------------------------------------------------------------------------------
@@ -46,7 +100,12 @@ def hints_of(function: Callable[..., object]) -> dict[str, Any]:
 
 def schema_of(kind: object) -> Json:
     """The JSON Schema of a type; None if it says nothing that a schema could."""
-    if kind in _ANY or kind in (dict, list, tuple, Mapping, Sequence) or _is_path(kind):
+    kind = _meant(kind)
+    if (
+        kind in _ANY
+        or kind in (dict, list, tuple, set, frozenset, Mapping, Sequence)
+        or _is_path(kind)
+    ):
         return None
     if _holds_pydantic(kind):
         adapter = importlib.import_module("pydantic").TypeAdapter
@@ -56,7 +115,8 @@ def schema_of(kind: object) -> Json:
 
 def is_structured(kind: object) -> bool:
     """Whether a type says which fields there are; a function is trusted with numbers and lists."""
-    if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or _pydantic(kind)):
+    kind = _meant(kind)
+    if _dataclass(kind) is not None or _pydantic(kind):
         return True
     return is_typeddict(kind) or any(is_structured(item) for item in get_args(kind))
 
@@ -67,21 +127,27 @@ def _holds_pydantic(kind: object) -> bool:
 
 
 def _schema(kind: object, above: tuple[object, ...]) -> dict[str, Json]:
+    kind = _meant(kind)
     if kind in above:
-        raise UsageError(f"the type '{_name(kind)}' contains itself, and has no JSON Schema here")
+        raise UsageError(
+            f"the type '{_name(kind)}' contains itself, and has no JSON Schema here",
+            hint="give schema=…, or use a model of pydantic",
+        )
     if kind in _PLAIN:
         return dict(cast("Mapping[str, Json]", _PLAIN[kind]))
     if kind in (Any, object, dict, Mapping):
         return {} if kind in (Any, object) else {"type": "object"}
-    if kind in (list, tuple, Sequence):
+    if kind in (list, tuple, set, frozenset, Sequence):
         return {"type": "array"}
     inner = (*above, kind)
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return {"enum": [cast("Json", plain(item)) for item in kind]}
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        fields = dataclasses.fields(kind)
+    if _is_enum(kind):
+        return {"enum": [cast("Json", plain(item)) for item in cast("type[enum.Enum]", kind)]}
+    if (made := _dataclass(kind)) is not None:
+        fields, hints = dataclasses.fields(made), _hints(kind)
         must = [item.name for item in fields if _must(item)]
-        return _object({item.name: _hint(kind, item.name) for item in fields}, must, inner)
+        return _object({item.name: hints[item.name] for item in fields}, must, inner)
+    if _is_named_tuple(kind):
+        return _tuple(tuple(get_type_hints(kind).values()), inner)
     if is_typeddict(kind):
         found = get_type_hints(kind)
         required = cast("frozenset[str]", getattr(kind, "__required_keys__", frozenset()))
@@ -100,14 +166,18 @@ def _generic(kind: object, above: tuple[object, ...]) -> dict[str, Json]:
     if origin in {list, Sequence, set, frozenset} or _is_open_tuple(origin, items):
         return {"type": "array", "items": _schema(items[0], above)}
     if origin is tuple:
-        first: list[Json] = [_schema(item, above) for item in items]
-        return {"type": "array", "prefixItems": first, "minItems": len(items), "items": False}
+        return _tuple(items, above)
     if origin in {dict, Mapping} and items[0] is str:
         return {"type": "object", "additionalProperties": _schema(items[1], above)}
     raise UsageError(
         f"the type '{_name(kind)}' has no JSON Schema here",
         hint="use dataclasses, TypedDicts, lists and mappings, or give schema=…",
     )
+
+
+def _tuple(items: Sequence[object], above: tuple[object, ...]) -> dict[str, Json]:
+    first: list[Json] = [_schema(item, above) for item in items]
+    return {"type": "array", "prefixItems": first, "minItems": len(items), "items": False}
 
 
 def _object(
@@ -125,8 +195,31 @@ def _must(item: dataclasses.Field[Any]) -> bool:
     return item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
 
 
-def _hint(kind: type, name: str) -> object:
-    return get_type_hints(kind)[name]
+def _dataclass(kind: object) -> Any:  # noqa: ANN401 - any class
+    """The dataclass that a type is, also with other types filled in; None if it is none."""
+    found = get_origin(kind) or kind
+    return found if isinstance(found, type) and dataclasses.is_dataclass(found) else None
+
+
+def _hints(kind: object) -> dict[str, Any]:
+    """The types of the fields of a dataclass, with what is filled in for their variables."""
+    found = get_type_hints(get_origin(kind) or kind)
+    variables = getattr(get_origin(kind), "__parameters__", ())
+    filled = dict(zip(variables, get_args(kind), strict=False))
+    return {name: _substituted(hint, filled) for name, hint in found.items()}
+
+
+def _substituted(hint: Any, filled: Mapping[object, object]) -> object:  # noqa: ANN401 - any type
+    if hint in filled:
+        return filled[hint]
+    inside = getattr(hint, "__parameters__", ())
+    if isinstance(hint, type) or not filled or not inside:
+        return hint
+    return hint[tuple(filled.get(item, item) for item in inside)]
+
+
+def _is_named_tuple(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
 def _is_path(kind: object) -> bool:
@@ -163,14 +256,20 @@ def plain(value: object) -> object:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=_sorting)
     return value
+
+
+def _sorting(item: object) -> str:
+    return json.dumps(item, sort_keys=True, default=str)
 
 
 def given(kind: object, value: object) -> object:
     """An argument as a parameter of this type wants it; text is JSON where it cannot be text."""
-    if _is_path(kind) or kind is bytes:
-        return _file(kind, value)
-    if isinstance(value, str) and not _takes_text(kind):
+    if wants_file(kind):
+        return _file(_one(kind), value)
+    if isinstance(value, str) and not _is_text(kind, value):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
@@ -189,27 +288,42 @@ def _file(kind: object, value: object) -> object:
     return value.encode() if kind is bytes else Path(place)
 
 
-def _takes_text(kind: object) -> bool:
+def _is_text(kind: object, value: str) -> bool:
+    """Whether a text is a value of a type as it stands."""
+    kind = _meant(kind)
     if kind in (Any, object, str, None):
         return True
-    if get_origin(kind) in _UNIONS or get_origin(kind) is typing.Annotated:
-        return any(_takes_text(item) for item in get_args(kind) if item is not type(None))
+    if get_origin(kind) in _UNIONS:
+        if value == "null" and type(None) in get_args(kind):
+            return False  # nothing was given, rather than this word
+        return any(_is_text(item, value) for item in get_args(kind) if item is not type(None))
+    if get_origin(kind) is typing.Annotated:
+        return _is_text(get_args(kind)[0], value)
     if get_origin(kind) is Literal:
-        return any(isinstance(item, str) for item in get_args(kind))
+        return value in get_args(kind)
+    return _is_enum(kind) and any(item.value == value for item in cast("type[enum.Enum]", kind))
+
+
+def _is_enum(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, enum.Enum)
 
 
 def typed(kind: object, value: object) -> object:
     """A JSON value as an object of a type; TypeError or ValueError if it is none."""
+    kind = _meant(kind)
     if model := _pydantic(kind):
         return value if isinstance(value, kind) else model.model_validate(value)  # type: ignore[arg-type]
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+    if (made := _dataclass(kind)) is not None:
         if not isinstance(value, Mapping):
             return value
-        fields = {item.name: _hint(kind, item.name) for item in dataclasses.fields(kind)}
-        return kind(**{name: typed(fields.get(name), item) for name, item in value.items()})
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return kind(value)
+        hints, own = _hints(kind), {item.name for item in dataclasses.fields(made) if not item.init}
+        return made(
+            **{name: typed(hints.get(name), x) for name, x in value.items() if name not in own}
+        )
+    if _is_enum(kind):
+        return cast("type[enum.Enum]", kind)(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
     if is_typeddict(kind) and isinstance(value, Mapping):
         hints = get_type_hints(kind)
         return {name: typed(hints.get(name), item) for name, item in value.items()}
@@ -226,7 +340,12 @@ def _filled(kind: object, value: object) -> object:
         if origin is tuple and not _is_open_tuple(origin, items):
             return tuple(typed(one, item) for one, item in zip(items, value, strict=True))
         made = [typed(items[0], item) for item in value]
-        return tuple(made) if origin is tuple else made
+        return origin(made) if origin in {tuple, set, frozenset} else made
+    if isinstance(value, list) and kind in (tuple, set, frozenset):
+        return cast("type[tuple[object, ...]]", kind)(value)
+    if isinstance(value, list) and _is_named_tuple(kind):
+        hints = get_type_hints(kind)
+        return cast("Any", kind)(*map(typed, hints.values(), value))
     if isinstance(value, Mapping) and len(items) == 2:  # noqa: PLR2004 - keys and values
         return {name: typed(items[1], item) for name, item in value.items()}
     return value

@@ -31,6 +31,8 @@ _PLAN = re.compile(
 _NEXT, _GAP = "next: ", " " * 4
 _HERE = "holdfast.here"
 _FOLDER = "holdfast.folder"
+_RECORDED = "holdfast.recorded"
+ASKING = frozenset({"plan", "resume", "retry", "run"})  # these may ask models
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ def keep_folder(context: click.Context, folder: str) -> None:
     context.meta[_FOLDER] = os.path.join(str(context.meta.get(_FOLDER, "")), folder)
 
 
+def keep_recorded(context: click.Context, *words: str) -> None:
+    """Remember that this command was told to ask nobody, in these words."""
+    context.meta[_RECORDED] = [*context.meta.get(_RECORDED, ()), *words]
+
+
 @overload
 def again(text: str) -> str: ...
 @overload
@@ -74,7 +81,8 @@ def again(text: str | None) -> str | None:
         return text
     here = here_now()
     folder = str(context.meta.get(_FOLDER, ""))
-    return _COMMAND.sub(lambda found: _command(found, here, folder), text)
+    recorded = context.meta.get(_RECORDED, [])
+    return _COMMAND.sub(lambda found: _command(found, here, folder, recorded), text)
 
 
 def folded(line: str, width: int) -> list[str]:
@@ -113,7 +121,7 @@ def mend(error: HoldfastError) -> None:
         error.check = again(error.check)
 
 
-def _command(found: re.Match[str], here: Here, folder: str) -> str:
+def _command(found: re.Match[str], here: Here, folder: str, recorded: Iterable[str]) -> str:
     name = found[1]
     if name in NOWHERE:
         return found[0]
@@ -126,6 +134,8 @@ def _command(found: re.Match[str], here: Here, folder: str) -> str:
         words += [
             w for key, value in here.params.items() for w in _flag("--param", f"{key}={value}")
         ]
+    if name in ASKING:
+        words += map(_quoted, recorded)
     return " ".join(words)
 
 

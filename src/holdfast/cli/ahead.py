@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -84,6 +84,7 @@ class Ahead:
     counted: Mapping[StepId, str]
     last: RunId  # the line's last run
     waiting: Sequence[Addition]  # what the last run was asked to add, and a new one leaves out
+    opened: Mapping[StepId, Cost]  # of one item, where nobody knows how many there are
 
     @property
     def outlooks(self) -> Mapping[StepId, Outlook]:
@@ -112,12 +113,21 @@ def look_ahead_of(where: Place, plan: Plan, options: Options) -> Foreseen:
 
 
 def gather(
-    where: Place, loaded: Loaded, options: Options, *, against: str | None = None, parallel: int = 0
+    where: Place,
+    loaded: Loaded,
+    options: Options,
+    *,
+    against: str | None = None,
+    parallel: int = 0,
+    functions: Mapping[StepId, Callable[..., object]] | None = None,
 ) -> Ahead:
-    """A preview with its comparison and its estimates. `against` is a run or a git revision."""
+    """A preview with its comparison and its estimates. `against` is a run or a git revision.
+
+    `functions` are steps of this very process.
+    """
     plan = loaded.plan
     with reading(where) as store:
-        foreseen = _foresee(where, plan, store, options)
+        foreseen = _foresee(where, plan, store, options, functions)
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
@@ -135,6 +145,7 @@ def gather(
         for s, one in expected.items()
         if _runs(foreseen.outlooks[s]) and is_selected(options, s)
     }
+    opened = {s: one.cost for s, one in running.items() if foreseen.plan.steps[s].awaits_items}
     return Ahead(
         where=where,
         plan=plan,
@@ -146,9 +157,9 @@ def gather(
         timings=known,
         estimate=_estimate(foreseen, known, places),
         costs={s: one.cost for s, one in expected.items()},
-        money=total({s: one.cost for s, one in running.items()}),
+        money=total({s: one.cost for s, one in running.items() if s not in opened}),
         tokens={s: one.tokens for s, one in expected.items()},
-        used=total({s: one.tokens for s, one in running.items()}),
+        used=total({s: one.tokens for s, one in running.items() if s not in opened}),
         models=_models(foreseen, running),
         recorded=known_answers,
         saved=saved,
@@ -158,6 +169,7 @@ def gather(
         counted=counted,
         last=last,
         waiting=waiting,
+        opened=opened,
     )
 
 
@@ -186,8 +198,14 @@ def reading(where: Place) -> Iterator[Store]:
         store.close()
 
 
-def _foresee(where: Place, plan: Plan, store: Store, options: Options) -> Foreseen:
-    survey = survey_of(where, plan, store)
+def _foresee(
+    where: Place,
+    plan: Plan,
+    store: Store,
+    options: Options,
+    functions: Mapping[StepId, Callable[..., object]] | None = None,
+) -> Foreseen:
+    survey = survey_of(where, plan, store, functions)
     return foresee(
         plan,
         plan.name,
@@ -202,9 +220,14 @@ def _foresee(where: Place, plan: Plan, store: Store, options: Options) -> Forese
     )
 
 
-def survey_of(where: Place, plan: Plan, store: Store) -> Survey:
+def survey_of(
+    where: Place,
+    plan: Plan,
+    store: Store,
+    functions: Mapping[StepId, Callable[..., object]] | None = None,
+) -> Survey:
     """The project as it is now, tools asked for their versions."""
-    survey = Survey(where.root, store, wire.identities(), plan, wire.ignore_rules)
+    survey = Survey(where.root, store, wire.identities(functions), plan, wire.ignore_rules)
     _ask_tools(where, plan, survey)
     return survey
 
@@ -418,7 +441,7 @@ def preview_json(ahead: Ahead) -> dict[str, Json]:
             "cost_usd": {
                 "p50": usd(ahead.money.p50),
                 "p90": usd(ahead.money.p90),
-                "unknown": ahead.money.unknown,
+                "unknown": ahead.money.unknown + len(ahead.opened),
             },
             "tokens": {"p50": ahead.used.p50, "p90": ahead.used.p90},
             "saved_usd": None if ahead.saved.unpriced else usd(ahead.saved.cost),

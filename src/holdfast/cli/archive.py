@@ -17,12 +17,13 @@ from holdfast.cli.foreign import (
     is_plan,
     prompts_among,
     refusals,
+    refuse_old,
     write_new,
 )
-from holdfast.cli.handover import FORMATS, OF_A_RUN, handover, write_views
+from holdfast.cli.handover import FORMATS, OF_A_RUN, Handover, handover, write_views
 from holdfast.cli.measure import Size, count, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
-from holdfast.cli.say import out, out_json, short
+from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import rebuilt_index, run_problem
 from holdfast.engine.collect import Names, digests_in
 from holdfast.engine.journals import read_state
@@ -148,10 +149,13 @@ def _export_as(
         if made.beside is not None:
             raise UsageError(f"{form} is two files: name the first", hint="workflow.json")
         out(made.text.rstrip("\n"))
+        for line in _lost(made):
+            talk(line)
         return 0
     beside = ""
     if made.beside is not None:
         beside = os.path.join(os.path.dirname(path), made.beside[0])
+        refuse_old(path, force=force)  # before the first of two files is written
         write_new(beside, made.beside[1], force=force)
     write_new(path, made.text, force=force)
     steps: list[Json] = [*made.plan.steps]
@@ -163,10 +167,17 @@ def _export_as(
     out(f"{path}: {form} of {count(len(steps), 'step')}")
     if beside:
         out(f"{beside}: their prompts")
-    for key, names in made.left_out.items():
-        out(again(f"there is no word for '{key}' of {few(names)}: it is left out"))
+    for line in _lost(made):
+        out(line)
     out_next(f"holdfast check {path}" if form not in OF_A_RUN else f"holdfast import {path}")
     return 0
+
+
+def _lost(made: Handover) -> list[str]:
+    return [
+        again(f"there is no word for '{key}' of {few(names)}: it is left out")
+        for key, names in made.left_out.items()
+    ]
 
 
 def _named(store: Store, journals: list[str], more: set[Digest]) -> list[Digest]:

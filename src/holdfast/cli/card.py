@@ -102,6 +102,8 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
     if request.gate == "step" and step.done_once and state.steps[step.id].effect is not None:
         rows += [("effect", "it began before and may have happened"), *_begun(decisions, wanted)]
     rows += _stuck(state, wanted.step) if request.gate == "stuck" else []
+    if "items" in document:
+        rows.append(("items", f"{document['items']:,} that are new or changed"))
     rows += _does(step, document, root)
     found = _differing(state, store, step, document, root)
     rows += [("differs", _counted(piece)) for piece in found]
@@ -116,7 +118,8 @@ def card(decisions: Decisions, store: Store, wanted: Wanted, root: str) -> Card:
 
 def _price(step: Step, root: str) -> str:
     models = ", ".join(asked_models(step))
-    return f"asks {models}, which costs money" if is_paid(root, step) else "$0"
+    each = " for each" if step.awaits_items else ""
+    return f"asks {models}{each}, which costs money" if is_paid(root, step) else "$0"
 
 
 def _since(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import zipfile
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 from holdfast import wire
@@ -33,8 +33,17 @@ _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 # --- running one ------------------------------------------------------------------------------
 
 
-def trust_foreign(where: Place, loaded: Loaded, options: Options, given: str | None) -> None:
-    """Go on with a plan that came from elsewhere only if a person approved its digest."""
+def trust_foreign(
+    where: Place,
+    loaded: Loaded,
+    options: Options,
+    given: str | None,
+    asked: Callable[[], bool] | None = None,
+) -> None:
+    """Go on with a plan that came from elsewhere only if a person approved its digest.
+
+    `asked` shows it to somebody who is there and says what he answered.
+    """
     if not loaded.foreign:
         if given is not None:
             raise UsageError("--trust is for plans that come from elsewhere; this one is yours")
@@ -58,7 +67,7 @@ def trust_foreign(where: Place, loaded: Loaded, options: Options, given: str | N
                 f"{_whence(where)}, and nobody approved its plan",
                 hint=f"{_seen(where)}, then say --trust {digest[:SHORTEST]}",
             )
-        elif not _asked(where, loaded, digest):
+        elif not (asked() if asked is not None else _asked(where, loaded, digest)):
             raise UsageError("not approved; nothing was run")
         trust.approve(loaded.plan, who(), terminal=given is None)
     finally:
@@ -82,11 +91,8 @@ def _whence(where: Place) -> str:
 
 
 def _asked(where: Place, loaded: Loaded, digest: str) -> bool:
-    if where.file is None:
-        talk(f"a model made this plan, and nobody approved it yet · plan {digest[:SHORTEST]}")
-    else:
-        kind = f"{loaded.file} is a {loaded.foreign} that comes from elsewhere"
-        talk(f"{kind} · plan {digest[:SHORTEST]}")
+    kind = f"{loaded.file} is a {loaded.foreign} that comes from elsewhere"
+    talk(f"{kind} · plan {digest[:SHORTEST]}")
     for step in [*loaded.plan.steps.values()][:_FEW]:
         talk(one_line(f"  {step.id}: {_does(step)}"))
     if len(loaded.plan.steps) > _FEW:
@@ -252,10 +258,15 @@ def _write(plan: Plan, target: str, *, force: bool) -> None:
     write_new(target, plan_yaml(plan), force=force)
 
 
-def write_new(target: str, text: str, *, force: bool) -> None:
-    """Write a file that was not there, whole or not at all."""
+def refuse_old(target: str, *, force: bool) -> None:
+    """Raise UsageError if a file is there that nobody said may go."""
     if os.path.lexists(target) and not force:
         raise UsageError(f"'{target}' is there already", hint="name another file, or say --force")
+
+
+def write_new(target: str, text: str, *, force: bool) -> None:
+    """Write a file that was not there, whole or not at all."""
+    refuse_old(target, force=force)
     draft = f"{target}.{os.getpid()}.tmp"
     try:
         with open(draft, "x", encoding="utf-8") as opened:

@@ -34,6 +34,8 @@ def gate_words(step: Step) -> str:
     if step.uses == "human":
         return f"a person gives it{f': {step.agent}' if step.agent else ''}"
     edges = [need for need in step.needs if need.asks]
+    if step.awaits_items:
+        return "its items cost money, and nobody knew how many there are: needs an approval"
     if not step.asks_first:
         return "costs money, and nobody was asked when it was added: needs an approval"
     if not edges:

@@ -16,9 +16,10 @@ from holdfast.cli.consent import agreed_with, said_of_money
 from holdfast.cli.drive import Drive, once, wishes_of
 from holdfast.cli.ending import conclude
 from holdfast.cli.measure import age_words
-from holdfast.cli.outlook import price_words, print_lines
+from holdfast.cli.outlook import print_lines
 from holdfast.cli.place import Place
 from holdfast.cli.planning import Wanted
+from holdfast.cli.prices import price_words
 from holdfast.cli.provisions import provide
 from holdfast.cli.recording import record_folder
 from holdfast.cli.saved import paid_in, plan_changes
@@ -35,7 +36,8 @@ from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, RunId, plan_digest
 from holdfast.planner.found import Bounds
-from holdfast.planner.goal import STEP
+from holdfast.planner.goal import STEP, with_files_of
+from holdfast.planner.listing import listing
 from holdfast.ports import Store
 from holdfast.wire import goals
 
@@ -73,6 +75,17 @@ def with_goal(where: Place, wanted: Wanted) -> Place:
     return where
 
 
+def refuse_idle(manner: Mapping[str, object]) -> None:
+    """Refuse what says how a model is to be asked, where none is."""
+    flags = {"--yes": manner["yes"], "--max-cost": manner["max_cost"], "--record": manner["record"]}
+    idle = [flag for flag, value in flags.items() if value not in {None, False}]
+    if idle:
+        raise UsageError(
+            f"a look at a plan file asks no model: {' and '.join(idle)} would do nothing",
+            hint=f"say {' '.join(idle)} to 'holdfast run'",
+        )
+
+
 def loaded_for(
     where: Place, wanted: Wanted, manner: dict[str, object], *, takes: bool = True
 ) -> Loaded | None:
@@ -87,6 +100,12 @@ def loaded_for(
             raise UsageError(
                 f"line '{where.plan_id}' has a plan for another goal: {current.plan.goal}",
                 hint="name another --plan-id, or say --replan",
+            )
+        if wanted != Wanted():
+            talk(
+                again(
+                    "a plan for this goal stands and is used; another one: 'holdfast plan --replan'"
+                )
             )
         _say_old(where)
         return current
@@ -104,7 +123,7 @@ def loaded_for(
         talk(f"planned in {short(run)}: plan {plan_digest(plan)[:12]}")
     elif plan_digest(plan) == plan_digest(current.plan):
         talk(f"{short(run)} planned the same again: the plan stands as it is")
-    elif not _take(where, current.plan, plan, run, manner, takes=takes):
+    elif not _take(where, current.plan, plan, run, manner, takes=takes, fresh=wanted.fresh):
         return None
     return where.load()
 
@@ -140,8 +159,7 @@ def _planned(
     where: Place, wanted: Wanted, manner: dict[str, object], current: Plan | None
 ) -> tuple[Plan, RunId]:
     """A plan and the run that made it: one that was paid for and not looked at yet, or a new one."""
-    asked = _question(where, wanted, current)
-    state = _left(where, asked, current)
+    asked, state = _left(where, _question(where, wanted, current), current)
     if state is None or not state.ended:
         state = _ask(where, asked, manner, state, again_=current is not None)
     store = where.open(readonly=True)
@@ -161,6 +179,7 @@ def _question(where: Place, wanted: Wanted, current: Plan | None) -> Plan:
     bounds = Bounds(
         wanted.artifacts or own.artifacts, wanted.depth or own.depth, wanted.rounds or own.rounds
     )
+    sees = wanted.with_files or own.with_files
     return goals.question(
         where.root,
         where.goal,
@@ -170,26 +189,33 @@ def _question(where: Place, wanted: Wanted, current: Plan | None) -> Plan:
         strategy=wanted.strategy,
         earlier=None if wanted.fresh else current,
         failed=wanted.failed,
+        files=listing(wire.project_files(where.root, "**")) if sees else "",
     )
 
 
-def _left(where: Place, asked: Plan, current: Plan | None) -> State | None:
-    """The last run that asked this very question, if it is unfinished or nobody saw what it planned."""
+def _left(where: Place, given: Plan, current: Plan | None) -> tuple[Plan, State | None]:
+    """The last run that asked this very question, if it is unfinished or nobody saw what it planned.
+
+    With it the question as it was asked then: files that came or went since are no other question.
+    """
     if not where.exists():
-        return None
+        return given, None
     store = where.open(readonly=True)
     try:
-        rows = runs_of(store, asked.project, asked.name)
+        rows = runs_of(store, given.project, given.name)
         state = read_state(store, rows[-1].run) if rows else None
-        if state is None or state.base != plan_digest(asked) or state.status == "superseded":
-            return None
+        if state is None or state.status == "superseded":
+            return given, None
+        asked = with_files_of(given, state.plan)
+        if state.base != plan_digest(asked):
+            return given, None
         if state.ended:
             digest = state.steps[STEP].digest
             assert digest is not None  # it is complete
             plan = goals.plan_from(store.get(digest), asked, str(where.plan_id), where.root)
             if _is_seen(store, where, plan, current):
-                return None
-        return state
+                return given, None
+        return asked, state
     finally:
         store.close()
 
@@ -266,11 +292,12 @@ def _take(
     manner: Mapping[str, object],
     *,
     takes: bool,
+    fresh: bool,
 ) -> bool:
     """Show how a new plan differs from the one that stands, and let somebody decide; whether to go on."""
     print_lines(plan_changes(before, after, f"planned again in {short(run)}"), err=takes)
     if not takes:
-        print_lines([again("next: holdfast plan --replan")])
+        print_lines([again(f"next: holdfast plan {'--fresh' if fresh else '--replan'}")])
         return False
     if not manner["yes"] and not ask("take the new plan?", default=False):
         store = where.open(create=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from holdfast import wire
@@ -16,8 +18,10 @@ from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.core.trace import STATUS, trace
 from holdfast.errors import UsageError
-from holdfast.formats.atomicguardout import left_out, workflow_documents
+from holdfast.formats.atomicguardout import workflow_documents
 from holdfast.formats.graphout import graph_document
+from holdfast.formats.leftout import left_out
+from holdfast.formats.planfile import Asked, load_text
 from holdfast.formats.planfolder import PlanFolder, Views
 from holdfast.formats.planspecout import planspec_document
 from holdfast.formats.runfacts import NO_RUN, RunFacts, StepFacts
@@ -44,35 +48,45 @@ def handover(where: Place, form: str, run: str | None) -> Handover:
     if form == "graph":
         return _graph(where, run)
     if run is None and form in OF_A_RUN:
-        raise UsageError(f"{form} are of a run", hint=f"holdfast export @ FILE --format {form}")
-    plan, facts = (where.load().plan, NO_RUN) if run is None else run_facts(where, run)[1:]
-    if form == "atomicguard":
-        workflow, prompts = workflow_documents(plan)
-        lost = left_out(plan) if "atomicguard" not in plan.origin else {}
-        beside = ("prompts.json", _text(prompts)) if prompts else None
-        return Handover(_text(workflow), plan, beside, lost)
-    if form == "trace":
-        return Handover(
-            "".join(json.dumps(e, ensure_ascii=False) + "\n" for e in facts.trace), plan
+        raise UsageError(
+            f"'{form}' is of a run, not of a plan", hint=f"holdfast export @ FILE --format {form}"
         )
-    made: dict[str, Json] = {}
-    if form == "sunwell":
+    plan, facts = (where.load().plan, NO_RUN) if run is None else run_facts(where, run)[1:]
+    if form == "trace":
+        lines = (json.dumps(event, ensure_ascii=False) + "\n" for event in facts.trace)
+        return Handover("".join(lines), plan)
+    if form == "hashes":
+        return Handover(_text(hashes(plan, facts)), plan)
+    beside = None
+    if form == "atomicguard":
+        made, prompts = workflow_documents(plan)
+        beside = ("prompts.json", _text(prompts)) if prompts else None
+    elif form == "sunwell":
         made = sunwell_document(plan, facts)
     elif form == "tasks":
         made = tasks_document(plan, facts)
-    elif form == "planspec":
-        made = planspec_document(plan)
     else:
-        made = hashes(plan, facts)
-    return Handover(_text(made), plan)
+        made = planspec_document(plan)
+    return _compared(where, Handover(_text(made), plan, beside))
+
+
+def _compared(where: Place, made: Handover) -> Handover:
+    """The same, with what is gone when the file is read again."""
+    with TemporaryDirectory() as folder:
+        prompts = Path(folder) / "prompts.json"
+        prompts.write_text(made.beside[1] if made.beside else "{}", encoding="utf-8")
+        asked = Asked(name=made.plan.name, own=wire.own_agents, prompts=str(prompts))
+        again = load_text(made.text.encode(), "made.json", where.root, asked).plan
+    return made._replace(left_out=left_out(made.plan, again))
 
 
 def _graph(where: Place, run: str | None) -> Handover:
     if run is None:
         plan = where.load().plan
-        return Handover(_text(graph_document(plan, None, iso(wire.now_ms()))), plan)
+        made = graph_document(plan, None, iso(wire.now_ms()))
+        return _compared(where, Handover(_text(made), plan))
     plan, facts, started = facts_of(where, run)
-    return Handover(_text(graph_document(plan, facts, started)), plan)
+    return _compared(where, Handover(_text(graph_document(plan, facts, started)), plan))
 
 
 def write_views(where: Place, run: str | None) -> tuple[str, dict[str, str]]:

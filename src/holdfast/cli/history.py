@@ -87,7 +87,8 @@ def history(
         shown: list[Json] = [_seen_json(item) for item in seen]
         out_json({"schema": "holdfast.history/1", "runs": shown, "known": len(rows)})
         return 0
-    _print(seen, now, known=len(rows), every_line=every_line)
+    several = len({item.row.line for item in seen}) > 1
+    _print(seen, now, known=len(rows), every_line=every_line or several)
     return 0
 
 

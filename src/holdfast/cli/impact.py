@@ -7,6 +7,7 @@ import os
 import click
 
 from holdfast.cli.ahead import reading, survey_of
+from holdfast.cli.cause import few
 from holdfast.cli.grown import grown
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import out, out_json, seconds
@@ -14,7 +15,9 @@ from holdfast.core.causes import files_in
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.foresee import timings
 from holdfast.errors import EditError, UsageError
+from holdfast.model.items import spelled_out, step_named
 from holdfast.model.plan import Plan, StepId
+from holdfast.model.text import cells
 from holdfast.ports import Store
 
 
@@ -54,11 +57,13 @@ def impact(
             }
         )
         return 0
-    width = max(map(len, touched), default=0)
+    names = {step: spelled_out(step) for step in touched}
+    width = max(map(cells, names.values()), default=0)
     for step in touched:
         above = [need for need in loaded.plan.steps[step].data_needs if need in touched]
-        why = f"reads {direct[step]}" if direct.get(step) else f"needs {', '.join(above)}"
-        out(f"~ {step:<{width}}  {'the step itself' if direct.get(step) == '' else why}")
+        why = f"reads {direct[step]}" if direct.get(step) else f"needs {few(above)}"
+        room = " " * (width - cells(names[step]))
+        out(f"~ {names[step]}{room}  {'the step itself' if direct.get(step) == '' else why}")
     about = f" · about {seconds(took)} of work" if took else ""
     out(f"{len(touched)} of {len(graph.order)} steps{about}")
     return 0
@@ -66,11 +71,12 @@ def impact(
 
 def _direct(where: Place, plan: Plan, store: Store, things: tuple[str, ...]) -> dict[StepId, str]:
     """The steps that are named, or that read a file that is named; with the file."""
-    found = {StepId(thing): "" for thing in things if StepId(thing) in plan.steps}
+    meant = {thing: step_named(thing, plan.steps) for thing in things}
+    found = {step: "" for step in meant.values() if step is not None}
     paths = {
         os.path.relpath(os.path.realpath(thing), os.path.realpath(where.root)): thing
         for thing in things
-        if StepId(thing) not in plan.steps
+        if meant[thing] is None
     }
     if not paths:
         return found

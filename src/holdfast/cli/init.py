@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import click
 
+from holdfast.cli import templates
 from holdfast.cli.place import PLAN_NAMES, json_option
 from holdfast.cli.say import out, out_json
 from holdfast.cli.templating import can_ask, found, with_params
@@ -33,7 +34,8 @@ _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
     metavar="NAME",
     default="basic",
     show_default=True,
-    help="basic: commands and a guard. python: functions too. minimal: two steps. Or one of your own.",
+    help="basic: commands and a guard. python: functions too. minimal: two steps. goal: a model plans. Or"
+    " one of your own.",
 )
 @click.option(
     "--param",
@@ -59,6 +61,7 @@ def init(
     written = [*files, SCHEMA_PATH]
     if _ignore_store(directory):
         written.append(".gitignore")
+    following = templates.NEXT.get(template, "plan")
     move = "" if directory == "." else f"cd {shlex.quote(directory)} && "
     if as_json:
         out_json(
@@ -68,14 +71,14 @@ def init(
                 "template": template,
                 "name": title,
                 "files": list(written),
-                "next": [f"{move}holdfast plan"],
+                "next": [f"{move}holdfast {following}"],
             }
         )
         return 0
     out(f"{title}: a project from the template '{template}'")
     for path in written:
         out(f"  {os.path.normpath(os.path.join(directory, path))}")
-    out(f"next: {move}holdfast plan")
+    out(f"next: {move}holdfast {following}")
     return 0
 
 

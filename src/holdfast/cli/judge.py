@@ -23,7 +23,8 @@ from holdfast.cli.provisions import can_bound, provide_guards
 from holdfast.cli.recording import provider_options
 from holdfast.cli.say import talk
 from holdfast.engine.furnish import copy_into, furnish, lay_out
-from holdfast.engine.given import given_artifact, with_known_values
+from holdfast.engine.gathering import collected
+from holdfast.engine.given import by_names, given_artifact, with_known_values
 from holdfast.engine.survey import Survey
 from holdfast.executors.identity import implied
 from holdfast.model.artifact import Form, tree_entries
@@ -178,7 +179,7 @@ class _Room:
                 where.root,
                 room,
                 f"judge/{step.id}/0",
-                given=given,
+                given=by_names(step, given),
                 env=env,
                 calls=self._calls,
             )
@@ -193,12 +194,13 @@ class _Room:
 
 def _given(store: Store, plan: Plan, step: Step) -> dict[StepId, Given]:
     """The newest artifacts of what the step needs."""
-    rows = {need: store.newest(plan.project, plan.name, need) for need in step.data_needs}
-    return {
-        need: given_artifact(store.get, row.digest, row.form)
-        for need, row in rows.items()
-        if row is not None
-    }
+    found = {}
+    for need in step.data_needs:
+        row = store.newest(plan.project, plan.name, need)
+        if row is not None:
+            given = given_artifact(store.get, row.digest, row.form)
+            found[need] = collected(given, need, plan.steps)
+    return found
 
 
 def _copy_needs(folder: str, root: str, plan: Plan, step: Step) -> None:

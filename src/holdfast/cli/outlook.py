@@ -14,32 +14,38 @@ from typing import NamedTuple
 from holdfast.cli.additions import left_out
 from holdfast.cli.again import again, folded
 from holdfast.cli.ahead import Ahead
-from holdfast.cli.gates import ASKED, gate_words
+from holdfast.cli.cause import OPEN, few, sign, why
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.mix import models_words
 from holdfast.cli.money import UNKNOWN, estimate_words
-from holdfast.cli.provisions import unpriced, unpriced_words
+from holdfast.cli.prices import (
+    bound_lines,
+    far_off,
+    open_lines,
+    price_parts,
+    total_words,
+    unpriced_lines,
+)
 from holdfast.cli.say import short, shown
 from holdfast.cli.titles import plan_title
 from holdfast.cli.view import View, view
-from holdfast.core.estimate import Total, total
+from holdfast.core.estimate import total
 from holdfast.core.history import NO_HISTORY
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
+from holdfast.engine.foresee import Earlier
 from holdfast.model.event import Reason
 from holdfast.model.items import base_of, spelled_out
-from holdfast.model.money import dollars, dollars_left, dollars_needed
-from holdfast.model.plan import Step, StepId, plan_digest
+from holdfast.model.money import dollars
+from holdfast.model.plan import StepId, plan_digest
 from holdfast.model.text import cells, cut, one_line, wrap
 from holdfast.wire import now_ms
 
 MOST_ROWS = 30
 MOST_COLUMNS = 80  # of a line that is cut even where lines have no bound
-NAMED = 3  # steps that a group names
 FEWEST = 3  # steps that are worth a group
 _PASSING = {"upstream_changed", "dependency_failed", "dependency_skipped", "awaiting_person"}
 _HINT = "(list: -v)"
-OPEN = "items_open"  # nobody knows yet how many items there are
 _PLAIN = 72  # where the last column begins at most, if lines are never cut
 _COLOURS = {"+": "32", "~": "33", "?": "36", "-": "31", "!": "31"}  # the others are signs of states
 _SIGN = re.compile(r"^ ([+~?!-])(?= )")
@@ -154,11 +160,11 @@ def _rows(ahead: Ahead, verbose: int) -> list[Row]:
         hidden -= len(told - listed.keys())
         rows = _grouped(ahead, {s: o for s, o in listed.items() if s not in told}, items)
     if hidden:
-        rows.append(Row("=", f"{hidden} reused", f"{_saves(ahead)} {_HINT}".strip()))
+        rows.append(Row("=", f"{hidden} reused", f"{saves(ahead)} {_HINT}".strip()))
     return rows
 
 
-def _saves(ahead: Ahead) -> str:
+def saves(ahead: Ahead) -> str:
     """What reuse saves: money, where models made it, and time."""
     parts = []
     if ahead.saved.cost:
@@ -176,6 +182,7 @@ def _row(ahead: Ahead, step_id: StepId, outlook: Outlook, verbose: int) -> Row:
     time = rough(took.p50) if makes and took.attempts else ""
     cost = ahead.costs.get(step_id)
     price = estimate_words(cost) if cost else "$0" if ahead.costs and outlook.is_work else ""
+    price += " each" if step_id in ahead.opened else ""
     return Row(
         sign(outlook),
         f"{step_id}[…]" if outlook.reason.code == OPEN else step_id,
@@ -196,113 +203,17 @@ def _digests(outlook: Outlook) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def sign(outlook: Outlook) -> str:
-    """The sign before a step: first time, again, maybe, reused, waiting, stuck."""
-    if outlook.decision == "run":
-        is_first = outlook.probe is None or outlook.probe.newest is None
-        return "+" if is_first and not outlook.failed_before else "~"
-    if outlook.decision == "wait":
-        return "!" if outlook.is_stuck else "–" if outlook.is_left_out else "⏸"
-    return "?" if outlook.decision == "maybe" else "="
-
-
 def _removed(ahead: Ahead) -> list[Row]:
     if ahead.earlier is None:
         return []
-    rows = []
-    for step_id in ahead.changes.removed:
-        paths = ", ".join(ahead.earlier.plan.steps[step_id].produces)
-        prune = again("holdfast run --removed prune")
-        kept = f"; {paths} is kept (delete: {prune})" if paths else ""
-        rows.append(Row("-", step_id, f"left the plan{kept}"))
-    return rows
+    return [Row("-", s, removed_words(ahead.earlier, s)) for s in ahead.changes.removed]
 
 
-# --- words -------------------------------------------------------------------------------------------------
-
-
-def why(ahead: Ahead, step_id: StepId, outlook: Outlook) -> str:
-    """Why, and what happens to the files of the step."""
-    step = ahead.foreseen.plan.steps[step_id]
-    words = _cause(outlook, step)
-    if counted := ahead.counted.get(step_id):
-        words = words.replace(sentence(outlook.reason), counted)
-    if outlook.edited and outlook.means == "make" and outlook.decision in {"run", "maybe"}:
-        whose = "your edit of" if outlook.is_edited else "what lies at"
-        words += f"; {whose} {few(outlook.edited)} is stored, then replaced"
-    if outlook.replaced and outlook.decision in {"run", "maybe"}:
-        how = "replaces" if outlook.decision == "run" else "would replace"
-        words += f"; {how} your version of {few(outlook.replaced)}"
-    if outlook.put_back:
-        words += f"; what lies at {few(outlook.put_back)} is stored, then first put back"
-    if outlook.written:
-        words += f"; writes {few(outlook.written)} from the store"
-    if outlook.decision in {"run", "maybe"} and outlook.means == "make" and step.asks_after:
-        words += " · then a person decides"
-    waits = outlook.decision == "wait" and outlook.reason.code == "awaiting_approval"
-    if (outlook.decision in {"run", "maybe"} or waits) and step.effects == "external":
-        words += " · external effect"
-    if origin := ahead.foreseen.added.get(step_id):
-        words += f" · added by {origin}"
-    return words
-
-
-def _cause(outlook: Outlook, step: Step) -> str:
-    match outlook.decision:
-        case "run":
-            return _running(outlook)
-        case "maybe":
-            if outlook.reason.code in {OPEN, "condition_open"}:
-                return sentence(outlook.reason)
-            if outlook.means == "guard":
-                return "its guards changed: the kept artifact is guarded again"
-            return f"only if {' or '.join(outlook.reason.because)} changes"
-        case "wait":
-            return _waiting(outlook, step)
-        case "reuse":
-            return _standing(outlook)
-
-
-def _running(outlook: Outlook) -> str:
-    if outlook.means == "adopt":
-        return f"your edit of {few(outlook.edited)} is guarded and kept"
-    if not outlook.failed_before:
-        return sentence(outlook.reason)
-    failed = sentence(Reason("previous_failed"))
-    if outlook.reason.code == "previous_failed":
-        return f"{failed}, after {sentence(outlook.also)}" if outlook.also else failed
-    return f"{failed}; since then {sentence(outlook.also or outlook.reason)}"
-
-
-def _waiting(outlook: Outlook, step: Step) -> str:
-    reason = outlook.reason
-    if reason.code in ASKED and not reason.because:
-        return gate_words(step)
-    if reason.code == "awaiting_person" and reason.because:
-        return f"after {' and '.join(reason.because)}, which waits for a person"
-    if reason.code == "not_selected":
-        return "not selected"
-    if reason.code == "dependency_skipped":
-        return f"needs {' and '.join(reason.because)}, which is not selected"
-    if reason.code == "dependency_failed":
-        return f"needs {' and '.join(reason.because)}, which cannot run"
-    if reason.code == "output_modified":
-        return f"{sentence(reason)}; --on-drift fail stops here"
-    return sentence(reason)
-
-
-def _standing(outlook: Outlook) -> str:
-    if outlook.reason.code == "unchanged":
-        artifact = outlook.artifact
-        return f"unchanged ({artifact.digest[:12]})" if artifact else "unchanged"
-    return sentence(outlook.reason)
-
-
-def few(names: Sequence[str]) -> str:
-    """The first of some names, and how many there are beside them."""
-    more = len(names) - NAMED
-    shown = ", ".join(names[:NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown
+def removed_words(earlier: Earlier, step_id: StepId) -> str:
+    """That a step left the plan, and what becomes of its files."""
+    paths = ", ".join(earlier.plan.steps[step_id].produces)
+    prune = again("holdfast run --removed prune")
+    return f"left the plan; {paths} is kept (delete: {prune})" if paths else "left the plan"
 
 
 # --- groups ------------------------------------------------------------------------------------------------
@@ -365,26 +276,6 @@ def _group(ahead: Ahead, mark: str, code: str, cause: str, members: Sequence[Ste
         words = sentence(Reason(code))
     named = f"{words}: {few(members)}"
     return Row(mark, count(len(members), "step"), named, _cost_of(ahead, members))
-
-
-def total_words(found: Total) -> str:
-    """What steps may cost together, in few words."""
-    low, high = dollars(found.p50), dollars(found.p90)
-    span = low if low == high else f"{low}–{high.removeprefix('$')}"
-    if not found.unknown:
-        return span
-    return f"? ({UNKNOWN})" if not found.p90 else f"{span} and ?"
-
-
-def price_words(ahead: Ahead) -> str:
-    """What a run may cost: typical, high, and how many steps nobody knows the price of."""
-    found, parts = ahead.money, []
-    if found.p90 or not found.unknown:
-        low, high = dollars(found.p50), dollars(found.p90)
-        parts.append(f"{low} typical" + (f", {high} high" if high != low else ""))
-    if found.unknown:
-        parts.append(f"{UNKNOWN} for {count(found.unknown, 'step')}")
-    return ", ".join(parts)
 
 
 def _root(ahead: Ahead, step_id: StepId) -> StepId:
@@ -487,7 +378,9 @@ def _totals(ahead: Ahead) -> list[str]:
     if sure or maybe:
         span = f"{sure}–{sure + maybe}" if maybe else str(sure)
         lines.append(
-            " · ".join([f"Runs {span} of {steps}", *_prices(ahead), *_times(ahead), *_stops(ahead)])
+            " · ".join(
+                [f"Runs {span} of {steps}", *price_parts(ahead), *_times(ahead), *_stops(ahead)]
+            )
         )
         lines += [f"Models: {models_words(ahead.models, MOST_COLUMNS - 8)}"] if ahead.models else []
     elif ahead.is_work:
@@ -500,11 +393,9 @@ def _totals(ahead: Ahead) -> list[str]:
         what = f"Cannot run {', '.join(cut[:5])}: add what it needs, -s +{cut[0]}" if cut else ""
         lines.append(" · ".join([what or "Nothing to do", *_stops(ahead)]))
     if reused and (sure or maybe):
-        saved = f", {saves}" if (saves := _saves(ahead)) else ""
+        saved = f", {words}" if (words := saves(ahead)) else ""
         lines.append(f"Reuses {reused} of {steps} ({reused * 100 // steps} %){saved}")
-    lines += [*_idle(ahead), *_unrecorded(ahead), *_written(ahead), *_since(ahead)]
-    lines += [*left_out(ahead.last, ahead.waiting), *unpriced_lines(ahead), *_far_off(ahead)]
-    lines += bound_lines(ahead)
+    lines += [*_since(ahead), *unpriced_lines(ahead), *notes(ahead), *open_lines(ahead)]
     if estimate.attempts:
         lines.append(
             f"Estimates from {count(estimate.attempts, 'earlier attempt')}; "
@@ -515,42 +406,11 @@ def _totals(ahead: Ahead) -> list[str]:
     return lines
 
 
-def unpriced_lines(ahead: Ahead) -> Iterable[str]:
-    """That a run would be refused, as nobody knows what its bound is to be compared with."""
-    if ahead.costs and (unknown := unpriced(ahead.where.root, ahead.foreseen)):
-        yield f"! {unpriced_words(unknown)}: give it in [prices] of your own config.toml"
-
-
-def bound_lines(ahead: Ahead) -> Iterable[str]:
-    """The bounds that a run may come to and that are not its own budget: of tokens, a day, the project."""
-    tokens, room = ahead.plan.limits.tokens, ahead.room
-    if ahead.costs and tokens is not None and ahead.used.p90 > tokens:
-        yield f"! limits.tokens is {tokens}, and this may use {ahead.used.p90}"
-    if room is not None and ahead.money.p90 > room.left:
-        name = room.budget.partition(" ")[0]
-        yield (
-            f"! of the {dollars(room.most)} for the {name} {dollars_left(max(0, room.left))} is left,"
-            f" and this may cost {dollars_needed(ahead.money.p90)}"
-        )
-
-
-def _far_off(ahead: Ahead) -> Iterable[str]:
-    """A warning that these estimates may be as wrong as the last."""
-    if ahead.looked is not None and ahead.costs and ahead.looked[1].is_off:
-        run, looked = ahead.looked
-        yield (
-            f"The last estimate was far off: {dollars(looked.expected)} expected,"
-            f" {dollars(looked.actual)} spent in {short(run)}."
-        )
-
-
-def _prices(ahead: Ahead) -> list[str]:
-    if not ahead.costs:
-        return []
-    budget = [f"budget {dollars(ahead.budget)}"] if ahead.budget is not None else []
-    tokens = ahead.plan.limits.tokens
-    limit = [f"limit {tokens} tokens"] if tokens is not None else []
-    return [price_words(ahead), *budget, *limit]
+def notes(ahead: Ahead) -> list[str]:
+    """What somebody should know before he says yes: what would fail, be written, be left out, or stop."""
+    found = [*_idle(ahead), *_unrecorded(ahead), *_written(ahead)]
+    found += [*left_out(ahead.last, ahead.waiting), *far_off(ahead)]
+    return [*found, *bound_lines(ahead)]
 
 
 def _times(ahead: Ahead) -> list[str]:

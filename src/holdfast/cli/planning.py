@@ -23,6 +23,7 @@ class Wanted:
     artifacts: int | None = None
     depth: int | None = None
     rounds: int | None = None
+    with_files: bool = False
     failed: str = ""
 
     @property
@@ -73,6 +74,11 @@ def goal_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="N",
             help="How often a model may try to make a plan that holds (default: 5).",
         ),
+        click.option(
+            "--with-files",
+            is_flag=True,
+            help="Show the planner which files the project has: paths alone, none that are ignored.",
+        ),
     ):
         command = option(command)
     return command
@@ -89,4 +95,5 @@ def taken(given: dict[str, object]) -> Wanted:
         artifacts=cast("int | None", given.pop("artifacts")),
         depth=cast("int | None", given.pop("depth")),
         rounds=cast("int | None", given.pop("rounds")),
+        with_files=bool(given.pop("with_files")),
     )

@@ -2,76 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import cast
-
 import click
 
 from holdfast import wire
 from holdfast.cli.again import out_next
-from holdfast.cli.ask import confirm, who
-from holdfast.cli.history import run_word
-from holdfast.cli.measure import Duration, age_words, count
+from holdfast.cli.forget import clean_plans, delete_plan
+from holdfast.cli.kept import Kept, all_kept, chosen, line_json, version_of
+from holdfast.cli.measure import age_words, count
 from holdfast.cli.place import (
-    Place,
     file_option,
-    goal_line,
-    is_goal,
     json_option,
     place,
     place_options,
 )
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.cli.templating import save_as_template
-from holdfast.cli.titles import brief, is_planning, line_title
+from holdfast.cli.titles import brief
 from holdfast.cli.view import view, width_now
 from holdfast.core.waves import graph_of
-from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.versions import (
-    PLANNED,
     Version,
-    forget_versions,
     kept_plan,
-    lines_of,
-    versions,
 )
-from holdfast.errors import HeldError, IntegrityError, UsageError
 from holdfast.model.digest import Json
-from holdfast.model.plan import Plan, RunId
+from holdfast.model.plan import Plan
 from holdfast.model.text import cut, one_line, wrap
-from holdfast.planner.goal import PLANNING
-from holdfast.ports import Store
-from holdfast.store.host import gone
 
 DEFAULT = 10
-DEFAULT_OLD = 30 * 86_400_000
-SHORTEST = 6
 _WORDS = {"": "a run began with it", "planned": "planned", "replanned": "planned again"}
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A line as the store has it: its versions, oldest first, and its last run."""
-
-    project: str
-    line: str
-    versions: tuple[Version, ...]
-    plan: Plan | None  # the latest version
-    runs: int
-    last: RunId | None
-    status: str
-    at: int  # when it last changed
-
-    @property
-    def goal(self) -> str:
-        """The goal of the latest plan."""
-        return self.plan.goal if self.plan is not None else ""
-
-    @property
-    def title(self) -> str:
-        """The line as people know it."""
-        return line_title(self.line, self.goal)
 
 
 @click.group(
@@ -81,6 +39,8 @@ def plans() -> None:
     """Show the plans that are kept, with their versions; compare, write out and forget them."""
 
 
+plans.add_command(delete_plan)
+plans.add_command(clean_plans)
 plans.add_command(save_as_template)
 
 
@@ -106,10 +66,10 @@ def list_plans(
 ) -> int:
     """Show the lines of the store, the last changed first: plan, versions, steps, last run."""
     where = place(plan, store, plan_id)
-    found = _all(where, every=every)
+    found = all_kept(where, every=every)
     shown = found[:number]
     if as_json:
-        listed: list[Json] = [_line_json(item) for item in shown]
+        listed: list[Json] = [line_json(item) for item in shown]
         out_json({"schema": "holdfast.plans/1", "lines": listed, "known": len(found)})
         return 0
     now = wire.now_ms()
@@ -135,94 +95,7 @@ def _summary(item: Kept, now: int) -> str:
     return " · ".join(part for part in [*parts, last, age_words(now - item.at)] if part)
 
 
-def _all(where: Place, *, every: bool) -> list[Kept]:
-    if not where.exists():
-        return []
-    store = where.open(readonly=True)
-    try:
-        lines = [_kept(store, *line) for line in lines_of(store)]
-    finally:
-        store.close()
-    shown = [item for item in lines if every or (item.versions and not is_planning(item.line))]
-    return sorted(shown, key=lambda item: (-item.at, item.line))
-
-
-def _kept(store: Store, project: str, line: str) -> Kept:
-    found = versions(store, project, line)
-    rows = runs_of(store, project, line)
-    state = read_state(store, rows[-1].run) if rows else None
-    live = wire.live_runs(store)
-    status = run_word(rows[-1], state, driven=rows[-1].run in live) if rows and state else ""
-    times = [one.at for one in found[-1:]]
-    if state is not None:
-        times.append(state.ended_at or state.since or state.started_at)
-    plan = None
-    if found:
-        try:
-            plan = kept_plan(store, found[-1].plan)
-        except IntegrityError:  # a person had it removed
-            plan = None
-    last = rows[-1].run if rows else None
-    return Kept(project, line, tuple(found), plan, len(rows), last, status, max(times, default=0))
-
-
-def _line_json(item: Kept) -> dict[str, Json]:
-    return {
-        "line": item.line,
-        "project": item.project,
-        "goal": item.goal or None,
-        "plan": item.versions[-1].plan if item.versions else None,
-        "steps": len(item.plan.steps) if item.plan is not None else 0,
-        "versions": len(item.versions),
-        "planned": bool(item.versions) and item.versions[-1].reason in PLANNED,
-        "runs": item.runs,
-        "last_run": item.last,
-        "status": item.status or None,
-        "changed_at": item.at,
-    }
-
-
 # --- one line -------------------------------------------------------------------------------------
-
-
-def chosen(where: Place, store: Store, given: str | None) -> Kept:
-    """The line that is meant: by its name, the words of a goal, or the first digits of its digest."""
-    lines = lines_of(store)
-    name = given if given is not None else where.line()
-    if name is not None and is_goal(name):
-        name = goal_line(name)
-    if name is None:
-        mine = [line for line in lines if not is_planning(line[1])]
-        if len(mine) != 1:
-            raise UsageError("which line is meant?", hint="holdfast plans list")
-        return _kept(store, *mine[0])
-    found = [line for line in lines if line[1] == name]
-    if not found and len(name) >= SHORTEST:
-        found = [line for line in lines if line[1].startswith(name) and not is_planning(line[1])]
-    if len(found) == 1:
-        return _kept(store, *found[0])
-    if not found:
-        raise UsageError(f"there is no line '{name}'", hint="holdfast plans list")
-    raise UsageError(f"'{name}' fits {len(found)} lines", hint="holdfast plans list")
-
-
-def _version(item: Kept, given: str | None) -> Version:
-    """A version by the first digits of its digest, or counted back: @ is the latest, @-1 the one before."""
-    if not item.versions:
-        raise UsageError(f"no plan of '{brief(item.line)}' is kept", hint="holdfast plans list")
-    if given is None or given == "@":
-        return item.versions[-1]
-    if given.startswith("@-") and given[2:].isdigit():
-        back = int(given[2:])
-        if back < len(item.versions):
-            return item.versions[-1 - back]
-    found = {one.plan: one for one in item.versions if one.plan.startswith(given.lower())}
-    if len(given) >= SHORTEST and len(found) == 1:
-        return next(iter(found.values()))
-    raise UsageError(
-        f"'{brief(item.line)}' has no version '{given}'",
-        hint=f"holdfast plans show {brief(item.line)}",
-    )
 
 
 @plans.command(
@@ -253,7 +126,7 @@ def show_plan(
     with_store = where.open(readonly=True)
     try:
         item = chosen(where, with_store, line)
-        version = _version(item, wanted)
+        version = version_of(item, wanted)
         found = kept_plan(with_store, version.plan)
     finally:
         with_store.close()
@@ -278,7 +151,7 @@ def show_plan(
 def _shown_json(item: Kept, version: Version, plan: Plan) -> dict[str, Json]:
     listed: list[Json] = [_version_json(one) for one in item.versions]
     return {
-        **_line_json(item),
+        **line_json(item),
         "schema": "holdfast.plan-line/1",
         "versions": listed,
         "shown": version.plan,
@@ -385,7 +258,7 @@ def diff_plans(
         if before is None and len(item.versions) == 1:
             out("No previous plan to compare")
             return 0
-        old, new = _version(item, before or "@-1"), _version(item, after)
+        old, new = version_of(item, before or "@-1"), version_of(item, after)
         change = plan_change(kept_plan(with_store, old.plan), kept_plan(with_store, new.plan))
     finally:
         with_store.close()
@@ -404,151 +277,6 @@ def diff_plans(
         _say(f"{item.title} · plan {old.plan[:12]} → {new.plan[:12]}")
         print_plan(change, whole=True, full=full)
     return 1 if exit_code and not change.is_empty else 0
-
-
-# --- forgetting -----------------------------------------------------------------------------------
-
-
-@plans.command("delete", epilog="\b\nExample:\n  holdfast plans delete my-api --dry-run")
-@click.argument("line", metavar="LINE|GOAL")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@file_option
-@place_options
-@json_option
-def delete_plan(
-    line: str,
-    plan: str | None,
-    store: str | None,
-    plan_id: str | None,
-    *,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> int:
-    """Forget the plans of a line and remove its runs; files in the project stay.
-
-    A line that an engine holds is refused. What is pinned, unfinished, reused by another line, an effect
-    that nobody confirmed, or written by a person stays.
-    """
-    where = place(plan, store, plan_id)
-    with_store = where.open(readonly=dry_run)
-    try:
-        item = chosen(where, with_store, line)
-        return _forget(where, with_store, [item], dry=dry_run, yes=yes, as_json=as_json)
-    finally:
-        with_store.close()
-
-
-@plans.command("clean", epilog="\b\nExample:\n  holdfast plans clean --older-than 7d --dry-run")
-@click.option(
-    "--older-than",
-    "age",
-    type=Duration(),
-    default=DEFAULT_OLD,
-    help="Lines in which nothing happened for this time (default: 30d).",
-)
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@file_option
-@place_options
-@json_option
-def clean_plans(
-    age: int,
-    plan: str | None,
-    store: str | None,
-    plan_id: str | None,
-    *,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> int:
-    """Forget the plans of lines in which nothing happened for long, and remove their runs.
-
-    Lines that an engine holds, or whose last run is not finished, stay.
-    """
-    where = place(plan, store, plan_id)
-    if not where.exists():
-        raise UsageError("there is no store here", hint="-C DIR, or --store DIR")
-    with_store = where.open(readonly=dry_run)
-    try:
-        now = wire.now_ms()
-        busy = {(project, line) for project, line in _busy(with_store)}
-        lines = (_kept(with_store, *line) for line in lines_of(with_store))
-        old = [
-            item
-            for item in lines
-            if item.versions
-            and not is_planning(item.line)
-            and item.at < now - age
-            and item.status in {"", "completed", "superseded", "imported"}
-            and (item.project, item.line) not in busy
-        ]
-        return _forget(where, with_store, old, dry=dry_run, yes=yes, as_json=as_json)
-    finally:
-        with_store.close()
-
-
-def _busy(store: Store) -> Iterator[tuple[str, str]]:
-    for project, line, holder in store.held():
-        if not gone(holder.owner):
-            yield project, line.removesuffix(PLANNING)
-
-
-def _forget(
-    where: Place, store: Store, lines: list[Kept], *, dry: bool, yes: bool, as_json: bool
-) -> int:
-    from holdfast.cli.gc import looked, outcome, print_sweep, sweep_json, swept
-    from holdfast.engine.collect import Bounds
-
-    for item in lines:
-        if (item.project, item.line) in set(_busy(store)):
-            raise HeldError(
-                f"an engine holds line '{brief(item.line)}'", hint="holdfast stop, or wait"
-            )
-    names = [(i.project, i.line + end) for i in lines for end in ("", PLANNING)]
-    bounds = Bounds(wire.now_ms(), lines=frozenset(names))
-    if not lines:
-        if as_json:
-            out_json({"schema": "holdfast.plans-removed/1", "dry_run": dry, "lines": []})
-        else:
-            out("no line is that old")
-        return 0
-    found = looked(where, store, bounds, dry=dry)
-    if not as_json:
-        for item in lines:
-            _say(f"forgets {count(len(item.versions), 'version')} of {_named(item)}")
-        print_sweep(found)
-        out("files in the project stay")
-    if not dry:
-        confirm("forget them?", yes=yes)
-        for item in lines:
-            forget_versions(store, item.project, item.line, who(), wire.now_ms)
-        found = swept(where, store, bounds, found)
-        if not as_json:
-            out(outcome(found))
-    if as_json:
-        told: list[Json] = [_line_json(item) for item in lines]
-        removed = cast("Mapping[str, Json]", sweep_json(found))
-        out_json(
-            {
-                "schema": "holdfast.plans-removed/1",
-                "dry_run": dry,
-                "lines": told,
-                "removed": removed["removed"],
-                "kept": [
-                    one
-                    for one in cast("list[dict[str, Json]]", removed["kept"])
-                    if ("", str(one["line"])) in names
-                ],
-            }
-        )
-    return 0
-
-
-def _named(item: Kept) -> str:
-    name = brief(item.line)
-    return name if item.title == name else f"{name} ({item.title})"
 
 
 def _say(text: str) -> None:

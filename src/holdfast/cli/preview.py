@@ -141,12 +141,16 @@ def plan(
 def _loaded(where: Place, manner: dict[str, object]) -> tuple[Place, Loaded | None]:
     """The plan of a place; for a goal, the one that a model made or makes."""
     wanted = taken(manner)
-    if where.file is not None and wanted == Wanted():
+    asks = manner["yes"] or manner["max_cost"] is not None or manner["record"] is not None
+    if where.file is not None and wanted == Wanted() and not asks:
         return where, where.load()
-    from holdfast.cli.goal import loaded_for, with_goal  # brings an engine
+    from holdfast.cli.goal import loaded_for, refuse_idle, with_goal  # brings an engine
 
     where = with_goal(where, wanted)
-    return where, loaded_for(where, wanted, manner) if where.goal else where.load()
+    if where.goal:
+        return where, loaded_for(where, wanted, manner)
+    refuse_idle(manner)
+    return where, where.load()
 
 
 def _asked(options: Options) -> list[str]:

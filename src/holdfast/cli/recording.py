@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import click
 
 from holdfast import wire
+from holdfast.cli.again import keep_recorded
 from holdfast.cli.place import Place
 from holdfast.errors import UsageError
 
@@ -25,13 +26,22 @@ def asks_nobody() -> bool:
     return os.environ.get("HOLDFAST_PROVIDER") == "recorded"
 
 
-def _folder(value: str | None) -> None:
+def _provider(context: click.Context, value: str | None) -> None:
+    """Who is asked instead of those that the plan names; commands that follow from this one say it too."""
+    if value is not None:
+        keep_recorded(context, "--provider", value)
+    _for_all("HOLDFAST_PROVIDER", value)
+
+
+def _folder(context: click.Context, value: str | None) -> None:
     """Where recordings are; said of a command that would not read them, it is a mistake that costs money."""
     if value is not None and not asks_nobody():
         raise UsageError(
             "--recorded says where recordings are, and models would be asked all the same",
             hint="say --provider recorded too, to ask nobody",
         )
+    if value is not None:
+        keep_recorded(context, "--recorded", value)
     _for_all("HOLDFAST_RECORDED", value)
 
 
@@ -52,14 +62,14 @@ provider_options = (
         type=click.Choice(["recorded"]),
         expose_value=False,
         is_eager=True,  # read before --recorded, which is nothing without it
-        callback=lambda _, __, value: _for_all("HOLDFAST_PROVIDER", value),
+        callback=lambda context, _, value: _provider(context, value),
         help="Ask nobody: take every answer from recordings.",
     ),
     click.option(
         "--recorded",
         metavar="DIR",
         expose_value=False,
-        callback=lambda _, __, value: _folder(value),
+        callback=lambda context, _, value: _folder(context, value),
         help="Where recordings are (default: recorded/ beside the plan).",
     ),
 )

@@ -12,12 +12,15 @@ import click
 from holdfast import wire
 from holdfast.cli.additions import taken_up
 from holdfast.cli.again import again, mend
+from holdfast.cli.ahead import Ahead
+from holdfast.cli.ask import ask
 from holdfast.cli.asking import ask_people
 from holdfast.cli.consent import consent_within
 from holdfast.cli.detach import detach as detached
 from holdfast.cli.drive import Drive, manner_of, once, wishes_of
 from holdfast.cli.earlier import leave_earlier, say_left_out
 from holdfast.cli.ending import conclude, run_told
+from holdfast.cli.foreign import trust_foreign
 from holdfast.cli.goal import loaded_for, old_run_words, with_goal
 from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.measure import Duration
@@ -38,11 +41,12 @@ from holdfast.cli.planning import goal_options, taken
 from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
-from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved
+from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved, shown_whole
 from holdfast.cli.say import short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
+from holdfast.cli.titles import brief
 from holdfast.cli.watch import Spending, watch
 from holdfast.config.settings import read_settings
 from holdfast.core.changes import asking_for_nothing
@@ -168,7 +172,9 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option("--detach", is_flag=True, help="Go on in the background; see attach, status, stop.")
 @click.option("--key", default="", metavar="TEXT", help="Begin at most one run under this key.")
 @removed_option
-@click.option("--show-plan", is_flag=True, help="Show the preview first; on a terminal, ask.")
+@click.option(
+    "--show-plan", is_flag=True, help="Show the preview first, wave by wave; on a terminal, ask."
+)
 @click.option("--dry-run", is_flag=True, help="Only show the preview, as 'holdfast plan' does.")
 @click.option("--diff-plan", is_flag=True, help="Only show how the plan differs from the last one.")
 @click.option(
@@ -256,12 +262,13 @@ def run(
         max_ms=max_ms,
     )
     yes = bool(manner["yes"]) or saved is not None
+    seen = None
     if not (show_plan or dry_run or diff_plan):
-        _check_trust(where, loaded, options, trust)
-    if (given := agree(where, loaded, options, asked, manner)) is None:
+        seen = _check_trust(where, loaded, options, trust, manner)
+    if (given := agree(where, loaded, options, asked, manner, seen)) is None:
         return 0
-    if show_plan:
-        _check_trust(where, loaded, options, trust)
+    if show_plan and (loaded.foreign or trust is not None):  # who said yes saw this very plan
+        trust_foreign(where, loaded, options, trust, lambda: True)
     if key:
         say_left_out(where, loaded.plan, key)
     else:
@@ -288,7 +295,7 @@ def _start_planned(
 ) -> int:
     """Run another plan that a model made, if somebody is there to approve it."""
     try:
-        _check_trust(where, loaded, given.options)
+        _check_trust(where, loaded, given.options, None, manner)
     except UsageError as error:
         mend(error)
         talk(str(error))
@@ -296,12 +303,24 @@ def _start_planned(
     return _start(where, loaded.plan, given, manner, "", removed)
 
 
-def _check_trust(where: Place, loaded: Loaded, options: Options, trust: str | None = None) -> None:
-    """A plan that came from elsewhere runs only if a person approved it, also when it changed meanwhile."""
-    if loaded.foreign or trust is not None:
-        from holdfast.cli.foreign import trust_foreign
+def _check_trust(
+    where: Place, loaded: Loaded, options: Options, trust: str | None, manner: dict[str, object]
+) -> Ahead | None:
+    """A plan that came from elsewhere runs only if a person approved it, also when it changed meanwhile.
 
-        trust_foreign(where, loaded, options, trust)
+    Of a plan that a model made he sees the preview, and his yes is to all of it; what he saw.
+    """
+    if not loaded.foreign and trust is None:
+        return None
+    seen: list[Ahead] = []
+
+    def asked() -> bool:
+        talk("a model made this plan, and nobody approved it yet")
+        seen.append(shown_whole(where, loaded, options, manner))
+        return ask("approve this plan and run it?", default=False)
+
+    trust_foreign(where, loaded, options, trust, asked if where.goal else None)
+    return seen[0] if seen else None
 
 
 def _exclude(one: bool, other: bool, names: str) -> None:
@@ -321,7 +340,7 @@ def _watched(where: Place, given: Agreement, manner: dict[str, object], removed:
     def again() -> int:
         loaded = where.load()
         if (now := next(rounds, None)) is None:
-            _check_trust(where, loaded, later)
+            _check_trust(where, loaded, later, None, manner)
             say_left_out(where, loaded.plan)
             now = consent(where, loaded, later, manner, seen)
             seen.update(now.seen)
@@ -414,6 +433,8 @@ def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
     if given is not None:
         return find_run(store, given, line)
     rows = [row for row in store.runs() if line is None or row.line == line]
+    if line is not None and not rows:
+        raise UsageError(f"there is no run of '{brief(line)}'", hint="holdfast run")
     for row in reversed(rows):
         state = read_state(store, row.run)
         if state is not None and not state.ended:
@@ -471,7 +492,7 @@ def retry(
     if not state.ended and phase not in {"done", "reused"}:
         raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
     loaded = where.load()
-    _check_trust(where, loaded, Options())
+    _check_trust(where, loaded, Options(), None, manner)
     options = Options(
         force_steps=forced_steps(where, loaded, [step_id]),
         max_cost=max_cost(where, loaded.plan, manner),

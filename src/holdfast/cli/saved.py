@@ -15,12 +15,14 @@ from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.consent import agreed_with, said_of_money
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
 from holdfast.cli.grown import grown
-from holdfast.cli.outlook import compared, price_words, print_lines, table
+from holdfast.cli.outlook import compared, print_lines, table
 from holdfast.cli.place import Place
+from holdfast.cli.prices import price_words
 from holdfast.cli.provisions import can_bound, provide
 from holdfast.cli.say import out_json
 from holdfast.cli.titles import plan_title
 from holdfast.cli.view import view
+from holdfast.cli.waves import waves
 from holdfast.core.preview import Outlook, options_from
 from holdfast.core.versions import compare
 from holdfast.errors import StaleError, UsageError
@@ -207,18 +209,32 @@ def show_first(
     *,
     asks: bool,
 ) -> Ahead | None:
-    """Show the preview and, if somebody is there, ask whether to go on; what he saw. Nothing is written."""
+    """Show the preview and, if somebody is there, ask whether to go on; what he saw. Nothing is written.
+
+    Whoever is to decide sees it wave by wave.
+    """
     ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
     if manner["as_json"]:
         out_json(preview_json(ahead))
         return None
-    print_lines(table(ahead, view()))
+    screen = waves if asks else table
+    print_lines(screen(ahead, view(), verbose=view().verbose))
     if not asks or not view().asks:
         return None
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))
     if not ask("Execute?", default=not (_touched(loaded, ahead) or paid_in(ahead))):
         return None
     _still(where, loaded, options, ahead)
+    return ahead
+
+
+def shown_whole(
+    where: Place, loaded: Loaded, options: Options, manner: Mapping[str, object]
+) -> Ahead:
+    """Show a plan to whoever is to approve it, wave by wave and with its price; what he sees."""
+    provide(where, loaded, options, cast("int | None", manner["max_cost"]))
+    ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
+    print_lines(waves(ahead, view(), verbose=view().verbose), err=True)
     return ahead
 
 
@@ -232,24 +248,29 @@ def consent(
     """Ask before a run touches the outside world or costs money, after showing what it would do.
 
     Without somebody to answer, a run needs --yes or a saved preview; for money a limit is enough: who names
-    one agrees to spend so much. Nobody is asked about steps that are as they were `seen` before.
+    one agrees to spend so much. Nobody is asked about steps that are as they were `seen` before. Who said
+    --verbose sees what changed in every case.
     """
-    told = said_of_money(manner)
+    told, how = said_of_money(manner), view()
+    ahead = None
+    if how.verbose:
+        ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
+        print_lines(table(ahead, how, verbose=how.verbose), err=True)
     if manner["yes"]:
         return Agreement(options, told)
     steps = grown(where, loaded).plan.steps.values()
     pays = told == "nothing" and any(is_paid(where.root, step) for step in steps)
     if not pays and not any(needs_consent(step) for step in steps):
         return Agreement(options, told)
-    ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
+    ahead = ahead or gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
     found = _shown(loaded, ahead, told)
     fresh = {s for s, step in found.seen.items() if (seen or {}).get(s) != step}
     touched = [s for s in _touched(loaded, ahead) if s in fresh]
     paid = [s for s in paid_in(ahead) if s in fresh and pays]
     if not touched and not paid:
         return found
-    if view().asks:
-        print_lines(table(ahead, view()), err=True)
+    if how.asks and not how.verbose:
+        print_lines(table(ahead, how), err=True)
     bounds = can_bound(where.root, map(ahead.foreseen.plan.steps.__getitem__, paid))
     price = price_words(ahead) if paid else ""
     consent_to(touched, yes=False, paid=paid, price=price, bounds=bounds)
@@ -364,9 +385,17 @@ def _edit(before: Step, after: Step, keys: tuple[str, ...]) -> str:
 
 
 def agree(
-    where: Place, loaded: Loaded, given: Options, asked: Asked, manner: Mapping[str, object]
+    where: Place,
+    loaded: Loaded,
+    given: Options,
+    asked: Asked,
+    manner: Mapping[str, object],
+    seen: Ahead | None = None,
 ) -> Agreement | None:
-    """What to run with once everything that was asked is answered; None to run nothing."""
+    """What to run with once everything that was asked is answered; None to run nothing.
+
+    Who said yes to all that is `seen` is not asked again.
+    """
     options = given if asked.saved is None else _held_options(asked.saved, given)
     if asked.diff_plan:
         show_changes(where, loaded, options, as_json=bool(manner["as_json"]))
@@ -383,6 +412,9 @@ def agree(
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))
     if held is not None:
         return _shown(loaded, held, told)
+    if seen is not None:
+        _still(where, loaded, options, seen)
+        return _shown(loaded, seen, told)
     return consent(where, loaded, options, manner)
 
 

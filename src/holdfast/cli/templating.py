@@ -64,8 +64,8 @@ def _names(root: str) -> Iterator[str]:
 
 def with_params(template: Found, given: Mapping[str, str], *, asks: bool) -> dict[str, bytes]:
     """The files of a template with the values of its params; what nobody gave is asked for, or refused."""
-    content, file = template.files[template.plan], template.plan
-    known = blanks(content, file, Reading(Problems(file), Path()))
+    content, file = template.files.get(template.plan), template.plan
+    known = {} if content is None else blanks(content, file, Reading(Problems(file), Path()))
     for name in given:
         if name not in known:
             has = f"it has: {', '.join(known)}" if known else "it has none"
@@ -74,6 +74,8 @@ def with_params(template: Found, given: Mapping[str, str], *, asks: bool) -> dic
     for name, blank in known.items():
         if name not in values and not blank.has_default:
             values[name] = _asked(blank, asks=asks)
+    if content is None:
+        return dict(template.files)
     made = filled_in(content, file, Reading(Problems(file), Path()), values)
     return {**template.files, file: made}
 

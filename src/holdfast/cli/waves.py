@@ -5,25 +5,29 @@ Everything here gives lines of text; they are made safe and coloured when they a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from holdfast.cli.ahead import DECISIONS, Ahead
+from holdfast.cli.cause import few, sign, why
 from holdfast.cli.measure import count
 from holdfast.cli.mix import models_words
 from holdfast.cli.outlook import (
     MOST_ROWS,
     SPOKEN,
     compared,
-    few,
     head,
     next_lines,
-    price_words,
-    sign,
+    notes,
+    removed_words,
+    saves,
     time_words,
-    unpriced_lines,
 )
+from holdfast.cli.prices import open_lines, price_words, unpriced_lines
 from holdfast.cli.view import View
 from holdfast.core.mix import doer
+from holdfast.core.reasons import sentence
+from holdfast.model.event import Reason
 from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import cells, cut, one_line, wrap
@@ -31,6 +35,8 @@ from holdfast.wire import now_ms
 
 MOST_IN_WAVE = 10  # steps of a wave, where a plan has more than fit on a screen
 _DESCRIBED = 50  # columns of a description
+_FIRST = sentence(Reason("never_ran"))
+_UNCHANGED = re.compile(r"unchanged( \([0-9a-f]+\))?")
 _DECIDED = dict(zip(DECISIONS, ("run", "reused", "may run", "wait"), strict=True))
 
 
@@ -39,6 +45,8 @@ def waves(ahead: Ahead, how: View, *, verbose: int = 0, commands: Sequence[str] 
     lines = [head(ahead), *_waves(ahead, how, verbose), "", "Estimates", *_estimates(ahead, how)]
     if changes := _changes(ahead):
         lines += ["", f"Changes, {compared(ahead, now_ms())}", *changes]
+    if told := notes(ahead):
+        lines += ["", *told]
     fitting = [piece for line in lines for piece in wrap(one_line(line), how.width)]
     return [*fitting, *next_lines(commands, how)]
 
@@ -56,7 +64,7 @@ def _waves(ahead: Ahead, how: View, verbose: int) -> Iterable[str]:
         yield from ("", _title(number, len(level), how))
         kept = level if has_room else level[:MOST_IN_WAVE]
         for step_id in kept:
-            yield from _step(ahead, step_id, how)
+            yield from _step(ahead, step_id, how, verbose)
         if hidden := len(level) - len(kept):
             yield f"   … {hidden} more (list: -v)"
 
@@ -67,14 +75,24 @@ def _title(number: int, steps: int, how: View) -> str:
     return f"Wave {number} {'⚡' if steps > 1 else '→'}"
 
 
-def _step(ahead: Ahead, step_id: StepId, how: View) -> Iterable[str]:
+def _step(ahead: Ahead, step_id: StepId, how: View, verbose: int) -> Iterable[str]:
     step, mark = ahead.foreseen.plan.steps[step_id], sign(ahead.outlooks[step_id])
+    makes = f" → {few(step.produces)}" if step.produces else ""
     if how.mode == "a11y":
-        yield f"{step_id}, {doer(step)}: {SPOKEN[mark]}"
+        made = f", makes {few(step.produces)}" if step.produces else ""
+        yield f"{step_id}, {doer(step)}{made}: {SPOKEN[mark]}"
     else:
-        yield f" {mark} [{doer(step)}] {step_id}"
+        yield f" {mark} [{doer(step)}] {step_id}{makes}"
     if described := " ".join(step.description.split()):
         yield f"      {cut(one_line(described), _DESCRIBED)}"
+    words = why(ahead, step_id, ahead.outlooks[step_id])
+    if verbose or not _is_plain(mark, words):
+        yield f"      {words}" if mark == "+" else f"      {SPOKEN[mark]}: {words}"
+
+
+def _is_plain(mark: str, words: str) -> bool:
+    """Whether the sign alone says it: made for the first time, or nothing changed."""
+    return words == _FIRST if mark == "+" else mark == "=" and bool(_UNCHANGED.fullmatch(words))
 
 
 # --- what it takes -----------------------------------------------------------------------------------------
@@ -90,8 +108,11 @@ def _estimates(ahead: Ahead, how: View) -> Iterable[str]:
     yield from _models(ahead, how)
     yield f"  Tokens: {_tokens(ahead)}"
     yield f"  Cost: {_cost(ahead)}"
-    yield from (f"  {line}" for line in unpriced_lines(ahead))
+    yield from (f"  {line}" for line in [*unpriced_lines(ahead), *open_lines(ahead)])
     yield f"  Time: {_time(ahead)}"
+    if reused := ahead.count("reuse"):
+        saved = f", {words}" if (words := saves(ahead)) else ""
+        yield f"  Reuse: {reused} of {steps} ({reused * 100 // steps} %){saved}"
 
 
 def _models(ahead: Ahead, how: View) -> Iterable[str]:
@@ -148,5 +169,7 @@ def _changes(ahead: Ahead) -> list[str]:
         ("Output modified", found.output_modified),
     )
     lines = [f"  {word}: {len(names)} ({few(names)})" for word, names in parts if names]
+    left = [step for step in found.removed if ahead.earlier.plan.steps[step].produces]
+    lines += [f"  {step}: {removed_words(ahead.earlier, step)}" for step in left]
     changed = found.all_changed.union(other)
     return [*lines, f"  Unchanged: {sum(step not in changed for step in ahead.plan.steps)}"]

@@ -25,6 +25,7 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.preview import look_ahead, survey_of
+from holdfast.cli.refused import refused_rows
 from holdfast.cli.say import named, out_json, seconds, short
 from holdfast.cli.show import load_state
 from holdfast.cli.whytext import LEAST, Root, Told, commands_for, otherwise, print_told, told_json
@@ -386,6 +387,9 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
     broken = next((c.step for c in roots if state.steps[c.step].phase == "failed"), None)
     above = _failure(store, state, broken) if broken and here.phase == "skipped" else []
     what = failure[0].partition(": ")[2] if failure else ""
+    rows = [(line[2:13].strip(), line[14:]) for line in above[1:-1]]
+    if here.phase == "done" and here.fed:
+        rows += refused_rows(store, state.run, step_id)
     return Told(
         step=step,
         decision=shown_phase(state, step_id),
@@ -400,7 +404,7 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
         roots=_roots(roots, step_id, past.behind),
         after=_below(state.graph.dependents.get(step_id, ()), state.plan.steps),
         failure=tuple(failure[1:]),
-        rows=tuple((line[2:13].strip(), line[14:]) for line in above[1:-1]),
+        rows=tuple(rows),
         next=tuple(n for n in failure_next(state) if " why " not in n) if broken else (),
         kept=earlier,
     )

@@ -133,6 +133,7 @@ def _rule(item: object, number: int, place: str) -> Rule:
 class Planner:
     """How large a plan for a goal may be, how often a model may try, and what to do if its work fails.
 
+    With `with_files` it is shown which files the project has.
     With `on_failure` other than `escalate`, another plan is made up to `regenerations` times.
     """
 
@@ -141,6 +142,7 @@ class Planner:
     rounds: int = 5
     on_failure: str = "escalate"
     regenerations: int = 1
+    with_files: bool = False
 
 
 POLICIES = ("escalate", "regenerate", "hybrid")
@@ -155,6 +157,9 @@ def read_planner(env: Mapping[str, str] = os.environ) -> Planner:
             if value not in POLICIES:
                 hint = ", ".join(POLICIES)
                 raise UsageError(f"'planner.{key}' in '{place}' is '{value}'", hint=hint)
+        elif key == "with_files":
+            if not isinstance(value, bool):
+                raise UsageError(f"'planner.{key}' in '{place}' must be true or false")
         elif not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10_000:  # noqa: PLR2004 - as the options
             raise UsageError(f"'planner.{key}' in '{place}' must be a whole number from 1 to 10000")
     return Planner(**given)  # type: ignore[arg-type]  # keys and values were checked

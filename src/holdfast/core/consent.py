@@ -13,7 +13,7 @@ from __future__ import annotations
 from holdfast.core.moves import LEFT_OUT
 from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.model.event import Agreed
-from holdfast.model.items import base_of
+from holdfast.model.items import base_of, source_of
 from holdfast.model.plan import StepId
 
 _LEVELS: tuple[Agreed, ...] = ("nothing", "shown", "anything")
@@ -40,23 +40,44 @@ def agree_to(state: State, more: Agreed) -> None:
 def not_agreed(state: State) -> list[StepId]:
     """The steps that a run has still to do, if nobody was asked what they cost; in the order of the plan.
 
-    What people or attempts add is asked about when it is added.
+    What people or attempts add is asked about when it is added; of items that a step found it is known by
+    now how many there are.
     """
     if agreed_in(state) != "nothing":
         return []
-    return [s for s in state.graph.order if _is_to_do(state.steps[s]) and _is_foreseen(state, s)]
+    to_do = (s for s in state.graph.order if _is_to_do(state.steps[s]))
+    return [s for s in to_do if _is_foreseen(state, s) or _is_found(state, s)]
 
 
 def is_unasked(state: State, step_id: StepId) -> bool:
     """Whether a step came into a run without anybody being asked what it costs.
 
-    Who agreed to the step that gathers agreed to its items.
+    Items that a step finds are asked about together, before they come.
     """
-    origin = state.added.get(base_of(step_id) or step_id)
-    if origin is None or origin.request:
+    origin = state.added.get(step_id)
+    if origin is None or origin.request or origin.agreed:
         return False
     agreed = agreed_in(state)
+    if _is_found(state, step_id):
+        return agreed == "nothing"
     return agreed == "nothing" or (agreed == "shown" and not _is_foreseen(state, step_id))
+
+
+def items_unasked(state: State, base: StepId, source: StepId) -> bool:
+    """Whether nobody knew how many items a step has when somebody agreed to what the run costs.
+
+    A preview has them if it could read the list: if the step that lists them is reused.
+    """
+    agreed = agreed_in(state)
+    if agreed != "shown":
+        return agreed == "nothing"
+    return state.steps[source].phase == "done" or not _is_foreseen(state, base)
+
+
+def _is_found(state: State, step_id: StepId) -> bool:
+    """Whether it is an item of what another step lists."""
+    base = base_of(step_id)
+    return base is not None and source_of(state.plan.steps[base].for_each) is not None
 
 
 def _is_foreseen(state: State, step_id: StepId) -> bool:

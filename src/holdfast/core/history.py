@@ -99,6 +99,8 @@ def makespan(
 
     Steps that are not among `running` take no time. A step that works on the whole project runs alone.
     """
+    if not any(taking.values()):
+        return 0
     missing = {step_id: len(step.needs) for step_id, step in graph.steps.items()}
     queues = _Queues(graph, room)
     now = 0

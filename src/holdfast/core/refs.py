@@ -105,6 +105,7 @@ _FIELDS: Mapping[str, str] = {
     "agent": "agent",
     "action": "action",
     "may_use": "tools",
+    "within": "within",
 }
 _OWN = tuple(_FIELDS)
 _own_values: Callable[[Step], tuple[Json, ...]] = attrgetter(*_FIELDS.values())

@@ -125,6 +125,7 @@ class Origin(NamedTuple):
     step: StepId
     request: int
     at: int
+    agreed: bool = False  # somebody said yes to what it costs
 
 
 class Gap(NamedTuple):

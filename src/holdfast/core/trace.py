@@ -15,6 +15,7 @@ from holdfast.model.event import (
     AttemptAccepted,
     AttemptStarted,
     Event,
+    PlanExtended,
     Recorded,
     RunEnded,
     RunRested,
@@ -51,16 +52,28 @@ class Line(NamedTuple):
 
 
 def trace(events: Iterable[Recorded], waves: Sequence[Sequence[StepId]]) -> list[Line]:
-    """The trace of a run whose plan has these waves."""
-    return [*_Tracer(waves).lines(events)]
+    """The trace of a run whose plan has these waves by now."""
+    known = [*events]
+    later = {
+        step
+        for recorded in known
+        if isinstance(recorded.event, PlanExtended)
+        for step in recorded.event.added
+    }
+    return [*_Tracer(waves, later).lines(known)]
 
 
 class _Tracer:
-    """Which waves were begun, and what in them is settled."""
+    """Which waves were begun, and how much in them is not settled.
 
-    def __init__(self, waves: Sequence[Sequence[StepId]]) -> None:
-        self._waves = waves
+    Steps that were added `later` join their wave when they were; the waves of the others are the same
+    before and after.
+    """
+
+    def __init__(self, waves: Sequence[Sequence[StepId]], later: set[StepId]) -> None:
         self._wave = {step: number for number, wave in enumerate(waves) for step in wave}
+        self._waves = [[step for step in wave if step not in later] for wave in waves]
+        self._left = [len(wave) for wave in self._waves]
         self._begun: set[int] = set()
         self._settled: set[StepId] = set()
         self._started: dict[StepId, int] = {}
@@ -73,7 +86,7 @@ class _Tracer:
     def _said(self, event: Event, at: int) -> Iterator[tuple[str, dict[str, Json]]]:
         match event:
             case RunStarted():
-                yield "plan_created", {"artifact_count": len(self._wave)}
+                yield "plan_created", {"artifact_count": sum(self._left)}
             case AttemptStarted(step=step):
                 self._started[step] = at
                 yield from self._begin(step)
@@ -95,8 +108,11 @@ class _Tracer:
             case StepWaived(step=step):
                 yield from self._settle(step, "artifact_skipped", {"reason": "waived"})
             case StepsReset(steps=steps) | StepsReopened(steps=steps):
-                self._settled.difference_update(steps)
-                self._begun.difference_update(self._wave[s] for s in steps if s in self._wave)
+                self._reopen(steps)
+            case PlanExtended(added=added):
+                for step in added:
+                    self._waves[self._wave[step]].append(step)
+                    self._left[self._wave[step]] += 1
             case RunEnded(status=status) | RunRested(status=status) if STATUS[status] != "paused":
                 yield "execution_complete", {"status": STATUS[status]}
             case _:
@@ -106,7 +122,7 @@ class _Tracer:
         number = self._wave.get(step)
         if number is not None and number not in self._begun:
             self._begun.add(number)
-            yield "wave_start", {"wave": number, "artifacts": [*self._waves[number]]}
+            yield "wave_start", {"wave": number, "artifacts": sorted(self._waves[number])}
 
     def _settle(
         self, step: StepId, event: str, says: dict[str, Json]
@@ -114,10 +130,16 @@ class _Tracer:
         yield from self._begin(step)
         yield event, {"id": step, **says}
         number = self._wave.get(step)
-        was = number is not None and self._is_settled(number)
+        if number is None or step in self._settled:
+            return
         self._settled.add(step)
-        if number is not None and not was and self._is_settled(number):
+        self._left[number] -= 1
+        if not self._left[number]:
             yield "wave_complete", {"wave": number}
 
-    def _is_settled(self, number: int) -> bool:
-        return self._settled.issuperset(self._waves[number])
+    def _reopen(self, steps: Iterable[StepId]) -> None:
+        for step in steps:
+            if step in self._settled:
+                self._settled.remove(step)
+                self._left[self._wave[step]] += 1
+            self._begun.discard(self._wave.get(step, -1))

@@ -29,7 +29,7 @@ from holdfast.model.strict import strict_json
 _MOST_NAMES = 20
 _LONGEST_NAME = 60
 
-Content = bytes | Sequence[bytes | None] | Mapping[str, bytes | None] | None
+Content = bytes | Sequence["Content"] | Mapping[str, "Content"] | None
 Read = Callable[[StepId], Content]
 
 
@@ -200,10 +200,10 @@ def _scalar(text: str) -> Json:
     return found
 
 
-def _value(reference: Reference, content: bytes | None) -> Json:
+def _value(reference: Reference, content: Content) -> Json:
     """What an item made: the JSON that it is, else its text; nothing of one with several files."""
-    if content is None:
-        return None
+    if content is None or not isinstance(content, bytes):
+        return _gathered(reference, content)
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

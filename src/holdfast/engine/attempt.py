@@ -17,7 +17,7 @@ from holdfast.engine.contents import Contents
 from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import lay_out
 from holdfast.engine.gathering import collected, gathered
-from holdfast.engine.given import given_artifact, with_known_values, with_values
+from holdfast.engine.given import by_names, given_artifact, with_known_values, with_values
 from holdfast.engine.laying import Layer
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.rooms import Rooms
@@ -91,7 +91,7 @@ class Bench:
             root=root,
             room="",
             mark="",
-            given=given,
+            given=by_names(step, given),
             feedback=self._feedback(step.id),
         )
 
@@ -116,13 +116,13 @@ class Bench:
             root=world.root,
             room=room,
             mark=self.mark(started),
-            given=given,
+            given=by_names(step, given),
             feedback=self._feedback(step.id),
             env={name: world.env[name] for name in names if name in world.env},
             on_output=self._listener(started),
             take=self._taking(step) if step.changes_copy else None,
             effect=self._state.steps[step.id].effect or "",
-            told=read_by(step) if step.asks_model else frozenset(),
+            told=frozenset(map(step.called, read_by(step))) if step.asks_model else frozenset(),
         )
 
     def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:
@@ -185,8 +185,7 @@ class Bench:
                 done = self._state.steps[need.step]
                 if done.digest is not None and done.phase not in LOST:
                     found = given_artifact(partial(self._read, need.step), done.digest, done.form)
-                    above = self._state.plan.steps[need.step]
-                    given[need.step] = collected(found, above) if above.uses == GATHER else found
+                    given[need.step] = collected(found, need.step, self._state.plan.steps)
         return given
 
     def _read(self, step_id: StepId, digest: Digest) -> bytes:

@@ -21,23 +21,21 @@ from holdfast.core.values import Content, condition_unmet
 from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
-from holdfast.engine.gathering import collected, opened_by
+from holdfast.engine.foreseen import brought, opened, unfit, without_list
+from holdfast.engine.gathering import collected
 from holdfast.engine.given import given_artifact, readable
-from holdfast.engine.grow import fitting, words_of
 from holdfast.engine.journals import runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.probe import Probed, Prober, accepted_as
 from holdfast.engine.questions import before
 from holdfast.engine.survey import Survey
-from holdfast.errors import EditError, IntegrityError, PlanError
-from holdfast.model.artifact import Artifact, Form, tree_entries
+from holdfast.errors import EditError, IntegrityError
+from holdfast.model.artifact import Artifact, Entry, Form, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptStarted, Options, Reason, RunEnded, RunRested, RunStarted
-from holdfast.model.items import source_of
 from holdfast.model.plan import (
     COPIES,
-    GATHER,
     Plan,
     RunId,
     Step,
@@ -105,16 +103,16 @@ def foresee(
         sight = _Sight(plan, line, root, store, survey, options, previous, now)
         sight.base, sight.drives = given, drives
         if fragments is not None:
-            sight.heed(additions, partial(_unfit, additions, plan, fragments))
+            sight.heed(additions, partial(unfit, additions, plan, fragments))
         seen = preview(graph, options, sight, now=now)
-        opened = _opened(store, plan, seen, unlisted)
-        if opened:
-            added.update({s: origin for s, (origin, _) in opened.items() if s not in plan.steps})
-            plan = with_steps(plan, {name: step for name, (_, step) in opened.items()})
+        items = opened(store, plan, seen, unlisted)
+        if items:
+            added.update({s: origin for s, (origin, _) in items.items() if s not in plan.steps})
+            plan = with_steps(plan, {name: step for name, (_, step) in items.items()})
             survey.grow(plan)
             grown(plan)
             continue
-        more = _brought(additions, plan, seen) if fragments is not None else {}
+        more = brought(additions, plan, seen) if fragments is not None else {}
         if not more or fragments is None:
             break
         added.update({name: origin for name, (origin, _) in more.items()})
@@ -123,7 +121,7 @@ def foresee(
         )
         survey.grow(plan)
         grown(plan)
-    seen = {**seen, **_without_list(graph, seen, unlisted)}
+    seen = {**seen, **without_list(graph, seen, unlisted)}
     outlooks = without_overwritten(graph, seen)
     outlooks = {step_id: sight.named(outlook, step_id) for step_id, outlook in outlooks.items()}
     for step_id, paths in sight.put_back().items():
@@ -135,69 +133,6 @@ def foresee(
     }
     digest = preview_digest(given, options, outlooks, edits)
     return Foreseen(graph, outlooks, previous, plan, digest, added)
-
-
-def _opened(
-    store: Store, plan: Plan, outlooks: Mapping[StepId, Outlook], unlisted: dict[StepId, str]
-) -> dict[StepId, tuple[StepId, Step]]:
-    """The items of steps whose list would be reused, each with who lists it.
-
-    `unlisted` is told why a list is none.
-    """
-    found: dict[StepId, tuple[StepId, Step]] = {}
-    for base in [step for step in plan.steps.values() if step.awaits_items]:
-        source = source_of(base.for_each)
-        artifact = None if source is None else outlooks[source].artifact
-        if source is None or artifact is None or outlooks[source].decision != "reuse":
-            continue
-        try:
-            steps = opened_by(base, plan.steps[source], store.get, artifact.digest, artifact.form)
-        except PlanError as error:
-            unlisted[base.id] = words_of(error)
-            continue
-        if len(steps) > 1:
-            found |= {step_id: (source, step) for step_id, step in steps.items()}
-    return found
-
-
-def _without_list(
-    graph: Graph, outlooks: Mapping[StepId, Outlook], unlisted: Mapping[StepId, str]
-) -> dict[StepId, Outlook]:
-    """What comes of steps whose list is none, and of all that needs them."""
-    found = {
-        step_id: Outlook("wait", Reason("command_failed", (words,)))
-        for step_id, words in unlisted.items()
-    }
-    for step_id in graph.order:
-        stuck = tuple(sorted(n.step for n in graph.steps[step_id].needs if n.step in found))
-        if stuck and outlooks[step_id].decision != "reuse":
-            found[step_id] = Outlook("wait", Reason("dependency_failed", stuck))
-    return found
-
-
-def _brought(
-    additions: Additions, plan: Plan, outlooks: Mapping[StepId, Outlook]
-) -> dict[StepId, tuple[StepId, Step]]:
-    """The steps that come with what would be reused, and are not in the plan."""
-    found: dict[StepId, tuple[StepId, Step]] = {}
-    if not additions.are_any():
-        return found
-    for step_id, outlook in outlooks.items():
-        if outlook.decision == "reuse" and outlook.artifact is not None:
-            for name, step in additions.of(outlook.artifact).items():
-                if name not in plan.steps:
-                    found.setdefault(name, (step_id, step))
-    return found
-
-
-def _unfit(additions: Additions, plan: Plan, fragments: Fragments, artifact: Artifact) -> str:
-    more = additions.of(artifact)
-    try:
-        if more:
-            fitting(plan, artifact.step, more, fragments)
-    except PlanError as error:
-        return error.problems[0].message
-    return ""
 
 
 class _Sight:
@@ -230,6 +165,7 @@ class _Sight:
         self.drives: Callable[[RunId], bool] = lambda _: False
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
+        self._seen: tuple[Step, tuple[Entry, ...]] | None = None
 
     def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
         """Let nothing stand whose added steps do not fit."""
@@ -276,7 +212,7 @@ class _Sight:
         if self._is_cut_off(step.id):  # a run first puts back what its dead attempt left there
             return Disk()
         wanted = self._outputs.wanted(step, artifact.digest, artifact.form) if artifact else ()
-        found = self._outputs.drift_from(step, wanted, lambda: self._all(step))
+        found = self._outputs.drift_of(step, self._there(step), wanted, lambda: self._all(step))
         if found.state == "edited":
             return Disk(edited=found.paths)
         return Disk(written=found.paths)
@@ -285,14 +221,19 @@ class _Sight:
         """The files at its outputs that are stored as a person's version."""
         if self._is_cut_off(step.id):
             return ()
-        there = self._outputs.read(step)
-        return self._outputs.written_by_people(step, there, lambda: self._all(step))
+        return self._outputs.written_by_people(step, self._there(step), lambda: self._all(step))
 
     def absent(self, step: Step, artifact: Artifact) -> tuple[str, ...]:
         """The files of an artifact at whose output path nothing lies; EditError if it is no such file."""
         wanted = self._outputs.wanted(step, artifact.digest, artifact.form)
-        missing = self._outputs.missing(step, self._outputs.read(step), wanted)
+        missing = self._outputs.missing(step, self._there(step), wanted)
         return tuple(entry.path for entry in missing)
+
+    def _there(self, step: Step) -> tuple[Entry, ...]:
+        """What lies at the outputs of a step; looked at once, however much is asked about it in a row."""
+        if self._seen is None or self._seen[0] is not step:
+            self._seen = step, self._outputs.read(step)
+        return self._seen[1]
 
     def _all(self, step: Step) -> Iterator[Artifact]:
         return self._outputs.known(self._plan.project, self._line, step)
@@ -388,8 +329,7 @@ class _Sight:
         def read(need: StepId) -> Content:
             form = self._form(need, known[need])
             given = given_artifact(self._store.get, known[need].digest, form)
-            source = self._plan.steps[need]
-            return readable(collected(given, source) if source.uses == GATHER else given)
+            return readable(collected(given, need, self._plan.steps))
 
         return condition_unmet(step, read, [n.step for n in step.needs if n.step not in known])
 

@@ -14,7 +14,7 @@ from holdfast.core.approvals import Approval, Book, Use
 from holdfast.core.state import State, StepState
 from holdfast.engine.lines import Line
 from holdfast.engine.probe import Probed
-from holdfast.engine.questions import HELD, Question, about, before, goes_on
+from holdfast.engine.questions import HELD, Question, about, before, goes_on, of_items
 from holdfast.engine.world import World
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest
@@ -81,6 +81,10 @@ class Gatekeeper:
             here.sent_back,
             pays=pays,
         )
+
+    def of_items(self, base: Step, items: Sequence[Step]) -> list[Question]:
+        """What has to be answered before the items of a step are added that cost money."""
+        return [of_items(base, self._state.base_ref, items)]
 
     def about(
         self, step: Step, guards: Sequence[str], digest: Digest, form: Form

@@ -7,7 +7,7 @@ reads the directory, or in a value the list of what the items made, in their ord
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from holdfast.core.state import COMPLETE, State
@@ -16,7 +16,7 @@ from holdfast.engine.given import given_artifact, readable
 from holdfast.errors import AttemptError, PlanError, Problem
 from holdfast.model.artifact import Entry, Form, tree_entries
 from holdfast.model.digest import Digest, EncodingError, Json, canonical
-from holdfast.model.items import items_of, key_in, opened, quoted_key
+from holdfast.model.items import items_of, key_in, opened, quoted_key, source_of
 from holdfast.model.plan import GATHER, Step, StepId
 from holdfast.ports import Candidate, File, Given, Listed
 
@@ -53,16 +53,22 @@ def file_of(key: str) -> str:
 
 
 def opened_by(
-    base: Step, source: Step, get: Callable[[Digest], bytes], digest: Digest, form: Form
+    base: Step,
+    steps: Mapping[StepId, Step],
+    get: Callable[[Digest], bytes],
+    digest: Digest,
+    form: Form,
 ) -> dict[StepId, Step]:
     """The items of a step, and last itself, as the artifact of the step that lists them has it.
+
+    `steps` are those of the plan.
 
     PlanError if that is no list, or its items cannot be told apart. Nothing is remembered: the present plan
     and the artifact say it all.
     """
-    given = given_artifact(get, digest, form)
-    if source.uses == GATHER:
-        given = collected(given, source)
+    source = source_of(base.for_each)
+    assert source is not None  # the others are opened when the plan is read
+    given = collected(given_artifact(get, digest, form), source, steps)
     try:
         values = listed(str(base.for_each), lambda _: readable(given))
         canonical(values)
@@ -75,19 +81,39 @@ def opened_by(
         raise PlanError((Problem(message, code="P091"),)) from error
 
 
-def collected(given: Given, step: Step) -> Given:
-    """A collection with its items in their order; as it is if a person put something else in its place.
+def collected(given: Given, step_id: StepId, steps: Mapping[StepId, Step]) -> Given:
+    """An artifact as it is; if a step gathered it, with what that gathered, in its order.
+
+    So it stays, too, if a person put something else in its place.
+    """
+    if steps[step_id].uses != GATHER:
+        return given
+    contents = {path: content for path, _, content in given.files}
+    found = _listed(contents, "", step_id, steps)
+    return given if found is None else Given(given.form, given.content, given.files, found)
+
+
+def _listed(
+    contents: Mapping[str, Callable[[], bytes]],
+    folder: str,
+    step_id: StepId,
+    steps: Mapping[StepId, Step],
+) -> Listed | None:
+    """What a step gathered, in a folder of these files; None if that has no index.
 
     What is gathered from steps that are no items is known by their names.
     """
-    contents = {path: content for path, _, content in given.files}
-    if INDEX not in contents:
-        return given
+    if folder + INDEX not in contents:
+        return None
     try:
-        index = cast("list[dict[str, str]]", json.loads(contents[INDEX]()))
-        names = [item["file"] for item in index]
-        keys = tuple(item["key"] for item in index) if step.template is None else None
+        index = cast("list[dict[str, str]]", json.loads(contents[folder + INDEX]()))
+        found = [(item["key"], folder + item["file"], StepId(item["step"])) for item in index]
     except (ValueError, TypeError, KeyError):
-        return given
-    found = Listed(tuple(contents.get(name) for name in names), keys)
-    return Given(given.form, given.content, given.files, found)
+        return None
+    made: list[Callable[[], bytes] | Listed | None] = []
+    for _, name, above in found:
+        is_gathered = above in steps and steps[above].uses == GATHER
+        inner = _listed(contents, f"{name}/", above, steps) if is_gathered else None
+        made.append(contents.get(name) if inner is None else inner)
+    keys = tuple(key for key, _, _ in found) if steps[step_id].template is None else None
+    return Listed(tuple(made), keys)

@@ -10,7 +10,7 @@ from holdfast.errors import AttemptError
 from holdfast.model.artifact import Form, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.plan import Step, StepId
-from holdfast.ports import Given
+from holdfast.ports import Given, Listed
 
 
 def given_artifact(get: Callable[[Digest], bytes], digest: Digest, form: Form) -> Given:
@@ -42,11 +42,12 @@ def readable(given: Given) -> Content:
     """An artifact as expressions read it: its bytes, those of each item; nothing if it is several files."""
     if given.form != "tree":
         return given.content()
-    if given.items is None:
-        return None
-    found = [get and get() for get in given.items.contents]
-    keys = given.items.keys
-    return found if keys is None else dict(zip(keys, found, strict=True))
+    return None if given.items is None else _listed(given.items)
+
+
+def _listed(items: Listed) -> Content:
+    found = [_listed(get) if isinstance(get, Listed) else get and get() for get in items.contents]
+    return found if items.keys is None else dict(zip(items.keys, found, strict=True))
 
 
 def with_known_values(step: Step, given: Mapping[StepId, Given]) -> Step:
@@ -55,3 +56,8 @@ def with_known_values(step: Step, given: Mapping[StepId, Given]) -> Step:
         return with_values(step, given)
     except AttemptError:
         return step
+
+
+def by_names(step: Step, given: Mapping[StepId, Given]) -> Mapping[StepId, Given]:
+    """What a step is given, by the names that it knows."""
+    return {step.called(need): found for need, found in given.items()} if step.within else given

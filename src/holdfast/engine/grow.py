@@ -10,6 +10,7 @@ step whose list is complete and whose items are not there adds them, however the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from holdfast.errors import PlanError, Problem
 from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted, PlanExtended, Recorded
-from holdfast.model.items import source_of
+from holdfast.model.items import source_of, unopened
 from holdfast.model.line import (
     AdditionRequested,
     LineEvent,
@@ -163,13 +164,13 @@ class Grower:
         event, blobs = self._extend(steps, artifact.step)
         return Extension(event, blobs, ())
 
-    def of_items(self, steps: Steps, base: StepId) -> Extension:
+    def of_items(self, steps: Steps, base: StepId, *, agreed: bool) -> Extension:
         """The items of a step are known: they are added, and it gathers them."""
         source = source_of(steps[base].for_each)
         assert source is not None  # the others are opened when the plan is read
         items = tuple(sorted(step_id for step_id in steps if step_id != base))
         event, blobs = self._extended(with_steps(self.state.plan, steps), items, source)
-        return Extension(event, blobs, ())
+        return Extension(replace(event, agreed=agreed), blobs, ())
 
     def of_request(self, steps: Steps, seq: int, asked: AdditionRequested) -> Extension:
         """A person adds steps."""
@@ -244,9 +245,9 @@ def fitting(
 
 
 def _stands(plan: Plan, step: Step, origin: StepId) -> bool:
-    """Whether the plan has the very step."""
+    """Whether the plan has the very step; which items were found for it meanwhile is no difference."""
     known = plan.steps.get(step.id)
-    return known is not None and is_same(known, step, origin)
+    return known is not None and is_same(unopened(known), unopened(step), origin)
 
 
 def words_of(error: PlanError) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from holdfast.core.consent import is_unasked
+from holdfast.core.consent import is_unasked, items_unasked
 from holdfast.core.decide import cut_off, free, waive
 from holdfast.engine.gathering import opened_by
 from holdfast.engine.grow import Extension, Grower, Steps, fitting, words_of
@@ -37,12 +37,14 @@ class Growth:
         grower: Grower,
         scribe: Scribe,
         grown: Callable[[], None],
+        would_run: Callable[[Step, StepId], bool],
     ) -> None:
         self._grower = grower
         self._state = grower.state
         self._world = grower.world
         self._scribe = scribe
         self._grown = grown
+        self._would_run = would_run
         self.comes_with = grower.additions.of  # the steps that an artifact adds when it is reused
         self._carried: dict[StepId, Steps] = {}  # what came with content that is only guarded
         self.unasked: list[Step] = []  # added steps whose tools have not been asked
@@ -163,11 +165,12 @@ class Growth:
 
     # --- items -----------------------------------------------------------------------------------------
 
-    def has_items(self, base: Step) -> bool:
+    def has_items(self, base: Step, may_add: Callable[[Step, Sequence[Step]], bool]) -> bool:
         """Whether a step that is looked at can gather: its items are those that are listed now.
 
-        If they are not there they are added, and it waits for them. A list that is none fails it; so does one
-        that is another than its items were made from, because the step that lists them was made again.
+        If they are not there they are added, and it waits for them; `may_add` asks people first, if they cost
+        money and nobody knew how many they are. A list that is none fails it; so does one that is another
+        than its items were made from, because the step that lists them was made again.
         """
         source = source_of(base.for_each)
         if source is None:
@@ -177,7 +180,7 @@ class Growth:
         try:
             steps = opened_by(
                 unopened(base),
-                self._state.plan.steps[source],
+                self._state.plan.steps,
                 self._scribe.content,
                 listing.digest,
                 listing.form,
@@ -192,9 +195,18 @@ class Growth:
             words = f"what '{source}' lists is not what its items were made from"
             self._scribe.fail(base.id, Reason("command_failed", (f"{words}: holdfast run",)))
             return False
-        if len(steps) > 1:
-            self._grow(self._grower.of_items(steps, base.id))
-        return len(steps) == 1
+        if len(steps) == 1:
+            return True
+        asks = items_unasked(self._state, base.id, source)
+        items = [step for step in steps.values() if step.id != base.id]
+        paid = [item for item in items if self._is_paid(item, base.id)] if asks else []
+        if not paid or may_add(base, paid):
+            self._grow(self._grower.of_items(steps, base.id, agreed=bool(paid)))
+        return False
+
+    def _is_paid(self, item: Step, base: StepId) -> bool:
+        """Whether an item costs money: one of which an artifact stands does not."""
+        return self._world.paid(item) and self._would_run(item, base)
 
     def may_know(self, step: Step) -> bool:
         """Whether an added step may have its secrets; it fails if not. Those of the plan were asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.core.approvals import Approval
@@ -82,6 +82,14 @@ class People:
             self._scribe.append(StepHeld(step.id, answer.reason))
             self._hold.has_news = True  # a policy may have said no
         return answer
+
+    def may_add(self, base: Step, items: Sequence[Step]) -> bool:
+        """Whether people let the items of a step be added, which cost money that nobody agreed to."""
+        answer = self._gates.ask(base, self._gates.of_items(base, items), 0)
+        if not answer.granted:
+            self._scribe.append(StepHeld(base.id, answer.reason))
+            self._hold.has_news = True  # as above
+        return answer.granted
 
     def asked(self, started: AttemptStarted, outcome: Outcome) -> tuple[Outcome, tuple[str, ...]]:
         """Guards leave a candidate to people: accepted if they said yes to the same content before."""

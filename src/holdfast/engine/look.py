@@ -33,7 +33,7 @@ from holdfast.model.artifact import Artifact, Entry, Form
 from holdfast.model.changeset import changes_in, changeset_bytes, settled_in
 from holdfast.model.digest import Digest, digest_json
 from holdfast.model.event import AttemptStarted, Options, OutputsPlaced, Reason
-from holdfast.model.plan import GATHER, RunId, Step, StepId
+from holdfast.model.plan import RunId, Step, StepId
 
 Blobs = list[tuple[Digest, bytes]]
 
@@ -186,7 +186,7 @@ class Looker:
             above = steps[need]
             assert above.digest is not None  # what is looked at has its needs
             given = given_artifact(content, above.digest, above.form)
-            return readable(collected(given, plan[need]) if plan[need].uses == GATHER else given)
+            return readable(collected(given, need, plan))
 
         return condition_unmet(step, read, [n.step for n in step.needs if self._is_lost(n.step)])
 
@@ -259,10 +259,7 @@ class Looker:
 
     def _choose(self, step: Step) -> tuple[Probed, Choice]:
         state = self._state
-        upstream = {}
-        for need in step.needs:
-            if need.type == "data" and not (need.optional and self._is_lost(need.step)):
-                upstream[need.step] = self._brought.get(need.step) or self._bring(need.step)
+        upstream = self._above(step)
         options, previous, moved = state.options, state.previous, self._moved
         probed = self._prober.probe(step, upstream, options, previous=previous, moved=moved)
         here = state.steps[step.id]
@@ -286,6 +283,27 @@ class Looker:
                     step, upstream, options, previous=previous, moved=moved, runs=True
                 )
         return probed, choice
+
+    def _above(self, step: Step) -> dict[StepId, Upstream]:
+        """What the data needs of a step brought, but for those that it goes on without."""
+        found = {}
+        for need in step.needs:
+            if need.type == "data" and not (need.optional and self._is_lost(need.step)):
+                found[need.step] = self._brought.get(need.step) or self._bring(need.step)
+        return found
+
+    def would_run(self, item: Step, base: StepId) -> bool:
+        """Whether an item that is about to be added would be made: nothing of it stands."""
+        state = self._state
+        try:
+            probed = self._prober.probe(
+                item, self._above(item), state.options, previous=state.previous
+            )
+        except EditError:  # what keeps it from being looked at is said when it is
+            return True
+        now, selected = self._world.clock(), state.may_run(base)
+        found = choose(item, probed.probe, state.options, now=now, selected=selected)
+        return found.action == "run"
 
     def _options(self, here: StepState) -> Options:
         """What was asked of the run; what a person gave afterwards stands, though the step was forced."""

@@ -90,7 +90,7 @@ class Engine:
         sent = Notes(world.scratch, state.run, world.owner.boot)
         self._finisher = Finisher(world, state, survey, outputs, self._bench, self._conflicts, sent)
         grower = Grower(world, state, state.heard if heard is None else heard)
-        self._growth = Growth(grower, self._scribe, self._grown)
+        self._growth = Growth(grower, self._scribe, self._grown, self._looker.would_run)
         self._looker.heed(grower.additions, self._growth.unfit)
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
@@ -280,7 +280,7 @@ class Engine:
             self._claims.let_go(step_id)
             self._append(set_aside(self.state, step_id, words))
             return
-        if step.template is not None and not self._growth.has_items(step):
+        if step.template is not None and not self._growth.has_items(step, self._people.may_add):
             self._claims.let_go(step_id)
             return
         look = self._decided(step)

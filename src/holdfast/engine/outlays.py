@@ -29,6 +29,7 @@ from holdfast.errors import HoldfastError, IntegrityError
 from holdfast.model.artifact import Artifact
 from holdfast.model.call import MICRO, Message, Request, Usage, request_bytes
 from holdfast.model.digest import Digest, canonical, digest_json
+from holdfast.model.items import base_of
 from holdfast.model.plan import TURNS, Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
@@ -132,8 +133,11 @@ class Forecast:
         self._weigh = weigh  # bytes of the files that a glob matches
         self._account = account(store, newest_runs(store, plan.project, line))
         self._made: dict[tuple[StepId, str], list[Made]] = {}
+        self._items: dict[tuple[StepId, str], list[Made]] = {}  # of all items of a step
         for made in sorted(self._account.made, key=lambda one: one.at):
             self._made.setdefault((made.step, made.model), []).append(made)
+            if (base := base_of(made.step)) is not None:
+                self._items.setdefault((base, made.model), []).append(made)
         self._read_plan = cache(self._plan_of)
 
     def last(self) -> tuple[RunId, Looked] | None:
@@ -144,11 +148,14 @@ class Forecast:
     def of(self, steps: Mapping[StepId, Means]) -> dict[StepId, Expected]:
         """What each of these steps may cost and use that asks models, by how it comes by its artifact.
 
-        What is only guarded again is made anew if it is refused; what a person wrote is not.
+        What is only guarded again is made anew if it is refused; what a person wrote is not. Of a step whose
+        items are not known yet it is what one of them takes.
         """
         found = {}
         for step_id, means in steps.items():
             step = self._plan.steps[step_id]
+            if step.awaits_items and step.template is not None:
+                step = step.template
             models = asked_models(step, about_it=means == "adopt")
             if not models:
                 continue
@@ -164,7 +171,8 @@ class Forecast:
         return found
 
     def _of(self, step: Step, models: tuple[str, ...]) -> Expected:
-        known = self._made.get((step.id, models[0]))
+        others = (base_of(step.id) or step.id, models[0])
+        known = self._made.get((step.id, models[0])) or self._items.get(others)
         if known:
             costs = [self._cost(made.calls) for made in known]
             tokens = [made.tokens for made in known]

@@ -15,7 +15,7 @@ from holdfast.engine.probe import Probed
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Digest, Json, canonical, digest_bytes
 from holdfast.model.line import Gate
-from holdfast.model.plan import Guard, RunId, Step, StepId
+from holdfast.model.plan import Guard, RunId, Step, StepId, fragment_bytes
 
 SUBJECT_SCHEMA = "holdfast.approval/1"
 HELD = frozenset({"effect_unconfirmed", "stuck"})  # a person says whether it may be tried again
@@ -67,6 +67,13 @@ def before(
     if step.uses == "human":
         found.append(_question("answer", covered, (step.agent,) if step.agent else ()))
     return found
+
+
+def of_items(base: Step, w_ref: Digest, items: Sequence[Step]) -> Question:
+    """Whether items of a step may cost money; it is about these items and what they do."""
+    covered: dict[str, Json] = {"step": base.id, "plan": w_ref, "items": len(items)}
+    made = digest_bytes(fragment_bytes({item.id: item for item in items}))
+    return _question("step", {**covered, "fragment": made})
 
 
 def about(

@@ -83,11 +83,15 @@ class Reading:
 
     def learn(self, step: str, data: Mapping[str, Any]) -> None:
         """Take note of a step of the plan."""
-        self.needs[step] = [need[0] for need in data.get("needs", ())]
-        self.free |= {(step, need[0]) for need in data.get("needs", ()) if len(need) > _PLAIN_NEED}
+        self.wait(step, data.get("needs", ()))
         self.steps[step] = Stand()
         if _asks(data):
             self.asking[step] = data
+
+    def wait(self, step: str, needs: Sequence[Sequence[str]]) -> None:
+        """Take note of what a step waits for, and of what it goes on without."""
+        self.needs[step] = [need[0] for need in needs]
+        self.free |= {(step, need[0]) for need in needs if len(need) > _PLAIN_NEED}
 
     def ask_needs(self, step: str) -> None:
         """Nothing is made or reused before everything it needs is there."""
@@ -261,9 +265,14 @@ def _plan_extended(reading: Reading, body: _Body) -> None:
     reading.limits = limits
     if later.keys() - reading.steps.keys() != set(body["added"]):
         reading.wrong("the plan that the run goes on with has not just the added steps")
-    for step, known in reading.needs.items():
-        now = [need[0] for need in later.get(step, {}).get("needs", ())]
-        if now != known and not _gathers(reading, step, now, body["added"]):
+    for step, known in list(reading.needs.items()):
+        needs = later.get(step, {}).get("needs", ())
+        now = [need[0] for need in needs]
+        if now == known:
+            continue
+        if _gathers(reading, step, now, body["added"]):
+            reading.wait(step, needs)
+        else:
             reading.wrong(f"step '{step}' is another one in the plan that the run goes on with")
     for step in body["added"]:
         if step in reading.steps:
@@ -273,15 +282,12 @@ def _plan_extended(reading: Reading, body: _Body) -> None:
 
 
 def _gathers(reading: Reading, step: str, needs: list[str], added: Sequence[str]) -> bool:
-    """Whether a step needs what is added beside what it needed before, as its items; then it does."""
+    """Whether a step needs what is added beside what it needed before, as its items."""
     known = [*reading.needs[step]]
     items, here = needs[len(known) :], reading.steps[step]
     if needs[: len(known)] != known or sorted(items) != sorted(added) or here.phase != "pending":
         return False
-    if not all(item.startswith(f"{step}[") for item in items):
-        return False
-    reading.needs[step] = needs
-    return True
+    return all(item.startswith(f"{step}[") for item in items)
 
 
 def _narrower(before: _Body, now: _Body) -> bool:

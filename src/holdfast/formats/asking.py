@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping as Table
 from typing import NamedTuple, cast
 
-from holdfast.formats.grammar import MODEL_RETRIES, At, ModelChoice
+from holdfast.formats.edges import At
+from holdfast.formats.grammar import MODEL_RETRIES, ModelChoice
 from holdfast.formats.nodes import Mapping
 from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.reading import Reading

@@ -22,22 +22,25 @@ from holdfast.formats.foreignnodes import (
     Translated,
     few,
     known_part,
-    literals,
     named,
     parts,
     plain,
     prompt_words,
+    said_text,
+    text_in,
     text_of,
     words,
 )
-from holdfast.formats.nodes import Listing, Mapping, Node, Scalar, read
+from holdfast.formats.nodes import BOUNDS, Listing, Mapping, Node, Scalar, read
 from holdfast.formats.problems import Problems, quoted
 from holdfast.formats.projectfiles import file_content
 from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key
-from holdfast.formats.shapes import LINE, TEXT, inside, whole, word
+from holdfast.formats.shapes import LINE, inside, whole, word
 from holdfast.formats.strangers import is_prompts, value
 from holdfast.model.digest import Json
+from holdfast.model.expression import literals
+from holdfast.model.glob import components
 from holdfast.model.plan import MODEL_USES
 
 ATOMICGUARD = "atomicguard"
@@ -97,7 +100,7 @@ def is_workflow(tree: Mapping) -> bool:
 
 def _only(tree: Mapping) -> Mapping | None:
     """The one workflow of a file that could hold several."""
-    inner = value(tree, "workflows")
+    inner = value(tree, "workflows") or tree
     if not isinstance(inner, Mapping) or len(inner.pairs) != 1:
         return None
     ((_, found),) = inner.pairs.values()
@@ -147,7 +150,10 @@ def _prompts(reading: Reading) -> Mapping | None:
         places = [Path(reading.prompts)]
     for place in places:
         try:
-            content = place.read_bytes() if place.is_file() else None
+            content = None
+            if place.is_file():
+                with place.open("rb") as stream:
+                    content = stream.read(BOUNDS.size + 1)
         except OSError:
             content = None
         if content is not None and (found := _prompts_in(reading, str(place), content)) is not None:
@@ -195,7 +201,7 @@ _SOURCE: dict[str, Key] = {
 
 def _specification(reading: Reading, node: Node) -> str:
     if not isinstance(node, Mapping):
-        return str(TEXT.read(reading, "specification", node) or "")
+        return str(text_in(reading, "specification", node) or "")
     given = known_part(reading, "specification", node, _SOURCE, ("type", "ref"))
     if not {"type", "ref"} <= given.keys():
         return ""
@@ -212,6 +218,11 @@ def _specification(reading: Reading, node: Node) -> str:
 
 
 def _file(reading: Reading, at: Node, name: str) -> str:
+    steps = components(name)
+    if steps and ".." not in steps and (reading.root / name).is_dir():
+        message = f"the specification {quoted(name)} is a folder, not a file"
+        reading.problems.add("P045", at, message, "say type: folder")
+        return ""
     content = file_content(reading, "specification", at, name)
     if content is None:
         return ""
@@ -224,6 +235,10 @@ def _file(reading: Reading, at: Node, name: str) -> str:
 
 def _folder(reading: Reading, at: Node, name: str, pattern: str) -> str:
     """The files of a folder in the order of their names, each under its name."""
+    if not components(name):
+        message = f"the folder {quoted(name)} of the specification is the whole project"
+        reading.problems.add("P045", at, message, "put its files into a folder of their own")
+        return ""
     if inside(reading, "specification", at, name) is None:
         return ""
     folder = reading.root / name
@@ -329,9 +344,9 @@ class _Pair:
         if isinstance(told, Mapping):
             found = {key: text_of(node) for key, (_, node) in told.pairs.items() if key in _PROMPT}
             found.pop("escalation_feedback_wrapper", None)
-            found["task"] = found.get("task") or str(self.given.get("description", ""))
+            found["task"] = said_text(found.get("task"), self.given.get("description"))
             return prompt_words(self.place, **found) if found["task"] else None
-        if "prompt" in self.given:
+        if said_text(self.given.get("prompt")):
             return prompt_words(self.place, task=str(self.given["prompt"]))
         return None
 

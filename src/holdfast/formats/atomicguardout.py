@@ -2,14 +2,13 @@
 
 A plan that came from such files gives them back word for word. Any other plan is written so that reading it
 again gives the same steps, as far as the format has words for them: what makes a step is its generator and
-its configuration, what judges it its guard. `left_out` names what there is no word for.
+its configuration, what judges it its guard.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import cast
 
 from holdfast.formats.atomicguard import ATOMICGUARD, RETRIES
@@ -19,11 +18,6 @@ from holdfast.model.plan import Guard, Plan, Step
 
 NO_GUARD = "none"
 _POLICIES = {"all": "all_pass", "any": "any_pass", "majority": "majority_pass"}
-_SAID = frozenset(
-    {"id", "uses", "run", "shell", "prompt", "model", "tier", "parameters", "values", "needs"}
-    | {"guards", "retries", "description", "constraints", "specification", "patience", "escalate"}
-    | {"rounds", "workspace"}
-)
 
 
 def workflow_documents(plan: Plan) -> tuple[dict[str, Json], dict[str, Json]]:
@@ -47,35 +41,11 @@ def workflow_documents(plan: Plan) -> tuple[dict[str, Json], dict[str, Json]]:
     return document, cast("dict[str, Json]", told)
 
 
-def left_out(plan: Plan) -> dict[str, list[str]]:
-    """What the format has no word for, and the steps that say it."""
-    found: dict[str, list[str]] = {}
-    bare = Step(next(iter(plan.steps)))
-    for key in ("specification", "constraints"):
-        said = {getattr(step, key) for step in plan.steps.values()}
-        if len(said) > 1:
-            found[key] = [str(s) for s, step in plan.steps.items() if getattr(step, key)]
-    for item in fields(Step):
-        if item.name in _SAID:
-            continue
-        who = [
-            str(s)
-            for s, step in plan.steps.items()
-            if getattr(step, item.name) != getattr(bare, item.name)
-        ]
-        if who:
-            found[item.name] = who
-    for step in plan.steps.values():
-        if any(need.type != "data" or need.key or need.approver for need in step.needs):
-            found.setdefault("needs that are not whole artifacts", []).append(step.id)
-    return found
-
-
 def _is_kept(plan: Plan, workflow: Mapping[str, Json], prompts: Mapping[str, Json]) -> bool:
     """Whether the files that a plan came from still say what it is."""
     pairs = workflow.get("action_pairs")
     if pairs is None:  # one workflow in a file that could hold several
-        flows = _mapping(workflow.get("workflows"))
+        flows = _mapping(workflow.get("workflows", workflow))
         pairs = _mapping(next(iter(flows.values()), None)).get("action_pairs")
     known = _mapping(pairs)
     if not known or known.keys() != {str(s) for s in plan.steps}:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping as Table
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import yaml
@@ -54,7 +55,7 @@ def filled_in(content: bytes, file: str, reading: Reading, values: Table[str, Js
             made[name] = {"type": blank.type, "default": blank.default}
     tree = _tree(content, file, reading.problems)
     lines = content.decode("utf-8-sig").splitlines(keepends=True)
-    place = _lines_of(tree, "params", len(lines))
+    place = _lines_of(tree, "params", lines)
     if place is None or file.endswith(".json"):
         whole = cast("dict[str, Json]", plain(reading, "plan", tree))
         return _dumped({**whole, "params": made}, file).encode()
@@ -78,16 +79,23 @@ def _declared(tree: Mapping) -> Table[str, tuple[Scalar, Node]]:
     return {name: pair for name, pair in pairs.items() if isinstance(pair[1], Mapping)}
 
 
-def _lines_of(tree: Mapping, key: str, end: int) -> tuple[int, int] | None:
-    """The lines that a key of the plan has for itself, from and up to; None if it shares them."""
+def _lines_of(tree: Mapping, key: str, lines: Sequence[str]) -> tuple[int, int] | None:
+    """The lines that a key of the plan has for itself, from and up to; None if it shares them.
+
+    Comments between it and the next key belong to that one.
+    """
     places = sorted((place.line, place.column, name) for name, (place, _) in tree.pairs.items())
     for number, (line, column, name) in enumerate(places):
         if name != key:
             continue
-        after = places[number + 1] if number + 1 < len(places) else (end + 1, 1, "")
+        is_last = number + 1 == len(places)
+        after = (len(lines) + 1, 1, "") if is_last else places[number + 1]
         if column != 1 or after[1] != 1 or after[0] == line:
             return None
-        return line - 1, after[0] - 1
+        end = after[0] - 1
+        while end > line and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+            end -= 1
+        return line - 1, end
     return None
 
 

@@ -107,7 +107,7 @@ def parse(content: bytes, where: str) -> Checkpoint:
     if isinstance(data, dict) and {"tasks", "completed_ids"} <= data.keys():
         raise UsageError(
             f"'{where}' is the checkpoint of an agent's session: a flat list of tasks, no graph",
-            hint="let the agent that wrote it go on with it, as a step of a plan if you like",
+            hint=f"holdfast import {where} -o plan.yaml makes a plan of it",
         )
     if not isinstance(data, dict) or not isinstance(data.get("checkpoint_id"), str):
         raise UsageError(

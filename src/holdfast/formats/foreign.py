@@ -15,13 +15,15 @@ from holdfast.formats.foreignnodes import Translated
 from holdfast.formats.graph import GRAPH
 from holdfast.formats.nodes import Mapping
 from holdfast.formats.planspec import PLANSPEC, is_planspec, planspec_words
-from holdfast.formats.problems import Problems
+from holdfast.formats.problems import Place, Problems
 from holdfast.formats.reading import Reading
 from holdfast.formats.sunwell import SUNWELL, is_sunwell, sunwell_words
 from holdfast.formats.tasks import TASKS, is_tasks, tasks_words
 
 FORMATS = (GRAPH, ATOMICGUARD, SUNWELL, TASKS, PLANSPEC)
 _LACKING = {"P042": "P912", "P068": "P913", "P069": "P913"}
+EXCUSED = frozenset(_LACKING)
+_NO_MODEL = "has no model"
 _RUNS = "import it with -o and add what it runs"
 _ASKS = "import it with -o and say which model: defaults: {model: …}"
 
@@ -40,16 +42,18 @@ def translated(reading: Reading, tree: Mapping, contracts: Contracts) -> Transla
 
 
 def excuse(problems: Problems) -> None:
-    """What a foreign file may lack here is warned about; all else that is wrong stays wrong."""
-    found, problems.found = problems.found, []
-    idle = {(item.line, item.column) for item in found if item.code == "P042"}
-    for item in found:
-        code = _LACKING.get(item.code)
-        if code is None:
-            problems.found.append(item)
-        elif item.code == "P042" or (item.line, item.column) not in idle:
-            hint = _RUNS if code == "P912" else item.hint
-            if item.message.endswith("has no model"):
-                hint = _ASKS
-            where = (item.file, item.line, item.column)
-            problems.warnings.append(Problem(item.message, *where, hint, code))
+    """What a foreign file may lack here is warned about, once for all steps that lack the same model."""
+    idle = {(item.line, item.column) for item in problems.aside if item.code == "P042"}
+    alike: dict[str, list[Problem]] = {}
+    for item in problems.aside:
+        if item.code == "P042":
+            place = Place(item.line, item.column)
+            problems.warn(_LACKING[item.code], place, item.message, _RUNS)
+        elif (item.line, item.column) not in idle:
+            what = _NO_MODEL if item.message.endswith(_NO_MODEL) else item.message
+            alike.setdefault(what, []).append(item)
+    for what, items in alike.items():
+        first, more = items[0], len(items) - 1
+        message = first.message + (f", and {more:,} more like it" if more else "")
+        hint = _ASKS if what == _NO_MODEL else first.hint
+        problems.warn(_LACKING[first.code], Place(first.line, first.column), message, hint)

@@ -72,7 +72,7 @@ class _Seen:
             inner = self.composite(node, config)
             self._names = outer
             if _policy(node) != "all":
-                return inner[0] if inner else None
+                return self._told_apart(inner[0]) if inner else None
             named = {"name": node.pairs["name"][1]} if "name" in node.pairs else {}
             return words(node, {"all": [*inner], **named}) if inner else None
         given = known_part(self._reading, "guard", node, _SINGLE, ("type",))
@@ -117,6 +117,14 @@ class _Seen:
         hint = "import it with -o and say what checks: command: […]"
         self._reading.problems.warn("P914", node, message, hint)
         return words(node, {"human": {}, "name": self._unused(name)})
+
+    def _told_apart(self, guard: Mapping) -> Mapping:
+        """A person in place of a whole composite is one among the guards around it."""
+        if "human" not in guard.pairs or "name" not in guard.pairs:
+            return guard
+        place, name = guard.pairs["name"]
+        other = Scalar(self._unused(str(plain(name))), name.line, name.column)
+        return Mapping({**guard.pairs, "name": (place, other)}, guard.line, guard.column)
 
     def _unused(self, name: str) -> str:
         short = "".join(char if char.isprintable() else " " for char in name)[:_NAME].strip()

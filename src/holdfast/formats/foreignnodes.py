@@ -10,22 +10,24 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.reading import Reading, kind_of
 from holdfast.formats.records import Key, record
-from holdfast.formats.shapes import EXPRESSION, LINE, Shape, as_is
+from holdfast.formats.shapes import LINE, Shape, as_is, list_of
 from holdfast.model.digest import Json
 from holdfast.model.expression import literal
 
 ANYTHING = Key(Shape(as_is, {}))  # read later, or only kept
-_SHOWN = frozenset({"description", "goal"})  # texts that only people read
+_PROSE = frozenset({"description", "goal", "contract", "constraints", "specification"})
 
 
-def _free(reading: Reading, key: str, node: Node) -> str | None:
+def text_in(reading: Reading, key: str, node: Node) -> str | None:
+    """Any text: it stands for itself."""
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
         reading.wrong_type(key, node, "text")
         return None
     return node.value
 
 
-FREE = Key(Shape(_free, {"type": "string"}))  # nothing in a foreign file is an expression
+FREE = Key(Shape(text_in, {"type": "string"}))  # nothing in a foreign file is an expression
+FREE_TEXTS = Key(list_of(text_in, {"type": "string"}))
 
 
 def known_part(
@@ -114,9 +116,12 @@ class Translated:
 def words(at: Placed, said: Table[str, Said]) -> Mapping:
     """A mapping in words of a plan; what is no node already stands where the foreign file stands."""
     pairs = {
-        name: (_at(name, value, at), _node(value, at))
+        name: (
+            _at(name, value, at),
+            _prose(_node(value, at)) if name in _PROSE else _node(value, at),
+        )
         for name, value in said.items()
-        if value is not None and not (name in _SHOWN and EXPRESSION in text_of(value))
+        if value is not None
     }
     return Mapping(pairs, at.line, at.column)
 
@@ -124,6 +129,12 @@ def words(at: Placed, said: Table[str, Said]) -> Mapping:
 def _at(name: str, value: Said, at: Placed) -> Scalar:
     place = value if isinstance(value, Scalar | Listing | Mapping) else at
     return Scalar(name, place.line, place.column)
+
+
+def _prose(node: Node) -> Node:
+    """A text that stands for itself, whatever it holds."""
+    text = text_of(node)
+    return Scalar(literal(text), node.line, node.column) if text else node
 
 
 def _node(value: Said, at: Placed) -> Node:
@@ -142,15 +153,9 @@ def prompt_words(at: Placed, **parts: Json) -> Mapping:
     return words(at, told)
 
 
-def literals(value: Json) -> Json:
-    """A value whose every text stands for itself."""
-    if isinstance(value, str):
-        return literal(value)
-    if isinstance(value, Table):
-        return {name: literals(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [literals(item) for item in value]
-    return value
+def said_text(*texts: object) -> str:
+    """The first text that says something; empty if none does."""
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
 
 
 def few(names: Iterable[str], most: int = 8) -> str:

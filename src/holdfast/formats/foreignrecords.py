@@ -119,7 +119,8 @@ def _event(line: str, at: Place, problems: Problems) -> dict[str, Json] | None:
         problems.add("P015", Place(at.line, where), message, hint)
         return None
     if not isinstance(found, dict) or not isinstance(found.get("event"), str):
-        problems.add("P033", at, f"line {at.line} has no 'event'")
+        hint = "a trace has one JSON object with 'ts' and 'event' in each line"
+        problems.add("P033", at, f"line {at.line} has no 'event'", hint)
         return None
     if not isinstance(found.get("ts"), str):
         problems.add("P033", at, f"line {at.line} has no 'ts'")

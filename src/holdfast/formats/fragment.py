@@ -17,7 +17,7 @@ from holdfast.formats.foreach import going_on, unfolded
 from holdfast.formats.grammar import PLAN
 from holdfast.formats.graph import GRAPH, context_of
 from holdfast.formats.nodes import Mapping, Node, Scalar, read
-from holdfast.formats.planfile import step_of
+from holdfast.formats.onestep import step_of
 from holdfast.formats.problems import NOWHERE, Problems, folded, quoted
 from holdfast.formats.reading import Check, Param, Reading, kind_of
 from holdfast.formats.records import Key, record

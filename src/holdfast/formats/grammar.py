@@ -7,16 +7,17 @@ key without a shape is reserved: it belongs to the grammar, and this version ref
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 from holdfast.formats.agentfile import contract_schema
 from holdfast.formats.conditions import WHEN
+from holdfast.formats.edges import INPUT, NEED, At, read_inputs, read_needs, read_produces
 from holdfast.formats.expressions import TEMPLATE, VALUES
 from holdfast.formats.foreach import FOR_EACH, KEY
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node
 from holdfast.formats.params import param_schema, params_schema
-from holdfast.formats.problems import Placed, quoted
+from holdfast.formats.problems import quoted
 from holdfast.formats.projectfiles import json_schema, prompt_text
 from holdfast.formats.reading import Reading
 from holdfast.formats.records import RESERVED, Key, record, record_schema
@@ -30,138 +31,28 @@ from holdfast.formats.shapes import (
     LINES,
     NAMES,
     PATH,
+    PROSE,
     TEXT,
     Shape,
     as_is,
     decimal,
     each,
     list_of,
-    plain,
     text,
     twice,
+    verbatim,
     whole,
     word,
 )
 from holdfast.formats.soundness import check_value
 from holdfast.model.digest import Json
-from holdfast.model.glob import parents
-from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Input, Limits, Need, NeedType, StepId
+from holdfast.model.plan import PLAN_SCHEMA, PRIORITIES, Limits
 
 T = TypeVar("T")
 
 USES = ("shell", "python", "human", "llm", "agent", "plan", "gather")
 USES_LATER = ("cli-agent",)
 MODEL_RETRIES = 2  # of steps that a model does, unless they say otherwise
-
-
-class At(NamedTuple):
-    """A part of a step and its place, kept until the whole graph is known."""
-
-    value: str
-    node: Node
-
-
-class NeedAt(NamedTuple):
-    """A need, the place of its step, and that of its key if it has one."""
-
-    need: Need
-    node: Placed
-    key_node: Placed | None = None
-
-
-class InputAt(NamedTuple):
-    input: Input
-    node: Placed
-
-
-_NEED: dict[str, Key] = {
-    "step": Key(TEXT, words="The step that comes first."),
-    "type": Key(
-        word("data", "sequence", "approval"),
-        words="data is delivered and decides the result; sequence only orders; approval also asks.",
-    ),
-    "key": Key(LINE, words="A key that the artifact of the step must have."),
-    "from": Key(LINE, words="The name that the approver must hold; data with it asks, too."),
-    "optional": Key(FLAG, words="Whether to go on without it if it fails or is left out."),
-}
-
-
-def _needs(reading: Reading, _key: str, node: Node) -> list[NeedAt] | None:
-    found = []
-    for item in each(node):
-        need = _need(reading, item)
-        if need is not None:
-            found.append(need)
-    return found
-
-
-def _need(reading: Reading, node: Node) -> NeedAt | None:
-    if not isinstance(node, Mapping):
-        step = text(reading, "needs", node)
-        return None if step is None else NeedAt(Need(StepId(step)), node)
-    given = record(reading, "needs", node, _NEED) or {}
-    step_node = node.pairs.get("step")
-    if step_node is None:
-        reading.problems.add("P033", node, "an item of 'needs' has no 'step'")
-        return None
-    if "step" not in given:
-        return None
-    kind = cast("NeedType", given.get("type", "data"))
-    key, approver = str(given.get("key", "")), str(given.get("from", ""))
-    if key and kind != "data":
-        message = f"a need of type '{kind}' hands nothing over and can have no 'key'"
-        reading.problems.add("P035", node.pairs["key"][0], message)
-    if approver and kind == "sequence":
-        message = f"a need of type '{kind}' asks nobody and can have no 'from'"
-        reading.problems.add("P035", node.pairs["from"][0], message, "say type: approval")
-    if approver and kind != "sequence":
-        reading.approvers.append((approver, node.pairs["from"][1]))
-    key_node = node.pairs["key"][1] if key else None
-    optional = given.get("optional") is True
-    need = Need(StepId(str(given["step"])), kind, key, approver, optional)
-    return NeedAt(need, step_node[1], key_node)
-
-
-_INPUT: dict[str, Key] = {
-    "glob": Key(GLOB, words="Files that the step reads; * ? [ ] and ** work."),
-    "optional": Key(FLAG, words="Whether it may match nothing."),
-}
-
-
-def _inputs(reading: Reading, key: str, node: Node) -> list[InputAt] | None:
-    found: list[InputAt] = []
-    seen: dict[str, Node] = {}
-    for item in each(node):
-        place, optional = item, False
-        if isinstance(item, Mapping):
-            given = record(reading, key, item, _INPUT) or {}
-            if "glob" not in item.pairs:
-                reading.problems.add("P033", item, "an item of 'inputs' has no 'glob'")
-                continue
-            place, optional = item.pairs["glob"][1], given.get("optional") is True
-            value = given.get("glob")
-        else:
-            value = GLOB.read(reading, key, item)
-        if isinstance(value, str):
-            twice(reading, key, value, place, seen)
-            found.append(InputAt(Input(value, optional), place))
-    return found
-
-
-def _produces(reading: Reading, key: str, node: Node) -> list[At] | None:
-    found: dict[str, Node] = {}
-    for item in each(node):
-        value = PATH.read(reading, key, item)
-        if value is not None:
-            twice(reading, key, value, item, found)
-    if len(found) > 1:
-        for value, item in found.items():
-            outer = next((parent for parent in parents(value) if parent in found), None)
-            if outer is not None:
-                both = f"{reading.label(key)} names both"
-                message = f"{quoted(value)} lies in {quoted(outer)}, and {both}"
-                reading.problems.add("P044", item, message, "keep the directory")
-    return [At(value, item) for value, item in found.items()]
 
 
 _PROMPT: dict[str, Key] = {
@@ -290,7 +181,7 @@ def _origin(reading: Reading, key: str, node: Node) -> Json:
     if not isinstance(node, Mapping):
         reading.wrong_type(key, node, "a mapping")
         return None
-    return plain(reading, key, node)
+    return verbatim(reading, node)
 
 
 def _schema_name(reading: Reading, key: str, node: Node) -> str | None:
@@ -351,10 +242,10 @@ DEFAULTS: dict[str, Key] = {
 }
 
 STEP: dict[str, Key] = {
-    "description": Key(TEXT, words="What the step is for; changes nothing."),
-    "contract": Key(TEXT, words="What the artifact promises."),
-    "constraints": Key(TEXT, words="What the step has to keep to."),
-    "specification": Key(TEXT, words="What the step was made from."),
+    "description": Key(PROSE, words="What the step is for; changes nothing."),
+    "contract": Key(PROSE, words="What the artifact promises."),
+    "constraints": Key(PROSE, words="What the step has to keep to."),
+    "specification": Key(PROSE, words="What the step was made from."),
     "agent": Key(TEXT, words="Who does it."),
     "action": Key(TEXT, words="What kind of work it is."),
     "uses": Key(
@@ -376,13 +267,13 @@ STEP: dict[str, Key] = {
         "values",
         words="Values for the step; ${{ params.X }} and ${{ steps.ID.output }} are filled in.",
     ),
-    "needs": Key(Shape(_needs, _one_or_many(_NEED_SCHEMA)), words="Steps that come first."),
+    "needs": Key(Shape(read_needs, _one_or_many(_NEED_SCHEMA)), words="Steps that come first."),
     "inputs": Key(
-        Shape(_inputs, _one_or_many(_INPUT_SCHEMA)),
+        Shape(read_inputs, _one_or_many(_INPUT_SCHEMA)),
         words="Files that the step reads, as globs; their content decides the result.",
     ),
     "produces": Key(
-        Shape(_produces, _one_or_many(PATH.schema)),
+        Shape(read_produces, _one_or_many(PATH.schema)),
         words="Files or directories that the step makes; without it stdout is the artifact.",
     ),
     "outputs": Key(LINES, words="Keys that the artifact must have as a JSON object."),
@@ -458,6 +349,10 @@ STEP: dict[str, Key] = {
     "optional": Key(
         FLAG, words="Whether those that need it go on without it if it fails or is left out."
     ),
+    "within": Key(
+        LINE,
+        words="The sub-plan that it came from: what it needs of it has the names of that file.",
+    ),
     **dict.fromkeys(
         (
             "runs_on",
@@ -474,8 +369,8 @@ STEP: dict[str, Key] = {
 PLAN: dict[str, Key] = {
     "schema": Key(Shape(_schema_name, {"const": PLAN_SCHEMA}), words="The version of this format."),
     "name": Key(LINE, words="The line: versions and runs of one plan follow each other under it."),
-    "goal": Key(TEXT, words="What the plan is for."),
-    "description": Key(TEXT, words="A note for readers."),
+    "goal": Key(PROSE, words="What the plan is for."),
+    "description": Key(PROSE, words="A note for readers."),
     "project": Key(LINE, words="Whose plan it is, in a store that several projects share."),
     "params": Key(
         Shape(as_is, params_schema()),
@@ -518,8 +413,8 @@ def plan_schema() -> Json:
         "description": "A plan of guarded steps; holdfast check says what a schema cannot.",
         "$defs": {
             "step": record_schema(STEP),
-            "need": record_schema(_NEED, ("step",)),
-            "input": record_schema(_INPUT, ("glob",)),
+            "need": record_schema(NEED, ("step",)),
+            "input": record_schema(INPUT, ("glob",)),
             "prompt": record_schema(_PROMPT, ("task",)),
             "budget": record_schema(BUDGET),
             "model": record_schema(_MODEL, ("id",)),

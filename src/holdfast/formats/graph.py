@@ -18,9 +18,9 @@ from typing import cast
 
 from holdfast.errors import CyclicDependencyError
 from holdfast.formats.contracts import Contracts
+from holdfast.formats.edges import NeedAt
 from holdfast.formats.fields import Promise
 from holdfast.formats.foreignnodes import ANYTHING, few, items_of, known_part, named, plain
-from holdfast.formats.grammar import NeedAt
 from holdfast.formats.nodes import Mapping, Node, Scalar
 from holdfast.formats.problems import Problems, in_order, quoted
 from holdfast.formats.reading import Reading

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.formats.asking import settled
-from holdfast.formats.grammar import InputAt
+from holdfast.formats.edges import InputAt
 from holdfast.formats.nodes import Mapping
 from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.reading import Reading

@@ -49,7 +49,7 @@ def load_made(made: Made, file: str, asked: Asked) -> Loaded:
     try:
         loaded = load_text(_content(made), f"{file}.json", made.root, asked)
     except PlanError as error:
-        raise PlanError(tuple(moved(problem) for problem in error.problems)) from error
+        raise PlanError(tuple(moved(problem) for problem in error.problems)) from None
     warnings = tuple(moved(problem) for problem in loaded.warnings)
     return replace(loaded, file=file, warnings=warnings)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from glob import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,9 +117,28 @@ def _readable(value: Mapping[str, Json]) -> str:
 
 
 def _put(path: Path, text: str) -> None:
+    _sweep(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with draft.open("w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
     draft.replace(path)
+
+
+def _sweep(path: Path) -> None:
+    """Remove drafts of a file that died with their process."""
+    for draft in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+        process = draft.name.removesuffix(".tmp").rpartition(".")[2]
+        if process.isdecimal() and not _lives(int(process)):
+            draft.unlink(missing_ok=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True

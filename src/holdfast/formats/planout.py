@@ -12,7 +12,7 @@ from holdfast.formats.grammar import STEP
 from holdfast.formats.graph import GRAPH
 from holdfast.formats.nodes import reads_as_text
 from holdfast.model.digest import Json
-from holdfast.model.expression import literals
+from holdfast.model.expression import literal, literals
 from holdfast.model.items import base_of, source_of
 from holdfast.model.plan import PLAN_SCHEMA, Guard, Plan, Step, plan_json
 
@@ -20,6 +20,7 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 _WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z0-9_./+-][A-Za-z0-9_./+ -]*\Z")
 _GUARD_KEYS = ("name", "fatal_on")
+_PROSE = frozenset({"description", "contract", "constraints", "specification"})
 _BULK = ("nodes", "edges", "batches")
 
 
@@ -29,7 +30,7 @@ def plan_data(plan: Plan) -> dict[str, Json]:
     data: dict[str, Json] = {"schema": PLAN_SCHEMA, "name": plan.name}
     for key in ("goal", "description", "project"):
         if value := getattr(plan, key):
-            data[key] = value
+            data[key] = value if key == "project" else literal(value)
     if limits := _limits(plan):
         data["limits"] = limits
     if origin := _origin(plan.origin):
@@ -89,6 +90,8 @@ def _step(step: Step, given: Mapping[str, Json]) -> dict[str, Json]:
             found["with"] = value
         elif key == "uses" and step.is_idle:
             continue  # nobody said how: a load asks for it
+        elif key in _PROSE:
+            found[key] = literal(str(value))
         elif key not in {"needs", "inputs", "guards", "lost_retries", "parameters", "tier"}:
             found[key] = value
     if step.model:

@@ -20,6 +20,7 @@ from holdfast.formats.contracts import Contracts
 from holdfast.formats.foreignnodes import (
     ANYTHING,
     FREE,
+    FREE_TEXTS,
     Said,
     Translated,
     items_of,
@@ -27,6 +28,7 @@ from holdfast.formats.foreignnodes import (
     named,
     plain,
     prompt_words,
+    said_text,
     words,
 )
 from holdfast.formats.graph import create_batches
@@ -34,7 +36,7 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key
-from holdfast.formats.shapes import FLAG, LINE, TEXT, list_of, text, word
+from holdfast.formats.shapes import FLAG, LINE, word
 
 PLANSPEC = "planspec"
 CODES = {
@@ -67,7 +69,6 @@ EXECUTORS: dict[str, frozenset[str]] = {
 }
 TYPES = ("research", "synthesize", "experiment", "develop")
 KINDS = ("agent", "tool", "workflow", "human")
-_TEXTS = Key(list_of(text, TEXT.schema))
 _PLAN: dict[str, Key] = {
     "id": Key(LINE),
     "name": Key(LINE),
@@ -87,13 +88,13 @@ _REQUIREMENT: dict[str, Key] = {
 _HYPOTHESIS: dict[str, Key] = {
     "id": Key(LINE),
     "statement": FREE,
-    "assumptions": _TEXTS,
+    "assumptions": FREE_TEXTS,
     "testableVia": FREE,
     "status": Key(word("untested", "testing", "supported", "refuted", "inconclusive")),
 }
 _UNKNOWNS: dict[str, Key] = {
-    "knownKnowns": _TEXTS,
-    "knownUnknowns": _TEXTS,
+    "knownKnowns": FREE_TEXTS,
+    "knownUnknowns": FREE_TEXTS,
     "unknownUnknowns": ANYTHING,
     "communityCheck": FREE,
 }
@@ -114,14 +115,14 @@ _STEP: dict[str, Key] = {
     "stoppingRule": FREE,
     "mode": Key(word("integrative", "evaluative", "exploratory", "confirmatory")),
     "inputStepIds": ANYTHING,
-    "evaluateAgainst": _TEXTS,
+    "evaluateAgainst": FREE_TEXTS,
     "hypothesisIds": ANYTHING,
     "procedure": FREE,
-    "expectedOutcomes": _TEXTS,
-    "successCriteria": _TEXTS,
-    "preregisteredCommitments": _TEXTS,
+    "expectedOutcomes": FREE_TEXTS,
+    "successCriteria": FREE_TEXTS,
+    "preregisteredCommitments": FREE_TEXTS,
     "specification": FREE,
-    "deliverables": _TEXTS,
+    "deliverables": FREE_TEXTS,
 }
 _EXECUTOR: dict[str, Key] = {
     "kind": Key(word(*KINDS)),
@@ -348,7 +349,7 @@ def _step(at: _At, contracts: Contracts) -> Mapping:
 
 def _task(at: _At, more: str = "") -> str:
     return "\n\n".join(
-        [str(at.given.get("description") or at.id), *_told(at), *([more] * bool(more))]
+        [said_text(at.given.get("description"), at.id), *_told(at), *([more] * bool(more))]
     )
 
 

@@ -166,11 +166,16 @@ NOWHERE = Place(0, 0)
 
 
 class Problems:
-    """Everything found wrong in one load; stops the load by itself when there is far too much."""
+    """Everything found wrong in one load; stops the load by itself when there is far too much.
+
+    Problems with a code of `excused` stop nothing: they are put aside, for who excuses them.
+    """
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.found: list[Problem] = []
+        self.excused: frozenset[str] = frozenset()
+        self.aside: list[Problem] = []
         self.warnings: list[Problem] = []
         self._suggestions = 0
 
@@ -185,9 +190,11 @@ class Problems:
         note: str = "",
     ) -> None:
         width = at.width if isinstance(at, Spot) else 0
-        self.found.append(
-            Problem(message, self.file, at.line, at.column, hint, code, width, mark, note)
-        )
+        found = Problem(message, self.file, at.line, at.column, hint, code, width, mark, note)
+        if code in self.excused:
+            self.aside.append(found)
+            return
+        self.found.append(found)
         if len(self.found) >= MOST_PROBLEMS:
             self.stop()
 

@@ -11,9 +11,10 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Protocol, cast
 
 from holdfast.errors import PlanError, Problem, UsageError
@@ -105,7 +106,10 @@ def _chosen(module: ModuleType, file: str, name: str) -> PlanObject:
 
 def _made(found: PlanObject, given: Mapping[str, Json], file: str) -> Made:
     """What the plan function makes of the params; those that it does not have are refused by a load."""
-    declared = found.__holdfast_params__()
+    try:
+        declared = found.__holdfast_params__()
+    except UsageError as error:
+        raise PlanError((_told(file, found, error),)) from error
     values = {
         name: taken(name, cast("ParamType", param["type"]), given[name])
         for name, param in declared.items()
@@ -114,20 +118,31 @@ def _made(found: PlanObject, given: Mapping[str, Json], file: str) -> Made:
     try:
         return found.__holdfast_made__(values)
     except UsageError as error:
-        place = _place(file, error)
-        problem = Problem(error.message, file, *place, error.hint or "", "P099")
-        raise PlanError((problem,)) from error
+        raise PlanError((_told(file, found, error),)) from error
     except Exception as error:
         raise _refused(file, "its plan cannot be made", error) from error
+
+
+def _told(file: str, found: PlanObject, error: UsageError) -> Problem:
+    """What is wrong with a plan function, where it happened, else where the function begins."""
+    place = _place(file, error)
+    code = getattr(getattr(found, "function", None), "__code__", None)
+    if place == (0, 0) and code is not None and _is_same(code.co_filename, file):
+        place = placed(file, code.co_firstlineno)
+    return Problem(error.message, file, *place, error.hint or "", "P099")
 
 
 def _refused(file: str, what: str, error: BaseException) -> PlanError:
     """What a module raised, at the line of the file where it happened."""
     words = traceback.format_exception_only(error)[-1].strip()
-    place = _place(file, error)
+    place, hint = _place(file, error), ""
+    if isinstance(error, UsageError):
+        words, hint = error.message, error.hint or ""
+    elif isinstance(error, ImportError) and "relative import" in words:
+        hint = "a plan file is imported by itself: name whole modules, or start it with python -m"
     if isinstance(error, SyntaxError) and _is_same(error.filename or "", file):
         place = placed(file, error.lineno or 0)
-    return PlanError((Problem(f"{what}: {words}", file, *place, "", "P099"),))
+    return PlanError((Problem(f"{what}: {words}", file, *place, hint, "P099"),))
 
 
 def _place(file: str, error: BaseException) -> tuple[int, int]:
@@ -147,6 +162,8 @@ def _importing(root: str) -> Iterator[None]:
     path, written = list(sys.path), sys.dont_write_bytecode
     places = (at for at, place in enumerate(path) if place.endswith(_SITE))
     sys.path.insert(next(places, len(path)), root)
+    finder = _Finder(os.path.realpath(root) + os.sep)
+    sys.meta_path.insert(0, finder)
     sys.dont_write_bytecode = True
     importlib.invalidate_caches()
     known = set(sys.modules)
@@ -154,8 +171,35 @@ def _importing(root: str) -> Iterator[None]:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
+        sys.meta_path.remove(finder)
         sys.path[:], sys.dont_write_bytecode = path, written
         _forget(set(sys.modules) - known, os.path.realpath(root) + os.sep)
+
+
+class _Source(SourceFileLoader):
+    """Compiles what a file holds now. Bytecode beside it is matched by its second and size alone."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+class _Finder:
+    """Finds modules as ever, and has those of the project compiled anew."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        found = PathFinder.find_spec(name, path, target)
+        if found is not None and type(found.loader) is SourceFileLoader:
+            place = found.loader.path
+            inside = os.path.realpath(place)
+            if inside.startswith(self._root) and not set(_SITE) & set(inside.split(os.sep)):
+                found.loader = _Source(name, place)
+        return found
 
 
 def _forget(names: set[str], root: str) -> None:

@@ -12,6 +12,7 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, folded, quoted
 from holdfast.formats.reading import Reading
 from holdfast.model.digest import Json
+from holdfast.model.expression import parse
 from holdfast.model.glob import PRIVATE, components
 
 T_co = TypeVar("T_co", covariant=True)
@@ -44,6 +45,15 @@ def text(reading: Reading, key: str, node: Node) -> str | None:
         no_expression(reading, key, node)
         return None
     return node.value
+
+
+def prose(reading: Reading, key: str, node: Node) -> str | None:
+    """Text that people and models read as it is; as in prompts, `$${{` in it is the text `${{`."""
+    if isinstance(node, Scalar) and isinstance(node.value, str) and EXPRESSION in node.value:
+        pieces = parse(node.value)
+        if all(isinstance(piece, str) for piece in pieces):
+            return "".join(map(str, pieces))
+    return text(reading, key, node)
 
 
 def no_expression(reading: Reading, key: str, node: Node) -> None:
@@ -323,12 +333,22 @@ def plain(reading: Reading, key: str, node: Node) -> Json:
     return node.value
 
 
+def verbatim(reading: Reading, node: Node) -> Json:
+    """A node as JSON, where every text is only kept."""
+    if isinstance(node, Mapping):
+        return {name: verbatim(reading, value) for name, value in pairs(reading, node)}
+    if isinstance(node, Listing):
+        return [verbatim(reading, item) for item in node.items]
+    return node.value
+
+
 def as_is(_reading: Reading, _key: str, node: Node) -> Node:
     """The node itself, for a part that is read later."""
     return node
 
 
 TEXT = Shape(text, {"type": "string"})
+PROSE = Shape(prose, {"type": "string"})
 LINE = Shape(line, {"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME})
 FLAG = Shape(flag, {"type": "boolean"})
 DURATION = Shape(duration, {"type": "string", "pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?[smhd]$"})

@@ -39,13 +39,6 @@ def take_plan(reading: Reading, node: Mapping, given: dict[str, object], run: No
         if key not in _MAY_HAVE:
             message = f"step {quoted(reading.step)} is a plan and cannot have '{key}'"
             problems.add("P095", place, message, "say it of the steps of that plan")
-    for use in reading.uses:
-        if use.reference.root == "steps":
-            message = (
-                f"the values of {quoted(reading.step)} are read with the plan: no step ran yet"
-            )
-            problems.add("P095", use.place(0), message, "give text, numbers or ${{ params.X }}")
-    reading.uses = [use for use in reading.uses if use.reference.root != "steps"]
     if run is None:
         place = node.pairs["uses"][0]
         message = f"step {quoted(reading.step)} uses a plan and has no 'run'"
@@ -55,6 +48,16 @@ def take_plan(reading: Reading, node: Mapping, given: dict[str, object], run: No
     if path is not None:
         given["run"] = (path,)
         reading.plans[reading.step] = run
+
+
+def refuse_made(reading: Reading) -> None:
+    """Values for the params of another plan are filled in when it is read, so no step made them."""
+    made = [use for use in reading.uses if use.reference.root == "steps"]
+    for use in made:
+        message = f"the values of {quoted(reading.step)} are read with the plan: no step ran yet"
+        hint = "give text, numbers or ${{ params.X }}"
+        reading.problems.add("P095", use.place(0), message, hint)
+    reading.uses = [use for use in reading.uses if use not in made]
 
 
 def take_gather(reading: Reading, node: Mapping) -> None:
@@ -87,19 +90,24 @@ def inlined(reading: Reading, steps: Table[StepId, Step], load: Load) -> dict[St
             plan, warnings = load(step.run[0], values)
         except PlanError as error:
             for problem in error.problems:
-                told = f"{problem.file}:{problem.line}:{problem.column}: {problem.message}"
-                reading.problems.add(problem.code, place, told, problem.hint)
+                reading.problems.add(problem.code, place, _told(problem), problem.hint)
             continue
         except UsageError as error:  # a param that the other plan does not have
             reading.problems.add("P095", place, error.message, error.hint or "")
             continue
         for warning in warnings:
-            told = f"{warning.file}:{warning.line}:{warning.column}: {warning.message}"
-            reading.problems.warn(warning.code, place, told, warning.hint)
+            reading.problems.warn(warning.code, place, _told(warning), warning.hint)
         for name, inner in _taken_over(step, plan).items():
             _check_id(reading, name, steps, place)
             found[name] = inner
     return found
+
+
+def _told(problem: Problem) -> str:
+    """A problem of another file, with its place there if it has one."""
+    if not problem.line:
+        return problem.message
+    return f"{problem.file}:{problem.line}:{problem.column}: {problem.message}"
 
 
 def _check_id(reading: Reading, name: StepId, steps: Table[StepId, Step], place: Placed) -> None:
@@ -147,6 +155,7 @@ def _renamed(step: Step, prefix: str) -> Step:
     return replace(
         step,
         id=StepId(prefix + step.id),
+        within=_within(step, prefix),
         needs=tuple(replace(need, step=StepId(prefix + need.step)) for need in step.needs),
         values=cast("Table[str, Json]", _filled(dict(step.values), prefix)),
         prompt=_filled(step.prompt, prefix),
@@ -157,6 +166,12 @@ def _renamed(step: Step, prefix: str) -> Step:
         when=None if step.when is None else _compared(step.when, prefix),
         template=None if step.template is None else _renamed(step.template, prefix),
     )
+
+
+def _within(step: Step, prefix: str) -> str:
+    if step.uses == GATHER:  # it is given nothing
+        return ""
+    return prefix + step.within if step.within else prefix[:-1]
 
 
 def _filled(value: Json, prefix: str) -> Json:

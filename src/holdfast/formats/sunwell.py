@@ -32,6 +32,7 @@ from holdfast.formats.foreignnodes import (
     parts,
     plain,
     prompt_words,
+    said_text,
     text_of,
     words,
 )
@@ -117,7 +118,10 @@ def _migrated(problems: Problems, tree: Mapping) -> Mapping:
     found = tree.pairs.get("version")
     if found is None:
         message = "a saved plan of artifacts has no 'version'"
-        raise problems.fatal("P085", tree, message, f'this version reads "{VERSION}"')
+        hint = (
+            f'this version of holdfast reads "{VERSION}"; if it is one, say "version": "{VERSION}"'
+        )
+        raise problems.fatal("P085", tree, message, hint)
     version = found[1]
     migrate = MIGRATIONS.get(text_of(version))
     if migrate is None:
@@ -168,7 +172,7 @@ def tier_of(requires: int) -> str:
 
 def _step(spec: Spec, used: str) -> Mapping:
     pairs = spec.node.pairs
-    task = str(spec.given.get("description", "")) or f"Make {spec.id}."
+    task = said_text(spec.given.get("description"), f"Make {spec.id}.")
     said: dict[str, Said] = {
         "prompt": prompt_words(spec.place, task=task),
         "model": used or tier_of(len(spec.requires)),

@@ -21,6 +21,7 @@ from holdfast.formats.foreignnodes import (
     named,
     plain,
     prompt_words,
+    said_text,
     text_of,
     words,
 )
@@ -146,7 +147,7 @@ def _step(task: _Task) -> Mapping:
     pairs = task.node.pairs
     said: dict[str, Said] = {
         "uses": "llm",
-        "prompt": prompt_words(task.place, task=str(task.given["description"]) or task.id),
+        "prompt": prompt_words(task.place, task=said_text(task.given["description"], task.id)),
         "description": pairs["description"][1],
     }
     if task.given.get("contract"):

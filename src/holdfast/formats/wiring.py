@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from holdfast.edits.tree import fold
+from holdfast.formats.edges import At, InputAt, NeedAt
 from holdfast.formats.fields import Promise, check_fields
-from holdfast.formats.grammar import At, InputAt, NeedAt
 from holdfast.formats.nodes import Scalar
 from holdfast.formats.problems import NOWHERE, Placed, Problems, quoted
 from holdfast.formats.reading import Use

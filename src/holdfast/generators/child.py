@@ -32,7 +32,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable
 from importlib import machinery
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct(">I")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _TAIL = 8 * 1024
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _SETTLED_NS = 100_000_000  # a file younger than this could change without its stamp telling
 
 _REST, _UNNAMED = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY
@@ -160,9 +161,9 @@ def as_json(result: object) -> bytes:
 
 
 def story(error: BaseException) -> str:
-    """The end of a traceback, from the first frame that is not of this file."""
+    """The end of a traceback, from the first frame that is not of this package."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace))
     return text.encode("utf-8", "replace")[-_TAIL:].decode("utf-8", "replace")
@@ -209,15 +210,20 @@ def _answer(descriptor: int, answer: dict[str, Any]) -> None:
 def _serve(call: dict[str, Any], seen: dict[str, Stat]) -> dict[str, Any]:
     began, threads = time.time_ns() - _SETTLED_NS, threading.active_count()
     answer: dict[str, Any] = {"state": "done"}
+    process = os.getpid()
     try:
         _enter(call)
-        Path(call["result"]).write_bytes(_result(call))
+        content = _result(call)
+        if os.getpid() == process:
+            Path(call["result"]).write_bytes(content)
     except CallError as error:
         answer = {"state": "failed", "message": f"'{call['target']}': {error}"}
     except BaseException as error:  # noqa: BLE001 - the answer is that it was raised
         answer = {"state": "failed", "message": story(error)}
     finally:
         _quiet()
+    if os.getpid() != process:  # the function forked and its copy came back: only one may answer
+        os._exit(0)
     loaded = _loaded(call["root"])
     # A file written during the call, or just before, may not be what was loaded from it.
     is_sure = all(stat[0] < began for path, stat in loaded.items() if path not in seen)
@@ -260,13 +266,25 @@ def _function(target: str) -> Callable[..., object]:
     module, _, name = target.partition(":")
     if not module or not name:
         raise CallError("a python step names 'module:function'")
-    found: Any = importlib.import_module(module)
+    found: Any = _module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     if not callable(found):
         raise CallError(f"the module '{module}' has no function '{name}'")
     # A decorated function says how an engine calls it: with JSON, for JSON.
     return getattr(found, "__holdfast_call__", found)  # type: ignore[no-any-return]  # found by name in a module of the user
+
+
+def _module(name: str) -> ModuleType:
+    """A module; of a program that runs its plan, as far as it was when it began to."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        module = getattr(error, "__holdfast_module__", None)
+        if module is None or module.__name__ != name:
+            raise
+        sys.modules[name] = module
+        return module  # type: ignore[no-any-return]  # what was imported
 
 
 async def _awaited(result: Any) -> object:  # noqa: ANN401 - the result of any function

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.errors import AttemptError, IntegrityError, StoreError, outside_fault
+from holdfast.generators.captured import Spelling, innermost
 from holdfast.generators.child import CallError, decoded, encoded, parameters, story
 from holdfast.generators.contract import collect, put_given
 from holdfast.generators.imports import Imports
@@ -46,8 +47,9 @@ class InlineFunctions:
 
         If the module is in the project, so is the source of every project module that it imports.
         Defaults and captured values enter if they are constants, functions or classes; any other
-        object is named as unresolved, which disables reuse: give it as a value instead. What is
-        loaded does not change while this process lives, so each function is looked at once.
+        object is named as unresolved, which disables reuse: give it as a value instead. Of a function
+        that is in no file, as in a notebook, the global names that it reads count as captured. What
+        is loaded does not change while a run lasts, so each function is looked at once.
         """
         function = self._functions[step.id]
         found = self._identities.get(id(function))
@@ -57,15 +59,23 @@ class InlineFunctions:
 
     def _identity(self, function: Function, root: str) -> Mapping[str, Json]:
         plain = inspect.unwrap(function)
-        code = getattr(_innermost(plain), "__code__", None)
+        code = getattr(innermost(plain), "__code__", None)
         mine: dict[str, Json] = {}
         if code is not None:
             inside = self._imports.of_file(code.co_filename, root)
             mine.update(inside if inside is not None else self._outside(code))
-        unspelled: list[str] = []
-        mine["function"] = _digest(plain, unspelled)
-        if unspelled:
-            mine["unresolved"] = [f"{name} in '{_name(plain)}'" for name in sorted(set(unspelled))]
+        spelling = Spelling()
+        mine["function"] = spelling.digest(plain)
+        untold = {f"{name} in '{_name(plain)}'" for name in spelling.unspelled}
+        files: dict[str, Json] = {}
+        for module in sorted(spelling.modules):
+            found = self._imports.of_module(module, root)
+            files |= cast("dict[str, Json]", found["code"])
+            untold.update(cast("list[str]", found.get("unresolved", [])))
+        if files:
+            mine["code"] = {**cast("dict[str, Json]", mine.get("code", {})), **files}
+        if untold:
+            mine["unresolved"] = cast("Json", sorted(untold))
         return mine
 
     def _outside(self, code: types.CodeType) -> dict[str, Json]:
@@ -127,12 +137,6 @@ def _is_async(function: Function) -> bool:
     return inspect.iscoroutinefunction(function)
 
 
-def _innermost(function: object) -> object:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function
-
-
 def _arguments(function: Function, job: Job) -> dict[str, object] | None:
     """The artifacts it is called with; None if one must be put on disk and there is no room for that."""
     step = job.step
@@ -176,54 +180,4 @@ def _failed(error: Exception) -> AttemptError:
 
 
 def _name(function: object) -> str:
-    return str(getattr(_innermost(function), "__name__", type(function).__name__))
-
-
-def _digest(value: object, unspelled: list[str]) -> str:
-    """A digest that is equal in every process: of code, never of addresses or of hash order."""
-    spelled = _spelled(value, unspelled)
-    return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _spelled(value: object, unspelled: list[str]) -> str:
-    match value:
-        case None | bool() | int() | float() | complex() | str() | bytes():
-            return f"{type(value).__name__}:{value!r}"
-        case tuple():
-            return f"({','.join(_spelled(item, unspelled) for item in value)})"
-        case frozenset():
-            return f"{{{','.join(sorted(_spelled(item, unspelled) for item in value))}}}"
-        case types.CodeType():
-            parts = (value.co_code, value.co_names, value.co_varnames, value.co_freevars)
-            return _spelled((*parts, value.co_flags, value.co_consts), unspelled)
-        case types.FunctionType():
-            return _spelled_function(value, unspelled)
-        case types.MethodType():
-            return _spelled(value.__func__, unspelled)
-        case types.BuiltinFunctionType() | type():
-            return f"{value.__module__}.{value.__qualname__}"
-        case types.ModuleType():
-            return f"module:{value.__name__}"
-        case functools.partial():
-            keywords = tuple(sorted(value.keywords.items()))
-            return _spelled((value.func, value.args, keywords), unspelled)
-        case _:
-            kind = f"{type(value).__module__}.{type(value).__qualname__}"
-            if value is not Ellipsis:
-                unspelled.append(f"a value of type '{kind}'")
-            return f"<{kind}>"
-
-
-def _spelled_function(function: types.FunctionType, unspelled: list[str]) -> str:
-    cells = tuple(_content(cell) for cell in function.__closure__ or ())
-    # A function that captures itself ends here: only its code is spelled inside.
-    inner = tuple(cell.__code__ if isinstance(cell, types.FunctionType) else cell for cell in cells)
-    keywords = tuple(sorted((function.__kwdefaults__ or {}).items()))
-    return _spelled((function.__code__, function.__defaults__, keywords, inner), unspelled)
-
-
-def _content(cell: types.CellType) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
+    return str(getattr(innermost(function), "__name__", type(function).__name__))

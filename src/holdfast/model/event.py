@@ -450,7 +450,8 @@ class PlanExtended:
     """The run goes on with a plan that has further steps; those that it had are as they were.
 
     `step` is the one whose accepted attempt, or reused artifact, brought them; else `request` is the
-    number of what a person asked for in the line's journal.
+    number of what a person asked for in the line's journal. With `agreed` somebody said yes to what these
+    steps cost, when it was known how many they are.
     """
 
     plan: Digest
@@ -459,6 +460,7 @@ class PlanExtended:
     added: tuple[StepId, ...]
     step: StepId = StepId("")
     request: int = 0
+    agreed: bool = False
 
 
 @fixed

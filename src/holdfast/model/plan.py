@@ -150,6 +150,7 @@ class Step:
     has_items: bool = False  # its items are steps of the plan
     when: Json = None  # the condition under which it runs
     optional: bool = False  # whoever needs it goes on without it
+    within: str = ""  # the sub-plan that it came from
 
     @property
     def awaits_items(self) -> bool:
@@ -210,6 +211,10 @@ class Step:
     def data_needs(self) -> tuple[StepId, ...]:
         """The steps whose artifacts this one reads."""
         return tuple([need.step for need in self.needs if need.type == "data"])
+
+    def called(self, need: StepId) -> StepId:
+        """The name by which it is given what a step made: in a sub-plan the one that its file knows."""
+        return StepId(need.removeprefix(f"{self.within}.")) if self.within else need
 
     @property
     def changes_copy(self) -> bool:

@@ -14,7 +14,8 @@ from holdfast.model.fixed import fixed
 from holdfast.model.plan import STEP_ID
 from holdfast.model.provider import TIERS
 
-_NAMED = 5  # of a circle that is told
+_NAMED = 5  # of a circle, or of others, that are told
+_INTERFACES = ("contract", "format", "interface", "outline", "protocol", "schema")
 _MEDIUM_NEEDS = 2
 
 
@@ -93,7 +94,7 @@ def _text(item: Mapping[str, Json], key: str) -> str:
     return "" if value is None else str(value).strip()
 
 
-def flaws(found: Sequence[Found], bounds: Bounds) -> list[str]:
+def flaws(found: Sequence[Found], bounds: Bounds, strategy: str = "") -> list[str]:
     """Everything that keeps these artifacts from being a plan, in sentences for whoever made them."""
     if not found:
         return ["the plan is empty: name at least one artifact"]
@@ -118,7 +119,30 @@ def flaws(found: Sequence[Found], bounds: Bounds) -> list[str]:
             f"the longest chain has {deep} artifacts, and at most {bounds.depth} are allowed:"
             " let more of them stand side by side"
         )
-    return told
+    return told or [*_STRATEGIES[strategy](found)]
+
+
+def _in_a_row(found: Sequence[Found]) -> Iterable[str]:
+    at: dict[int, list[str]] = {}
+    for name, level in levels(found).items():
+        at.setdefault(level, []).append(name)
+    for names in at.values():
+        if len(names) > 1:
+            few = ", ".join(names[:_NAMED])
+            yield f"these would be made side by side: {few}; each must require the one before it"
+
+
+def _on_interfaces(found: Sequence[Found]) -> Iterable[str]:
+    required = {need for one in found for need in one.requires}
+    for one in found:
+        if one.id in required and not one.requires and one.domain_type.lower() not in _INTERFACES:
+            yield (
+                f"'{one.id}' is what others begin with, and no interface: let it require one, or give it"
+                f" a domain_type of {', '.join(_INTERFACES)}"
+            )
+
+
+_STRATEGIES = {"": lambda _: (), "contract-first": _on_interfaces, "sequential": _in_a_row}
 
 
 def _flaws_of(one: Found, known: set[str]) -> Iterable[str]:

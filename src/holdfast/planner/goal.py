@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard, Plan, Step, StepId
@@ -15,6 +16,7 @@ from holdfast.planner.found import SCHEMA, Bounds, Found
 PLANNING = ".planning"  # what the name of a line ends in on which its plans are made
 STEP = StepId("plan")
 KIND = "plan"  # of the guard
+FILES = "PROJECT FILES"  # what the listing is called
 _ROLE = (
     "You plan work. You find the artifacts that have to exist when a goal is reached, and what each of them"
     " needs before it can be made. You do not make them."
@@ -38,7 +40,9 @@ Rules
 - At most {artifacts} artifacts, and at most {depth} in a row. Fewer are better."""
 _STRATEGIES = {
     "": "",
-    "contract-first": "\n- Every interface is an artifact of its own, which whatever fulfils it requires.",
+    "contract-first": "\n- Every interface is an artifact of its own, which whatever fulfils it requires."
+    " What others begin with is one: its domain_type is contract, format, interface, outline, protocol or"
+    " schema.",
     "sequential": "\n- Each artifact requires the one before it: nothing is made side by side.",
 }
 _KEEP = """\
@@ -47,6 +51,11 @@ _KEEP = """\
 There is a plan already (EARLIER PLAN). Keep the id, contract and requires of every artifact that still
 serves the goal exactly as they are: what is unchanged is not made again. Change, add and leave out only
 what has to be."""
+_FILES = """\
+
+
+The project has these files already (PROJECT FILES). Put new files where they belong beside them, and name an
+existing one in produces_file only if it is to be written anew."""
 _FAILED = """\
 
 
@@ -63,10 +72,17 @@ def question(
     strategy: str = "",
     earlier: Sequence[Found] = (),
     failed: str = "",
+    files: str = "",
 ) -> Plan:
-    """The plan that plans. `model` also does the steps whose tier nobody configured."""
+    """The plan that plans. `model` also does the steps whose tier nobody configured.
+
+    `files` is a listing of the project, if the planner is to see one.
+    """
     values: dict[str, Json] = {"GOAL": goal}
     task = _TASK.format(artifacts=bounds.artifacts, depth=bounds.depth) + _STRATEGIES[strategy]
+    if files:
+        values[FILES] = files
+        task += _FILES
     if earlier:
         values["EARLIER PLAN"] = json.dumps(_as_json(earlier), ensure_ascii=False, indent=1)
         task += _KEEP
@@ -78,6 +94,8 @@ def question(
         "depth": bounds.depth,
         "model": model,
     }
+    if strategy:
+        config["strategy"] = strategy
     step = Step(
         id=STEP,
         uses="llm",
@@ -108,6 +126,15 @@ def _as_json(found: Sequence[Found]) -> dict[str, Json]:
                 item[key] = value
         listed.append(item)
     return {"artifacts": listed}
+
+
+def with_files_of(asked: Plan, earlier: Plan) -> Plan:
+    """A question about the project as an earlier one saw it; what else differs stays different."""
+    step, seen = asked.steps[STEP], earlier.steps.get(STEP)
+    if FILES not in step.values or seen is None or FILES not in seen.values:
+        return asked
+    values = {**step.values, FILES: seen.values[FILES]}
+    return replace(asked, steps={STEP: replace(step, values=values)})
 
 
 def settings_of(plan: Plan) -> Mapping[str, Json]:

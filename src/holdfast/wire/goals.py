@@ -52,6 +52,7 @@ def question(
     strategy: str = "",
     earlier: Plan | None = None,
     failed: str = "",
+    files: str = "",
 ) -> Plan:
     """The plan of one step that plans for a goal; UsageError if nobody said who does that."""
     from holdfast.planner import goal as planning
@@ -60,7 +61,15 @@ def question(
     model, tier = planning_model(root, given)
     found = found_of(earlier) if earlier is not None else ()
     return planning.question(
-        goal, line, model, bounds, tier=tier, strategy=strategy, earlier=found, failed=failed
+        goal,
+        line,
+        model,
+        bounds,
+        tier=tier,
+        strategy=strategy,
+        earlier=found,
+        failed=failed,
+        files=files,
     )
 
 
@@ -74,7 +83,7 @@ def flaws(value: Json, config: Mapping[str, Json], root: str) -> list[str]:
     except ValueError as error:
         return [str(error)]
     bounds = Bounds(int(str(config["artifacts"])), int(str(config["depth"])))
-    if told := wrong(found, bounds):
+    if told := wrong(found, bounds, str(config.get("strategy", ""))):
         return told
     try:
         _made(value, config, "goal", "goal", root)

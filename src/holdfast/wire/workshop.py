@@ -8,11 +8,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UsageError
-from holdfast.model.plan import GATHER, Guard, Plan, StepId
+from holdfast.model.plan import GATHER, Guard, Plan, Step, StepId
 
 if TYPE_CHECKING:
     from holdfast.executors.identity import Identities
     from holdfast.executors.local import LocalExecutor
+    from holdfast.generators.inline import InlineFunctions
     from holdfast.model.digest import Json
     from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules
     from holdfast.process.slots import Slots
@@ -82,18 +83,26 @@ def _is_installed(library: str) -> bool:
     return find_spec(library) is not None
 
 
-def identities() -> Identities:
-    """What generators and guards add to keys, without loading anything that could run them."""
+def identities(functions: Mapping[StepId, Function] | None = None) -> Identities:
+    """What generators and guards add to keys, without loading anything that could run them.
+
+    `functions` of this very process are looked at themselves.
+    """
     from holdfast.executors.identity import Identities
     from holdfast.generators.identity import python_identity, shell_identity, tools_identity
     from holdfast.generators.imports import Imports
     from holdfast.guards.identity import guard_identity
 
     imports = Imports()
+    python = python_identity(imports)
+    if functions:
+        from holdfast.generators.inline import InlineFunctions
+
+        python = _or_inline(InlineFunctions(functions, imports), python)
     return Identities(
         {
             "shell": shell_identity,
-            "python": python_identity(imports),
+            "python": python,
             "human": lambda *_: {},
             GATHER: lambda *_: {},
             "llm": lambda *_: {},
@@ -101,6 +110,12 @@ def identities() -> Identities:
         },
         lambda guard, root: guard_identity(guard, root, imports.of_module),
     )
+
+
+def _or_inline(
+    inline: InlineFunctions, imported: Callable[[Step, str], Mapping[str, Json]]
+) -> Callable[[Step, str], Mapping[str, Json]]:
+    return lambda step, root: (inline.identity if step.id in inline else imported)(step, root)
 
 
 def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None) -> LocalExecutor:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-NAMES = ("basic", "python", "minimal")
+NAMES = ("basic", "python", "minimal", "goal")
+GOAL = "Write a short guide to the kelp forest"  # what the template 'goal' has recorded answers for
+NEXT = {"goal": f'plan "{GOAL}" --provider recorded'}  # what to do first; with others, plan
 DEMO = "demo"
 
 

@@ -1,0 +1,84 @@
+"""Every command that takes a step takes an item, by its key as it is or as it stands in ids."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.project import Project
+from tests.cli.test_for_each import ITEMS, found_by, search
+
+pytestmark = pytest.mark.req("R182")
+
+ODD = "extract[de 2026/x]"
+AS_ID = "extract[de%202026%2Fx]"
+
+
+def plan(project: Project, **more: Any) -> None:
+    steps = found_by(project, *ITEMS, guards=[{"regex": {"pattern": "[0-9]"}}], **more)
+    project.plan(steps)
+
+
+@pytest.mark.parametrize("name", [ODD, AS_ID])
+def test_looking_at_an_item(project: Project, name: str) -> None:
+    body = project.sh('echo told >&2; echo "[$(cat $HOLDFAST_WITH/n)]"')
+    plan(project, shell=body)
+    project.run()
+    project.ran()
+    assert project.shown(name) == b"[2]\n"
+    assert "told" in project.ok("logs", name).out
+    assert project.ok("guard", name).code == 0
+    assert project.ok("why", name).out.startswith(f"{ODD} is reused")
+    assert project.ok("show", name, "--json").json
+    assert f"~ {ODD}  the step itself" in project.ok("impact", name).out
+    assert f"✓ {ODD}  done  needs search" in project.ok("graph", "-s", name).out
+    assert project.ok("explain", name).out.startswith(f"{ODD} is reused")
+    assert project.ran() == []
+
+
+def test_a_failed_item_is_skipped_by_its_key(project: Project) -> None:
+    body = "[ $(cat $HOLDFAST_WITH/n) != 2 ] && echo '[1]'"
+    plan(project, shell=project.sh(body))
+    assert project.run().code == 1
+    project.ok("skip", ODD, "--because", "it is down")
+    found = project.status()
+    assert found.codes[AS_ID] == "skipped_by_person"
+    assert (found.states["extract"], found.states["sum"]) == ("done", "done")
+    assert project.ok("verify").code == 0
+
+
+def test_an_item_is_amended_and_accepted(project: Project) -> None:
+    plan(project)
+    project.run()
+    project.ran()
+    project.write("mine.txt", "[22]\n")
+    project.ok("amend", ODD, "mine.txt", "--because", "better")
+    found = project.run()
+    assert found.codes[AS_ID] == "amended"
+    assert json.loads(project.shown("sum").decode()[:-1]) == [[1], [22], [3]]
+    assert project.ran() == ["sum"]
+    assert project.ok("verify").code == 0
+
+
+def test_runs_are_compared_by_items(project: Project) -> None:
+    plan(project)
+    project.run()
+    search(project, {"id": "de 2026/x", "n": 5}, ITEMS[0], {"id": "it", "n": 1})
+    project.run()
+    told = project.ok("diff", "@-1", "@").out
+    assert "+ extract[it]" in told
+    assert "- extract[fr]" in told
+    assert f"~ {ODD}: 1 value changed" in told
+    told = project.ok("diff", "@-1", "@", "--outputs", "-s", ODD).out
+    assert told.endswith(f"  ~ {ODD}: 1 value changed\n      ~ [0]: 2 → 5\n")
+
+
+def test_a_failed_item_is_replayed(project: Project) -> None:
+    body = f"[ $(cat $HOLDFAST_WITH/n) != 2 -o -e {project.gates}/well ] && echo '[1]'"
+    plan(project, shell=project.sh(body))
+    assert project.run().code == 1
+    project.open("well")
+    project.ran()
+    project.ok("replay")
+    assert set(project.status().states.values()) <= {"done", "reused"}
+    assert AS_ID in project.ran()
