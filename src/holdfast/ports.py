@@ -466,7 +466,7 @@ class Candidate:
     `fragments` are files with steps that shall be added to the plan once it is accepted.
     `changes` are what it changed in a copy of the project; `files` hold the content of those it wrote.
     `settled` are paths about which people decided that their version, or another step's, stands.
-    `entries` are files whose contents are stored already.
+    `entries` are files whose contents are stored already. `handoff` is what it tells its successors.
     """
 
     form: Form
@@ -478,6 +478,7 @@ class Candidate:
     changes: tuple[Change, ...] = ()
     settled: tuple[Settled, ...] = ()
     entries: tuple[Entry, ...] = ()
+    handoff: bytes = b""
 
 
 class Generator(Protocol):

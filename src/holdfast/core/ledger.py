@@ -148,9 +148,14 @@ def folded(
     alike: Alike,
     hypotheses: Mapping[str, Standing] | None = None,
     said: Sequence[Said] = (),
+    earlier: Iterable[Told] = (),
 ) -> Ledger:
-    """The ledger of these handoffs. `hypotheses` are those of the plan, as it says they stand."""
+    """The ledger of these handoffs. `hypotheses` are those of the plan, as it says they stand.
+
+    `earlier` ones count no more, and are kept beside it.
+    """
     latest, superseded = _latest(told)
+    superseded = _ordered([*superseded, *earlier])
     evidence = _stale(_evidence(latest, alike, said))
     uncertainties, unmatched = _Questions(latest, alike, said).answered()
     stands = _hypotheses(latest, evidence, hypotheses or {})

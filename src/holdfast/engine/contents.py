@@ -92,7 +92,7 @@ class Contents:
             return outcome
         files = (*made.files, *made.fragments)
         where = [file.path for file in files if holds([file.content], secrets)]
-        if not where and not holds([made.content], secrets):
+        if not where and not holds([made.content, made.handoff], secrets):
             return outcome
         if outcome.ended in {"rejected", "fatal"}:
             return outcome._replace(candidate=None)

@@ -15,6 +15,7 @@ from holdfast.engine.calls import Switchboard
 from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Steps
 from holdfast.engine.growth import Growth
+from holdfast.engine.handoffs import sound
 from holdfast.engine.heed import People
 from holdfast.engine.places import Places
 from holdfast.engine.result import Result
@@ -132,6 +133,7 @@ class Crew:
         try:
             seen = self.observed.pop(started.step)
             approvals: tuple[str, ...] = ()
+            outcome = sound(self._state.plan.steps[started.step], outcome)
             outcome, more = self._growth.brought(started, self._fit(started, outcome))
             if outcome.ended == "asked":
                 outcome, approvals = self._people.asked(started, outcome)

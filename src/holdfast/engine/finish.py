@@ -116,6 +116,7 @@ class Finisher:
             candidate = self._with_verdicts(started, candidate)
         digest, blobs, entries = self.contents.of(step, candidate)
         log = self.contents.note(step, blobs, outcome.log) if outcome.log else None
+        told = self.contents.put(blobs, candidate.handoff) if candidate.handoff else None
         event = AttemptAccepted(
             step.id,
             started.attempt,
@@ -128,6 +129,7 @@ class Finisher:
             took,
             candidate.confined,
             score=score_of(outcome),
+            handoff=told,
         )
         state = self._state
         if step.id in state.options.resample and stands_better(
@@ -188,6 +190,7 @@ class Finisher:
         assert candidate is not None  # people are asked about one
         digest, blobs, _ = self.contents.of(step, candidate)
         log = self.contents.note(step, blobs, outcome.log) if outcome.log else None
+        told = self.contents.put(blobs, candidate.handoff) if candidate.handoff else None
         event = AttemptParked(
             step.id,
             started.attempt,
@@ -199,6 +202,7 @@ class Finisher:
             took,
             candidate.confined,
             reusable,
+            handoff=told,
         )
         result = Result(event, now, blobs)
         self._put_back(started, step, result, silent=True)
@@ -551,4 +555,5 @@ def _stands(
         log=parked.log,
         duration_ms=parked.duration_ms,
         confined=parked.confined,
+        handoff=parked.handoff,
     )

@@ -28,6 +28,7 @@ from holdfast.engine.desk import Desk
 from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Grower, Steps
 from holdfast.engine.growth import Growth
+from holdfast.engine.handoffs import given
 from holdfast.engine.heed import FREE, People, under
 from holdfast.engine.hold import Hold
 from holdfast.engine.inheritance import Beside
@@ -158,6 +159,8 @@ class Engine:
         ending = result.ending
         if more and started is not None and isinstance(ending, AttemptAccepted) and ending.stands:
             self._growth.of_attempt(more, started, ending)
+        if started is not None and (told := given(self.state.run, started, ending)) is not None:
+            self._scribe.pending.said.append((result.at, told))
         if result.after:
             self._scribe.record(result.after)
         while self.state.reopening and (following := reopenings(self.state)):

@@ -324,6 +324,10 @@ STEP: dict[str, Key] = {
     ),
     "workspace": _WORKSPACE,
     "reuse": _REUSE,
+    "handoff": Key(
+        FLAG,
+        words="Whether it is done only with a handoff: what it tells those that come after it.",
+    ),
     "share": Key(FLAG, words="Whether other lines may reuse the artifact."),
     "env": Key(
         NAMES, words="Names of variables that the step sees; their values decide the result."
@@ -357,7 +361,6 @@ STEP: dict[str, Key] = {
         (
             "runs_on",
             "context",
-            "handoff",
             "type",
             "hypotheses",
             "requirements",

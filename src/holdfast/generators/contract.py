@@ -21,6 +21,8 @@ from holdfast.process.room import (
 )
 
 ADD = "add"
+HANDOFF = "handoff.json"
+MOST_TOLD = 1024 * 1024  # bytes of a handoff
 MOST_ADDED = 16 * 1024 * 1024  # bytes, as for a plan file
 
 
@@ -42,7 +44,7 @@ def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
     environment["HOLDFAST_WITH"] = values = private_folder(room, "with")
     for name, value in job.step.values.items():
         put_file(f"{values}/{file_name(name)}", value_bytes(value))
-    environment["HOLDFAST_HANDOFF"] = f"{room}/handoff.json"
+    environment["HOLDFAST_HANDOFF"] = f"{room}/{HANDOFF}"
     environment["HOLDFAST_ADD"] = private_folder(room, ADD)
     if job.effect:
         environment["HOLDFAST_EFFECT_KEY"] = job.effect
@@ -129,6 +131,17 @@ def fragments(room: str) -> tuple[File, ...]:
     except EditError as error:
         raise AttemptError(f"in HOLDFAST_ADD: {error}", reason="guard_rejected") from error
     return tuple(File(*item) for item in found)
+
+
+def handoff(room: str) -> bytes:
+    """What an attempt wrote to HOLDFAST_HANDOFF, nearly always nothing; what is no file is rejected."""
+    if not os.path.lexists(f"{room}/{HANDOFF}"):
+        return b""
+    try:
+        found = tree.read_contents(room, [HANDOFF], MOST_TOLD)
+    except EditError as error:
+        raise AttemptError(f"HOLDFAST_HANDOFF: {error}", reason="guard_rejected") from error
+    return found[0].content if found else b""
 
 
 def _feedback_json(item: Feedback) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from typing import Literal, cast
 
 from holdfast.errors import AttemptError, GuardBroken, ProcessError
 from holdfast.generators import child
-from holdfast.generators.contract import collect, fragments, lay_out
+from holdfast.generators.contract import collect, fragments, handoff, lay_out
 from holdfast.generators.identity import python_identity, target_of
 from holdfast.generators.imports import Imports
 from holdfast.model.artifact import Form
@@ -197,14 +197,14 @@ def _candidate(job: Job, answer: Answer) -> Candidate:
         raise AttemptError(answer.message, reason=reason, log=answer.log)
     confined = probe().pid_namespace
     try:
-        added = fragments(job.room)
+        added, told = fragments(job.room), handoff(job.room)
         if job.step.produces:
             candidate = collect(job.folder, job.step.produces)
         else:
             candidate = Candidate("bytes", answer.result)
     except AttemptError as error:
         raise AttemptError(error.message, reason=error.reason, log=answer.log) from error
-    return replace(candidate, log=answer.log, confined=confined, fragments=added)
+    return replace(candidate, log=answer.log, confined=confined, fragments=added, handoff=told)
 
 
 def _start(call: Call) -> Child:

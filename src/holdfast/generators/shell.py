@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from holdfast.errors import AttemptError, ProcessError
-from holdfast.generators.contract import collect, fragments, lay_out
+from holdfast.generators.contract import collect, fragments, handoff, lay_out
 from holdfast.generators.identity import shell_identity
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
@@ -55,8 +55,8 @@ class ShellGenerator:
             candidate = Candidate("bytes", completed.stdout, log=story)
         else:
             candidate = _collected(job, story)
-        added = _added(job, story)
-        return replace(candidate, confined=completed.confined, fragments=added)
+        added, told = _added(job, story)
+        return replace(candidate, confined=completed.confined, fragments=added, handoff=told)
 
     async def close(self) -> None:
         """End what is kept between attempts."""
@@ -89,9 +89,9 @@ def _collected(job: Job, log: bytes) -> Candidate:
         raise AttemptError(error.message, reason=error.reason, log=log) from error
 
 
-def _added(job: Job, log: bytes) -> tuple[File, ...]:
+def _added(job: Job, log: bytes) -> tuple[tuple[File, ...], bytes]:
     try:
-        return fragments(job.room)
+        return fragments(job.room), handoff(job.room)
     except AttemptError as error:
         raise AttemptError(error.message, reason=error.reason, log=log) from error
 

@@ -188,6 +188,7 @@ class AttemptAccepted:
     kept: Digest | None = None
     score: int | None = None
     stands: bool = True
+    handoff: Digest | None = None  # what it tells its successors
 
 
 @fixed
@@ -208,6 +209,7 @@ class AttemptParked:
     confined: bool = True
     reusable: bool = True
     fragment: Digest | None = None  # the steps that it adds once it is accepted
+    handoff: Digest | None = None
 
 
 @fixed

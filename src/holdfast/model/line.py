@@ -57,6 +57,21 @@ class StepsAdded:
 
 
 @fixed
+class HandoffGiven:
+    """An accepted attempt told its successors something; whoever reuses its artifact tells it again.
+
+    The ref and the digest are those of the artifact.
+    """
+
+    run: RunId
+    step: StepId
+    attempt: int
+    input_ref: Digest
+    digest: Digest
+    handoff: Digest
+
+
+@fixed
 class AdditionRequested:
     """A person asked to add the steps of `fragment` to a run that has not ended."""
 
@@ -312,6 +327,7 @@ LineEvent = (
     PlanVersioned
     | PlansForgotten
     | StepsAdded
+    | HandoffGiven
     | AdditionRequested
     | SkipRequested
     | RunOpened

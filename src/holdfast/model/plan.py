@@ -132,6 +132,7 @@ class Step:
     workspace: Workspace = ""
     reuse: Reuse = "merkle"
     fresh_for: float | None = None
+    handoff: bool = False  # whether it is done only with a handoff
     share: bool = False
     env: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()

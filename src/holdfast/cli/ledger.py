@@ -1,0 +1,206 @@
+"""ledger: what a run has learned, and from which step each of it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal, cast
+
+import click
+
+from holdfast.cli.place import file_option, find_run, json_option, place, place_options
+from holdfast.cli.say import out, out_json
+from holdfast.cli.show import load_state
+from holdfast.core.confidence import bounded
+from holdfast.core.ledger import Evidence, Ledger, Told, folded, weights
+from holdfast.core.likeness import Alike
+from holdfast.engine.handoffs import Handoffs
+from holdfast.model.digest import Json
+from holdfast.model.handoff import handoff_json
+from holdfast.model.text import one_line
+
+Part = Literal["evidence", "uncertain", "gaps", "hypotheses", "handoffs"]
+PARTS: tuple[Part, ...] = ("evidence", "uncertain", "gaps", "hypotheses", "handoffs")
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast ledger\n  holdfast ledger evidence --step search\n"
+    "  holdfast ledger uncertain --open --json"
+)
+@click.argument("part", metavar="[PART]", required=False, type=click.Choice(PARTS))
+@click.option("--run", "run_id", metavar="RUN", help="Which run (default: the last of the line).")
+@click.option("--step", metavar="STEP", help="Only what comes from this step.")
+@click.option("--open", "unanswered", is_flag=True, help="Only questions and gaps that are open.")
+@file_option
+@place_options
+@json_option
+def ledger(
+    part: Part | None,
+    run_id: str | None,
+    step: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    unanswered: bool,
+    as_json: bool,
+) -> int:
+    """Show what a run has learned: evidence, open questions, gaps, hypotheses.
+
+    It is worked out of the handoffs of its steps, the latest of each, in the order of the plan. Every line
+    names the step that it comes from.
+    """
+    where = place(plan, store, plan_id)
+    opened = where.open(readonly=True)
+    try:
+        state = load_state(opened, find_run(opened, run_id, where.line()))
+        now, before = Handoffs(opened, state.project, state.line).told(state)
+    finally:
+        opened.close()
+    found = folded(now, alike(), earlier=before)
+    if as_json:
+        out_json({"schema": "holdfast.ledger/1", "run": state.run, **ledger_json(found)})
+        return 0
+    for line in lines(found, part, step, unanswered=unanswered):
+        out(line)
+    return 0
+
+
+def alike() -> Alike:
+    """How alike two texts are; the library is loaded only for this."""
+    from rapidfuzz import fuzz
+
+    return lambda one, other: fuzz.ratio(one, other) / 100
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def lines(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> Iterable[str]:
+    """The ledger as text, a part after the other."""
+    written: dict[Part, Callable[[], list[tuple[str, str]]]] = {
+        "evidence": lambda: _evidence(found),
+        "uncertain": lambda: [
+            (q.step, f"{one_line(q.question)} · {q.status} · {q.id}")
+            for q in found.uncertainties
+            if not unanswered or q.status != "resolved"
+        ],
+        "gaps": lambda: [
+            (g.step, f"{one_line(g.item)}: {one_line(g.reason)} · {g.id}")
+            for g in found.gaps
+            if not unanswered or not g.closed
+        ],
+        "hypotheses": lambda: [
+            ("", f"{h.id}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against")
+            for h in found.hypotheses.values()
+        ],
+        "handoffs": lambda: [
+            (one.step, f"{one_line(one.handoff.attempted)} · {one.id}") for one in found.handoffs
+        ],
+    }
+    wanted = PARTS if part is None else (part,)
+    told = False
+    for name in wanted:
+        rows = [(who, text) for who, text in written[name]() if step is None or who == step]
+        if not rows:
+            continue
+        told = True
+        yield f"{name} ({len(rows)})"
+        for who, text in rows:
+            yield f"  {text}" + (f" · from {who}" if who else "")
+    if not told:
+        yield "nothing was told: a step writes what it learned to the file HOLDFAST_HANDOFF names"
+
+
+def _evidence(found: Ledger) -> list[tuple[str, str]]:
+    counting = weights(found.evidence)
+    return [(one.step, _finding(one, bounded(one.id, counting))) for one in found.evidence]
+
+
+def _finding(one: Evidence, sure: float | None) -> str:
+    facts = [one_line(one.source)] if one.source else []
+    facts += [f"{sure:.2f}"] if sure is not None else []
+    facts += [f"as {one.head}"] if one.head != one.id else []
+    return " · ".join([one_line(one.finding), *facts, one.id])
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def ledger_json(found: Ledger) -> dict[str, Json]:
+    """The ledger for programs; every entry with its id and the step that it comes from."""
+    counting = weights(found.evidence)
+    return {
+        "evidence": [
+            {
+                "id": one.id,
+                "from_step": one.step,
+                "finding": one.finding,
+                "source": one.source or None,
+                "confidence": one.confidence,
+                "sure": None if one.contested else bounded(one.id, counting),
+                "stands_on": [*one.stands_on],
+                "same_as": one.head if one.head != one.id else None,
+                "alike": one.alike if one.head != one.id else None,
+                "contested": one.contested or None,
+            }
+            for one in found.evidence
+        ],
+        "uncertainties": [
+            {
+                "id": q.id,
+                "from_step": q.step,
+                "question": q.question,
+                "status": q.status,
+                "raised_by": [*q.raised_by],
+                "same": [*q.same],
+                "tested_by": q.tested_by,
+                "resolved_by": q.resolved_by,
+            }
+            for q in found.uncertainties
+        ],
+        "artifacts": [
+            {"id": one.id, "from_step": one.step, "artifact": one.artifact, "ref": one.ref}
+            for one in found.artifacts
+        ],
+        "gaps": [
+            {
+                "id": one.id,
+                "from_step": one.step,
+                "item": one.item,
+                "reason": one.reason,
+                "requirement": one.requirement or None,
+                "closed": one.closed or None,
+            }
+            for one in found.gaps
+        ],
+        "hypotheses": {
+            name: {
+                "id": name,
+                "status": one.status,
+                "tested_by": [*one.tested_by],
+                "evidence_steps": [*one.evidence_steps],
+                "supporting": [*one.supporting],
+                "refuting": [*one.refuting],
+                "confidence_for": one.confidence_for,
+                "confidence_against": one.confidence_against,
+                "stale": one.stale,
+            }
+            for name, one in found.hypotheses.items()
+        },
+        "handoffs": [_told_json(one, "latest") for one in found.handoffs]
+        + cast("list[Json]", [_told_json(one, "superseded") for one in found.superseded]),
+        "stale": [*found.stale],
+    }
+
+
+def _told_json(one: Told, standing: str) -> Json:
+    return {
+        "id": one.id,
+        "from_step": one.step,
+        "standing": standing,
+        "failed": one.failed,
+        "run": one.run or None,
+        "attempt": one.attempt,
+        "at": one.at or None,
+        "handoff": handoff_json(one.handoff),
+    }

@@ -1,0 +1,161 @@
+"""Handoffs of a line: whether one counts, and which one came with an artifact that is reused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from holdfast.core.ledger import Told
+from holdfast.core.reasons import sentence
+from holdfast.core.state import State, StepState
+from holdfast.engine.lines import Line
+from holdfast.model.artifact import Verdict
+from holdfast.model.digest import Json, digest_bytes
+from holdfast.model.event import AttemptAccepted, AttemptStarted
+from holdfast.model.handoff import Handoff, Undone, handoff_id, handoff_json, read_handoff
+from holdfast.model.line import HandoffGiven
+from holdfast.model.plan import RunId, Step, StepId
+from holdfast.ports import Candidate, Outcome, Store
+
+HANDOFF = "handoff"  # who refuses an attempt whose handoff is not one
+
+
+# --- before it counts -----------------------------------------------------------------------------
+
+
+def sound(step: Step, outcome: Outcome) -> Outcome:
+    """The outcome with its handoff in canonical form; one that is none, or missing, rejects the attempt."""
+    candidate = outcome.candidate
+    if candidate is None or outcome.ended not in {"accepted", "asked"}:
+        return outcome
+    if not candidate.handoff and not step.handoff:
+        return outcome
+    handoff, wrong = _read(candidate.handoff)
+    if handoff is not None:
+        wrong = [*_uncovered(step, handoff), *_absent(candidate, handoff)]
+    if handoff is None or wrong:
+        return _refused(outcome, wrong)
+    return outcome._replace(candidate=replace(candidate, handoff=written(handoff)))
+
+
+def written(handoff: Handoff) -> bytes:
+    """A handoff as it is stored: the same bytes for the same words."""
+    body = json.dumps(handoff_json(handoff), ensure_ascii=False, sort_keys=True)
+    return body.encode()
+
+
+def _read(content: bytes) -> tuple[Handoff | None, list[str]]:
+    if not content:
+        return None, ["no handoff was written to the file that HOLDFAST_HANDOFF names"]
+    try:
+        given: Json = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return None, [f"the handoff is not JSON: {error}"]
+    return read_handoff(given)
+
+
+def _uncovered(step: Step, handoff: Handoff) -> Iterator[str]:
+    """The declared outputs that a required handoff says nothing of."""
+    if step.handoff:
+        for name in step.outputs:
+            if name not in handoff.payload:
+                yield f"'payload.{name}' is missing: the step declares it among its outputs"
+
+
+def _absent(candidate: Candidate, handoff: Handoff) -> Iterator[str]:
+    """Files of the candidate that a handoff names and that were not made."""
+    made = {file.path for file in candidate.files} | {entry.path for entry in candidate.entries}
+    if not made:
+        return
+    for number, change in enumerate(handoff.changed):
+        if change.artifact in {"file", "path"} and change.ref not in made:
+            yield f"'changed[{number}].ref' names '{change.ref}', which the step did not make"
+
+
+def _refused(outcome: Outcome, wrong: list[str]) -> Outcome:
+    words = "; ".join(wrong)
+    return outcome._replace(
+        ended="rejected",
+        code="guard_rejected",
+        verdict=Verdict("reject", HANDOFF, words),
+        feedback=words,
+    )
+
+
+# --- what was told --------------------------------------------------------------------------------
+
+
+class Handoffs:
+    """The handoffs of one line, read from its journal.
+
+    What came with an artifact is known by its step and its content; of two attempts that made the same,
+    the later one tells.
+    """
+
+    def __init__(self, store: Store, project: str, line: str) -> None:
+        self._store = store
+        self._line = Line(store, project, line, lambda: 0)
+        self._given: list[tuple[int, int, HandoffGiven]] = []
+
+    def refresh(self) -> None:
+        """Read what was told since; other engines may tell something on the line too."""
+        for recorded in self._line.news():
+            if isinstance(recorded.event, HandoffGiven):
+                self._given.append((recorded.seq, recorded.at, recorded.event))
+
+    def told(self, state: State) -> tuple[list[Told], list[Told]]:
+        """What the steps of a run tell as it stands, failed ones too; and what they told before."""
+        self.refresh()
+        latest = {(e.step, e.digest): (seq, at, e) for seq, at, e in self._given}
+        now: dict[StepId, Told] = {}
+        for step_id, here in state.steps.items():
+            found = latest.get((step_id, here.digest)) if here.digest is not None else None
+            if found is not None and here.phase in {"done", "reused"}:
+                now[step_id] = self._told(state, *found)
+            elif here.phase == "failed":
+                now[step_id] = _failure(state, step_id, here)
+        before = [
+            self._told(state, seq, at, event)
+            for seq, at, event in self._given
+            if event.step in state.steps and _place(now.get(event.step)) != seq
+        ]
+        return list(now.values()), before
+
+    def _told(self, state: State, seq: int, at: int, event: HandoffGiven) -> Told:
+        handoff, _ = _read(self._store.get(event.handoff))
+        assert handoff is not None  # it was read before it counted
+        name = handoff_id(event.step, event.handoff)
+        wave = state.graph.wave[event.step]
+        return Told(name, event.step, wave, handoff, at, event.run, event.attempt, seq)
+
+
+def _place(told: Told | None) -> int:
+    return 0 if told is None or told.failed else told.place
+
+
+def _failure(state: State, step_id: StepId, here: StepState) -> Told:
+    """What a failed step tells: what it was to do, and why it is not done."""
+    step = state.plan.steps[step_id]
+    reason = sentence(here.reason) if here.reason is not None else "it failed"
+    items = step.outputs or step.produces or (step_id,)
+    handoff = Handoff(
+        attempted=step.description or step_id,
+        not_done=tuple(Undone(item, reason) for item in items),
+    )
+    name = handoff_id(step_id, digest_bytes(written(handoff)))
+    return Told(name, step_id, state.graph.wave[step_id], handoff, run=state.run, failed=True)
+
+
+def given(run: RunId, started: AttemptStarted, ending: object) -> HandoffGiven | None:
+    """The fact that an attempt told something: only if it was accepted, and stands."""
+    if not isinstance(ending, AttemptAccepted) or not ending.stands or ending.handoff is None:
+        return None
+    return HandoffGiven(
+        run=run,
+        step=ending.step,
+        attempt=ending.attempt,
+        input_ref=started.input_ref,
+        digest=ending.digest,
+        handoff=ending.handoff,
+    )
