@@ -448,6 +448,7 @@ class Job:
     calls: Calls | None = None
     place: Callable[[], Awaitable[None]] | None = None
     told: frozenset[StepId] = frozenset()  # needs that the prompt or the values read by themselves
+    context: str = ""  # what the handoffs of the steps above come to
 
 
 @fixed

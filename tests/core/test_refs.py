@@ -92,6 +92,7 @@ TABLE: dict[str, tuple[object, bool]] = {
     "fresh_for": (60.0, False),
     "share": (True, False),
     "handoff": (True, False),
+    "context": (False, False),
     "env": (("LANG", "TZ"), True),
     "secrets": (("TOKEN",), False),
     "tool_versions": ({"gcc": ("gcc", "--version")}, True),

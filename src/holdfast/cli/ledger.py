@@ -7,12 +7,12 @@ from typing import Literal, cast
 
 import click
 
+from holdfast import wire
 from holdfast.cli.place import file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
 from holdfast.core.confidence import bounded
 from holdfast.core.ledger import Evidence, Ledger, Told, folded, weights
-from holdfast.core.likeness import Alike
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Json
 from holdfast.model.handoff import handoff_json
@@ -53,23 +53,19 @@ def ledger(
     opened = where.open(readonly=True)
     try:
         state = load_state(opened, find_run(opened, run_id, where.line()))
-        now, before = Handoffs(opened, state.project, state.line).told(state)
+        handoffs = Handoffs(opened, state.project, state.line)
+        handoffs.refresh()
+        now = handoffs.told_by(state, state.steps)
+        before = handoffs.before(state, now)
     finally:
         opened.close()
-    found = folded(now, alike(), earlier=before)
+    found = folded(now, wire.alike, earlier=before)
     if as_json:
         out_json({"schema": "holdfast.ledger/1", "run": state.run, **ledger_json(found)})
         return 0
     for line in lines(found, part, step, unanswered=unanswered):
         out(line)
     return 0
-
-
-def alike() -> Alike:
-    """How alike two texts are; the library is loaded only for this."""
-    from rapidfuzz import fuzz
-
-    return lambda one, other: fuzz.ratio(one, other) / 100
 
 
 # --- words ----------------------------------------------------------------------------------------

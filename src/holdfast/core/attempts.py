@@ -88,6 +88,8 @@ def attempt_accepted(state: State, event: AttemptAccepted, at: int) -> None:
     started = _require_attempt(step, event, "attempt_accepted")
     step.config_ref, step.digest, step.form = started.config_ref, event.digest, event.form
     step.verified, step.log, step.last = event.verified, event.log, None
+    step.handoff = event.handoff
+    state.told = state.told or event.handoff is not None
     step.duration_ms = _spend(step, at, event.duration_ms)
     step.running, step.parked, step.remade = None, None, False
     step.effect = None

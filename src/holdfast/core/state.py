@@ -75,6 +75,7 @@ class StepState:
     fed: tuple[Fed, ...] = ()
     said: Digest | None = None  # what the last attempt that did not count was ended with, as a blob
     log: Digest | None = None
+    handoff: Digest | None = None  # what the accepted attempt of this run tells
     started_at: int = 0
     duration_ms: int = 0  # of the attempt that was accepted
     spent_ms: int = 0  # on all attempts whose end was seen
@@ -191,6 +192,7 @@ class State:
     missing: dict[StepId, int] = field(default_factory=dict)
     selected: frozenset[StepId] | None = None  # the steps that may run; None is all of them
     unselected: int = 0  # steps left out because of that
+    told: bool = False  # whether an attempt handed something over
     alone: frozenset[StepId] = frozenset()  # steps that run beside no other
     ready: set[StepId] = field(default_factory=set)
     ready_log: list[StepId] = field(default_factory=list)

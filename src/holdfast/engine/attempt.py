@@ -123,7 +123,11 @@ class Bench:
             take=self._taking(step) if step.changes_copy else None,
             effect=self._state.steps[step.id].effect or "",
             told=frozenset(map(step.called, read_by(step))) if step.asks_model else frozenset(),
+            context=self._context(started),
         )
+
+    def _context(self, started: AttemptStarted) -> str:
+        return "" if started.context is None else self._world.store.get(started.context).decode()
 
     def _laid(self, started: AttemptStarted, step: Step, room: str) -> str:
         """Fill the directory that an attempt has for itself; gives the place of the project in it."""

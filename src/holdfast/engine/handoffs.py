@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from holdfast.core.ledger import Told
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.engine.lines import Line
 from holdfast.model.artifact import Verdict
-from holdfast.model.digest import Json, digest_bytes
+from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted
 from holdfast.model.handoff import Handoff, Undone, handoff_id, handoff_json, read_handoff
 from holdfast.model.line import HandoffGiven
@@ -19,6 +20,15 @@ from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Candidate, Outcome, Store
 
 HANDOFF = "handoff"  # who refuses an attempt whose handoff is not one
+Read = Callable[[Digest], bytes]
+
+
+class Given(NamedTuple):
+    """A handoff as the journal of the line has it."""
+
+    seq: int
+    at: int
+    event: HandoffGiven
 
 
 # --- before it counts -----------------------------------------------------------------------------
@@ -87,51 +97,72 @@ def _refused(outcome: Outcome, wrong: list[str]) -> Outcome:
 
 
 class Handoffs:
-    """The handoffs of one line, read from its journal.
+    """The handoffs of one line.
 
-    What came with an artifact is known by its step and its content; of two attempts that made the same,
-    the later one tells.
+    What an attempt of the run told stands in its state. What came with an artifact that is reused is known
+    from the journal of the line by step and content; of two attempts that made the same, the later tells.
     """
 
-    def __init__(self, store: Store, project: str, line: str) -> None:
-        self._store = store
+    def __init__(self, store: Store, project: str, line: str, read: Read | None = None) -> None:
         self._line = Line(store, project, line, lambda: 0)
-        self._given: list[tuple[int, int, HandoffGiven]] = []
+        self._content = store.get if read is None else read
+        self._given: list[Given] = []
+        self._latest: dict[tuple[StepId, Digest], Given] = {}
+        self._read: dict[Digest, Handoff] = {}
+        self._is_read = False
 
     def refresh(self) -> None:
         """Read what was told since; other engines may tell something on the line too."""
         for recorded in self._line.news():
             if isinstance(recorded.event, HandoffGiven):
-                self._given.append((recorded.seq, recorded.at, recorded.event))
+                given = Given(recorded.seq, recorded.at, recorded.event)
+                self._given.append(given)
+                self._latest[recorded.event.step, recorded.event.digest] = given
+        self._is_read = True
 
-    def told(self, state: State) -> tuple[list[Told], list[Told]]:
-        """What the steps of a run tell as it stands, failed ones too; and what they told before."""
-        self.refresh()
-        latest = {(e.step, e.digest): (seq, at, e) for seq, at, e in self._given}
-        now: dict[StepId, Told] = {}
-        for step_id, here in state.steps.items():
-            found = latest.get((step_id, here.digest)) if here.digest is not None else None
-            if found is not None and here.phase in {"done", "reused"}:
-                now[step_id] = self._told(state, *found)
-            elif here.phase == "failed":
-                now[step_id] = _failure(state, step_id, here)
-        before = [
-            self._told(state, seq, at, event)
-            for seq, at, event in self._given
-            if event.step in state.steps and _place(now.get(event.step)) != seq
+    def are_any(self, state: State) -> bool:
+        """Whether anything was ever told on this line."""
+        if not self._is_read:
+            self.refresh()
+        return bool(self._given) or state.told
+
+    def told_by(self, state: State, steps: Collection[StepId]) -> list[Told]:
+        """What these steps of a run tell as it stands, failed ones too."""
+        found = (self._now(state, step_id) for step_id in steps)
+        return [told for told in found if told is not None]
+
+    def before(self, state: State, now: Iterable[Told]) -> list[Told]:
+        """What the steps of a run told earlier and tell no more."""
+        stands = {one.place for one in now}
+        return [
+            self._told(state, given)
+            for given in self._given
+            if given.event.step in state.steps and given.seq not in stands
         ]
-        return list(now.values()), before
 
-    def _told(self, state: State, seq: int, at: int, event: HandoffGiven) -> Told:
-        handoff, _ = _read(self._store.get(event.handoff))
-        assert handoff is not None  # it was read before it counted
-        name = handoff_id(event.step, event.handoff)
-        wave = state.graph.wave[event.step]
-        return Told(name, event.step, wave, handoff, at, event.run, event.attempt, seq)
+    def _now(self, state: State, step_id: StepId) -> Told | None:
+        here = state.steps[step_id]
+        if here.phase == "failed":
+            return _failure(state, step_id, here)
+        if here.phase not in {"done", "reused"} or here.digest is None:
+            return None
+        given = self._latest.get((step_id, here.digest))
+        if here.handoff is not None and (given is None or given.event.handoff != here.handoff):
+            return self._made(state, step_id, here.handoff)  # not yet in the journal of the line
+        return None if given is None else self._told(state, given)
 
+    def _told(self, state: State, given: Given) -> Told:
+        event = given.event
+        told = self._made(state, event.step, event.handoff)
+        return replace(told, at=given.at, run=event.run, attempt=event.attempt, place=given.seq)
 
-def _place(told: Told | None) -> int:
-    return 0 if told is None or told.failed else told.place
+    def _made(self, state: State, step_id: StepId, content: Digest) -> Told:
+        if content not in self._read:
+            handoff, _ = _read(self._content(content))
+            assert handoff is not None  # it was read before it counted
+            self._read[content] = handoff
+        name = handoff_id(step_id, content)
+        return Told(name, step_id, state.graph.wave[step_id], self._read[content], run=state.run)
 
 
 def _failure(state: State, step_id: StepId, here: StepState) -> Told:

@@ -20,6 +20,7 @@ from holdfast.core.react import can_never_start, limit_reached, react
 from holdfast.core.reopen import reopenings
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
+from holdfast.engine.briefs import Briefs
 from holdfast.engine.calls import Switchboard
 from holdfast.engine.claims import Claims
 from holdfast.engine.conflicts import Conflicts
@@ -93,6 +94,7 @@ class Engine:
         grower = Grower(world, state, state.heard if heard is None else heard)
         self._growth = Growth(grower, self._scribe, self._grown, self._looker.would_run)
         self._looker.heed(grower.additions, self._growth.unfit)
+        self._briefs = Briefs(world, state, self._scribe.content)
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )
@@ -414,6 +416,7 @@ class Engine:
             return
         if fence:
             started = replace(started, fence=fence)
+        started, more = self._briefs.told(step, started)
         if answer.approvals:
             started = under(started, step, answer)
         self._crew.observed[step_id] = look.probed.seen
@@ -429,7 +432,7 @@ class Engine:
         self._append(started)
         if key is not None:
             self._append(EffectStarted(step_id, started.attempt, key))
-        self._scribe.pending.blobs += blobs
+        self._scribe.pending.blobs += [*blobs, *more]
         self._scribe.pending.words += words
         self._scribe.pending.launch.append(started)
         self._places.begin(step_id)

@@ -15,7 +15,7 @@ from holdfast.formats.edges import INPUT, NEED, At, read_inputs, read_needs, rea
 from holdfast.formats.expressions import TEMPLATE, VALUES
 from holdfast.formats.foreach import FOR_EACH, KEY
 from holdfast.formats.guardlist import GUARDS, guard_schema
-from holdfast.formats.nodes import Mapping, Node
+from holdfast.formats.nodes import Mapping, Node, Scalar
 from holdfast.formats.params import param_schema, params_schema
 from holdfast.formats.problems import quoted
 from holdfast.formats.projectfiles import json_schema, prompt_text
@@ -177,6 +177,13 @@ def _escalate(reading: Reading, key: str, node: Node) -> list[At] | None:
     return [At(value, item) for value, item in found.items()]
 
 
+def _context(reading: Reading, key: str, node: Node) -> Json:
+    if isinstance(node, Scalar) and node.value in (True, False, "in-ref"):
+        return node.value
+    reading.wrong_type(key, node, "true, false or in-ref")
+    return None
+
+
 def _origin(reading: Reading, key: str, node: Node) -> Json:
     if not isinstance(node, Mapping):
         reading.wrong_type(key, node, "a mapping")
@@ -328,6 +335,10 @@ STEP: dict[str, Key] = {
         FLAG,
         words="Whether it is done only with a handoff: what it tells those that come after it.",
     ),
+    "context": Key(
+        Shape(_context, {"enum": [True, False, "in-ref"]}),
+        words="Whether it is told what steps above handed over; in-ref lets that decide the result.",
+    ),
     "share": Key(FLAG, words="Whether other lines may reuse the artifact."),
     "env": Key(
         NAMES, words="Names of variables that the step sees; their values decide the result."
@@ -360,7 +371,6 @@ STEP: dict[str, Key] = {
     **dict.fromkeys(
         (
             "runs_on",
-            "context",
             "type",
             "hypotheses",
             "requirements",

@@ -112,6 +112,7 @@ def _sections(job: Job, prompt: Mapping[str, Json], find: Find) -> Iterator[tupl
     for need, given in job.given.items():
         if need not in job.told:
             yield f"RESULT OF {need}", _given_text(given)
+    yield "WHAT IS KNOWN", fenced(job.context) if job.context else ""
     yield "HISTORY", "\n\n".join(_told(prompt, item) for item in job.feedback)
     yield "TASK", _text(prompt.get("task"))
 

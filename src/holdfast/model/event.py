@@ -164,6 +164,7 @@ class AttemptStarted:
     reusable: bool = True
     edited: tuple[str, ...] = ()
     approvals: tuple[str, ...] = ()
+    context: Digest | None = None  # what it is told of the work before it
 
 
 @fixed

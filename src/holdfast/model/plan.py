@@ -133,6 +133,7 @@ class Step:
     reuse: Reuse = "merkle"
     fresh_for: float | None = None
     handoff: bool = False  # whether it is done only with a handoff
+    context: Json = None  # whether it is told what steps above handed over, and how much of it
     share: bool = False
     env: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()

@@ -193,6 +193,13 @@ class Fragments:
         return held(plan, added, self._own)
 
 
+def alike(one: str, other: str) -> float:
+    """How alike two texts are, from 0 to 1."""
+    from rapidfuzz import fuzz
+
+    return fuzz.ratio(one, other) / 100
+
+
 def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes) -> World:
     """Everything an engine is given."""
     from holdfast.engine.world import World
@@ -215,6 +222,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         sweep=_sweep,
         ignores=ignore_rules,
         fragments=Fragments(os.path.abspath(root)),
+        alike=alike,
         models=partial(
             market.models_for,
             os.path.abspath(root),

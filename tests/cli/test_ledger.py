@@ -1,0 +1,140 @@
+"""Steps hand over what they learned; the ledger shows it, and later steps are told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holdfast.model.digest import Json
+from tests.cli.project import Project
+
+WHOLE: dict[str, Json] = {
+    "attempted": "count the stations",
+    "observed": [
+        {"finding": "12 stations are listed", "source": "stations.csv", "confidence": 0.9}
+    ],
+    "changed": [],
+    "not_done": [{"item": "the map", "reason": "no data"}],
+    "highest_impact_uncertainty": "Are all stations online?",
+    "next_agent_should_first": "ping the stations",
+}
+
+PLAN = """
+steps:
+  look:
+    inputs: look.json
+    shell: cp look.json $HOLDFAST_HANDOFF; echo 12
+  ping:
+    needs: [look]
+    inputs: ping.json
+    shell: cp ping.json $HOLDFAST_HANDOFF; cat $HOLDFAST_CONTEXT
+  other:
+    shell: test -z "$HOLDFAST_CONTEXT" && echo nothing
+"""
+
+
+def write(project: Project, name: str, **more: Json) -> None:
+    project.write(f"{name}.json", json.dumps({**WHOLE, **more}))
+
+
+@pytest.fixture
+def stations(project: Project) -> Project:
+    project.write("plan.yaml", PLAN)
+    write(project, "look")
+    write(
+        project,
+        "ping",
+        attempted="ping",
+        observed=[{"finding": "all answer", "source": "look", "confidence": 0.99}],
+        not_done=[],
+        highest_impact_uncertainty="",
+        resolves=["are all stations online"],
+    )
+    return project
+
+
+@pytest.mark.req("R112", "R114", "R115", "R128")
+def test_the_ledger_tells_what_a_run_learned_and_from_which_step(stations: Project) -> None:
+    stations.run()
+    told = stations.ok("ledger", "--json").json
+    assert told["schema"] == "holdfast.ledger/1"
+    look, ping = told["evidence"]
+    assert (look["from_step"], look["finding"]) == ("look", "12 stations are listed")
+    assert (ping["stands_on"], ping["confidence"], ping["sure"]) == ([look["id"]], 0.99, 0.9)
+    assert told["uncertainties"][0]["status"] == "resolved"
+    assert told["uncertainties"][0]["resolved_by"] == "ping"
+    assert [gap["item"] for gap in told["gaps"]] == ["the map"]
+    assert [one["from_step"] for one in told["handoffs"]] == ["look", "ping"]
+    text = stations.ok("ledger").out
+    assert "12 stations are listed · stations.csv · 0.90 · " in text
+    assert "from look" in stations.ok("ledger", "gaps").out
+    assert "Are all" not in stations.ok("ledger", "uncertain", "--open").out
+
+
+@pytest.mark.req("R117")
+def test_a_step_is_told_what_the_steps_above_it_handed_over(stations: Project) -> None:
+    stations.run()
+    page = stations.ok("show", "ping").out
+    assert page.startswith("## Do first, as the steps before advise\n- ping the stations (look) h-")
+    assert "- Are all stations online? (open) u-" in page
+    assert stations.ok("show", "other").out == "nothing\n"
+
+
+def test_what_is_reused_is_told_again(stations: Project) -> None:
+    stations.run()
+    before = stations.ok("ledger", "--json").json
+    assert set(stations.run().states.values()) == {"reused"}
+    after = stations.ok("ledger", "--json").json
+    assert {**after, "run": ""} == {**before, "run": ""}
+
+
+@pytest.mark.req("E18")
+def test_of_a_step_that_ran_again_the_latest_counts_and_the_first_stays_on_record(
+    stations: Project,
+) -> None:
+    stations.run()
+    write(stations, "look", observed=[{"finding": "13 stations are listed"}])
+    stations.run()
+    told = stations.ok("ledger", "--json").json
+    assert told["evidence"][0]["finding"] == "13 stations are listed"
+    standing = {one["standing"] for one in told["handoffs"] if one["from_step"] == "look"}
+    assert standing == {"latest", "superseded"}
+
+
+@pytest.mark.req("R116", "R125")
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "the handoff is not JSON"),
+        ('{"attempted": "x"}', "'observed' is missing; 'changed' is missing"),
+        (json.dumps({**WHOLE, "observd": []}), "is no key of a handoff; is 'observed' meant?"),
+    ],
+)
+def test_what_is_no_handoff_is_refused_and_the_step_not_done(
+    stations: Project, content: str, words: str
+) -> None:
+    stations.write("look.json", content)
+    run = stations.run()
+    assert run.states["look"] == "failed"
+    assert run.code == 1
+    assert words in run.err
+    failed = stations.ok("ledger", "--json").json
+    assert failed["handoffs"][0]["failed"] is True
+    assert failed["gaps"][0]["item"] == "look"
+
+
+@pytest.mark.req("R116", "R129")
+def test_a_step_that_must_hand_over_is_not_done_without(project: Project) -> None:
+    project.write(
+        "plan.yaml", "steps: {a: {handoff: true, shell: echo 1}, b: {needs: [a], shell: echo 2}}"
+    )
+    run = project.run()
+    assert (run.code, run.states["a"]) == (1, "failed")
+    assert "no handoff was written to the file that HOLDFAST_HANDOFF names" in run.err
+
+
+def test_a_run_that_told_nothing_says_how(project: Project) -> None:
+    project.write("plan.yaml", "steps: {a: {shell: echo 1}}")
+    project.run()
+    assert project.ok("ledger").out.startswith("nothing was told: a step writes what it learned")
