@@ -315,6 +315,14 @@ def samples(project: Project) -> set[str]:
     return _codes(project.run("--resample", "a").data)
 
 
+def contesting(project: Project) -> set[str]:
+    """A step whose result a person doubts."""
+    project.plan({"a": {"shell": "echo a"}})
+    project.run()
+    project.ok("ledger", "contest", "a", "--because", "I doubt it")
+    return _codes(project.run().data)
+
+
 def unrecorded(project: Project) -> set[str]:
     """A model whose answers come from recordings, of which there are none."""
     project.plan({"a": {"prompt": "say it", "model": "recorded:m"}})
@@ -382,6 +390,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     },
     samples: {"resampled"},
     unrecorded: {"not_recorded"},
+    contesting: {"evidence_contested"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     listing: {"items_open", "condition_open", "condition_unmet", "condition_above"},
     interruptions: {
@@ -403,7 +412,6 @@ def _key_version() -> str:
 BELOW: dict[str, Callable[[], str]] = {
     "key_version": _key_version,
     "output_missing": lambda: "output_missing",
-    "evidence_contested": lambda: "evidence_contested",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, cast
 
 import click
@@ -11,20 +11,49 @@ from holdfast import wire
 from holdfast.cli.place import file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
+from holdfast.cli.words import add, apart, contest, resolve
 from holdfast.core.confidence import bounded
-from holdfast.core.ledger import Evidence, Ledger, Told, folded, weights
+from holdfast.core.ledger import Evidence, Gap, Ledger, Said, Told, Uncertainty, folded, weights
 from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.words import stale_steps
 from holdfast.model.digest import Json
 from holdfast.model.handoff import handoff_json
+from holdfast.model.plan import StepId
 from holdfast.model.text import one_line
 
 Part = Literal["evidence", "uncertain", "gaps", "hypotheses", "handoffs"]
+_Row = tuple[str | None, str]  # the step it comes from, empty for a person, None if it needs none
 PARTS: tuple[Part, ...] = ("evidence", "uncertain", "gaps", "hypotheses", "handoffs")
 
 
-@click.command(
+class _Parts(click.Group):
+    """Without a word of a person it shows the ledger: `ledger evidence` is `ledger show evidence`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `show` before what is none of the commands."""
+        helps = bool(args) and args[0] in {"-h", "--help"}
+        if not helps and (not args or args[0] not in self.commands):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(
+    cls=_Parts,
+    epilog="\b\nExample:\n  holdfast ledger\n  holdfast ledger uncertain --open --json\n"
+    "  holdfast ledger contest e-1f3c --because 'counted twice'",
+)
+def ledger() -> None:
+    """Show what a run has learned, and say what you think of it."""
+
+
+for _command in (add, resolve, contest, apart):
+    ledger.add_command(_command)
+
+
+@ledger.command(
+    "show",
     epilog="\b\nExample:\n  holdfast ledger\n  holdfast ledger evidence --step search\n"
-    "  holdfast ledger uncertain --open --json"
+    "  holdfast ledger uncertain --open --json",
 )
 @click.argument("part", metavar="[PART]", required=False, type=click.Choice(PARTS))
 @click.option("--run", "run_id", metavar="RUN", help="Which run (default: the last of the line).")
@@ -33,7 +62,7 @@ PARTS: tuple[Part, ...] = ("evidence", "uncertain", "gaps", "hypotheses", "hando
 @file_option
 @place_options
 @json_option
-def ledger(
+def show_ledger(
     part: Part | None,
     run_id: str | None,
     step: str | None,
@@ -57,13 +86,17 @@ def ledger(
         handoffs.refresh()
         now = handoffs.told_by(state, state.steps)
         before = handoffs.before(state, now)
+        found = folded(now, wire.alike, said=handoffs.said, earlier=before)
+        stale = stale_steps(opened, state, found)
     finally:
         opened.close()
-    found = folded(now, wire.alike, earlier=before)
     if as_json:
-        out_json({"schema": "holdfast.ledger/1", "run": state.run, **ledger_json(found)})
+        fallen: dict[str, Json] = {name: [*held] for name, held in stale.items()}
+        said: list[Json] = [_said_json(one) for one in handoffs.said]
+        whole = {**ledger_json(found), "stale_steps": fallen, "said": said}
+        out_json({"schema": "holdfast.ledger/1", "run": state.run, **whole})
         return 0
-    for line in lines(found, part, step, unanswered=unanswered):
+    for line in lines(found, part, step, stale, unanswered=unanswered):
         out(line)
     return 0
 
@@ -71,22 +104,33 @@ def ledger(
 # --- words ----------------------------------------------------------------------------------------
 
 
-def lines(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> Iterable[str]:
+def lines(
+    found: Ledger,
+    part: Part | None,
+    step: str | None,
+    stale: Mapping[StepId, tuple[str, ...]],
+    *,
+    unanswered: bool,
+) -> Iterable[str]:
     """The ledger as text, a part after the other."""
-    written: dict[Part, Callable[[], list[tuple[str, str]]]] = {
+    written: dict[Part, Callable[[], list[_Row]]] = {
         "evidence": lambda: _evidence(found),
         "uncertain": lambda: [
-            (q.step, f"{one_line(q.question)} · {q.status} · {q.id}")
+            (q.step, f"{one_line(q.question)} · {_answered(q)} · {q.id}")
             for q in found.uncertainties
             if not unanswered or q.status != "resolved"
         ],
         "gaps": lambda: [
-            (g.step, f"{one_line(g.item)}: {one_line(g.reason)} · {g.id}")
+            (g.step, f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g)} · {g.id}")
             for g in found.gaps
             if not unanswered or not g.closed
         ],
         "hypotheses": lambda: [
-            ("", f"{h.id}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against")
+            (
+                None,
+                f"{h.id}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against"
+                + (" · stale" if h.stale else ""),
+            )
             for h in found.hypotheses.values()
         ],
         "handoffs": lambda: [
@@ -102,21 +146,39 @@ def lines(found: Ledger, part: Part | None, step: str | None, *, unanswered: boo
         told = True
         yield f"{name} ({len(rows)})"
         for who, text in rows:
-            yield f"  {text}" + (f" · from {who}" if who else "")
+            yield f"  {text}" + ("" if who is None else f" · from {who or 'a person'}")
+    fallen = {name: held for name, held in stale.items() if step in {None, name}}
+    if part is None and fallen:
+        yield f"steps that were told what is contested, or stands on it ({len(fallen)})"
+        yield from (f"  {name}: {', '.join(held)}" for name, held in fallen.items())
     if not told:
         yield "nothing was told: a step writes what it learned to the file HOLDFAST_HANDOFF names"
 
 
-def _evidence(found: Ledger) -> list[tuple[str, str]]:
+def _evidence(found: Ledger) -> list[_Row]:
     counting = weights(found.evidence)
-    return [(one.step, _finding(one, bounded(one.id, counting))) for one in found.evidence]
+    return [
+        (one.step, _finding(one, None if one.contested else bounded(one.id, counting)))
+        for one in found.evidence
+    ]
 
 
 def _finding(one: Evidence, sure: float | None) -> str:
     facts = [one_line(one.source)] if one.source else []
     facts += [f"{sure:.2f}"] if sure is not None else []
     facts += [f"as {one.head}"] if one.head != one.id else []
+    facts += [f"contested: {one_line(one.contested)}"] if one.contested else []
+    facts += ["stale"] if one.stale else []
     return " · ".join([one_line(one.finding), *facts, one.id])
+
+
+def _answered(question: Uncertainty) -> str:
+    why = f": {one_line(question.because)}" if question.because else ""
+    return f"{question.status}{why}"
+
+
+def _closed(gap: Gap) -> str:
+    return f" · closed: {one_line(gap.closed)}" if gap.closed else ""
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -138,6 +200,7 @@ def ledger_json(found: Ledger) -> dict[str, Json]:
                 "same_as": one.head if one.head != one.id else None,
                 "alike": one.alike if one.head != one.id else None,
                 "contested": one.contested or None,
+                "stale": one.stale,
             }
             for one in found.evidence
         ],
@@ -151,6 +214,7 @@ def ledger_json(found: Ledger) -> dict[str, Json]:
                 "same": [*q.same],
                 "tested_by": q.tested_by,
                 "resolved_by": q.resolved_by,
+                "because": q.because or None,
             }
             for q in found.uncertainties
         ],
@@ -186,6 +250,17 @@ def ledger_json(found: Ledger) -> dict[str, Json]:
         "handoffs": [_told_json(one, "latest") for one in found.handoffs]
         + cast("list[Json]", [_told_json(one, "superseded") for one in found.superseded]),
         "stale": [*found.stale],
+    }
+
+
+def _said_json(one: Said) -> Json:
+    return {
+        "word": one.word,
+        "entry": one.entry or None,
+        "text": one.text or None,
+        "because": one.because or None,
+        "by": one.by,
+        "at": one.at,
     }
 
 

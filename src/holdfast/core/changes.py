@@ -50,6 +50,7 @@ class Probe(NamedTuple):
     previous: Literal["", "failed", "incomplete", "interrupted"] = ""
     gone: bool = False
     undone: bool = False  # a person withdrew the artifact under this ref, or the only one there was
+    contested: tuple[str, ...] = ()  # what people contested of what came with the artifact
     unfit: str = ""  # why the steps that came with the artifact cannot be added to the plan again
 
     @property
@@ -97,6 +98,8 @@ def choose(
         return Choice("run", tried or Reason("resampled"))
     if probe.unsure:
         return Choice("run", tried or unresolved(probe) or _why_run(probe))
+    if probe.contested:
+        return Choice("run", tried or Reason("evidence_contested", probe.contested))
     if probe.unfit:
         return Choice("run", tried or Reason("additions_unfit", (probe.unfit,)))
     if probe.found is not None:

@@ -24,10 +24,10 @@ from holdfast.core.confidence import Weight, bounded, together
 from holdfast.core.likeness import Alike, groups
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Handoff, Standing, cited, entry_id
+from holdfast.model.line import LedgerWord
 from holdfast.model.plan import RunId, StepId
 
 Answer = Literal["open", "testing", "resolved"]
-Word = Literal["contest", "resolve", "apart", "evidence", "uncertainty", "gap"]
 PERSON = StepId("")  # where an entry comes from that a person added
 
 
@@ -48,13 +48,19 @@ class Told:
 
 @fixed
 class Said:
-    """A person's word about the ledger: `entry` is the id it is about, or empty for an entry of their own."""
+    """A person's word about the ledger: `entry` is the id it is about, or empty for an entry of their own.
 
-    word: Word
+    `text` is that entry, why something is contested or resolved, or the id of what is kept apart from it.
+    `place` is where the journal has it, among the handoffs.
+    """
+
+    word: LedgerWord
     entry: str
     text: str
     by: str = ""
     at: int = 0
+    because: str = ""
+    place: int = 0
 
 
 @fixed
@@ -156,6 +162,7 @@ def folded(
     """
     latest, superseded = _latest(told)
     superseded = _ordered([*superseded, *earlier])
+    said = upheld(said)
     evidence = _stale(_evidence(latest, alike, said))
     uncertainties, unmatched = _Questions(latest, alike, said).answered()
     stands = _hypotheses(latest, evidence, hypotheses or {})
@@ -170,6 +177,16 @@ def folded(
         stale=_fallen(evidence, stands),
         unmatched=unmatched,
     )
+
+
+def upheld(said: Sequence[Said]) -> list[Said]:
+    """What people said and did not take back."""
+    back = {one.entry: number for number, one in enumerate(said) if one.word == "uphold"}
+    return [
+        one
+        for number, one in enumerate(said)
+        if one.word != "uphold" and (one.word != "contest" or number > back.get(one.entry, -1))
+    ]
 
 
 def _latest(told: Iterable[Told]) -> tuple[tuple[Told, ...], tuple[Told, ...]]:
@@ -190,7 +207,7 @@ def _ordered(told: Iterable[Told]) -> tuple[Told, ...]:
 
 
 def _evidence(latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> list[Evidence]:
-    contested = {one.entry: one.text for one in said if one.word == "contest"}
+    contested = {one.entry: one for one in said if one.word == "contest"}
     found: dict[str, Evidence] = {}
     ids_of: dict[str, list[str]] = {}  # step or handoff -> its evidence
     for one in latest:
@@ -213,7 +230,7 @@ def _evidence(latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> lis
                 stands_on=stands_on,
                 head=name,
                 alike=1.0,
-                contested=_why(contested, name, whole, one.step, seen.source),
+                contested=_why(contested, one, name, _plain(seen.source, found, ids_of)),
             )
             mine.append(name)
         ids_of[one.step] = ids_of[whole] = mine
@@ -234,7 +251,7 @@ def _evidence(latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> lis
                     (),
                     name,
                     1.0,
-                    contested.get(name, ""),
+                    contested[name].text if name in contested else "",
                 ),
             )
     return _headed(list(found.values()), alike, said)
@@ -251,9 +268,18 @@ def _stands_on(
     return tuple(ids_of.get(source, ()))
 
 
-def _why(contested: Mapping[str, str], *names: str) -> str:
-    """Why evidence is contested: itself, its handoff, its step or its source was."""
-    return next((contested[name] for name in names if name and name in contested), "")
+def _plain(source: str, found: Mapping[str, Evidence], ids_of: Mapping[str, Sequence[str]]) -> str:
+    """A source that is none of the ledger's own: what stands on those is stale, not contested itself."""
+    return "" if source in found or source in ids_of else source
+
+
+def _why(contested: Mapping[str, Said], told: Told, name: str, source: str) -> str:
+    """Why evidence is contested: itself, its handoff or its source is, or its step as it was made."""
+    for entry in (name, told.id, source):
+        if entry and entry in contested:
+            return contested[entry].text
+    word = contested.get(told.step)
+    return "" if word is None or 0 < word.place < told.place else word.text
 
 
 def _headed(found: Sequence[Evidence], alike: Alike, said: Sequence[Said]) -> list[Evidence]:
@@ -407,7 +433,9 @@ def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
     for own in said:
         if own.word == "gap":
             name = entry_id("g", PERSON, own.text)
-            found.setdefault(name, Gap(name, PERSON, own.text, own.by, "", closed.get(name, "")))
+            found.setdefault(
+                name, Gap(name, PERSON, own.text, own.because, "", closed.get(name, ""))
+            )
     return tuple(found.values())
 
 

@@ -350,6 +350,8 @@ class _Foresight:
             return replace(run, reason=Reason("resampled"))
         if probe.unsure:
             return replace(run, reason=unresolved(probe) or _first_time(probe))
+        if probe.contested:
+            return replace(run, reason=Reason("evidence_contested", probe.contested))
         if probe.newest is None and not own.made_before:
             fresh = new_above or not probe.undone
             return replace(run, reason=_first_time(probe), is_new=fresh)

@@ -8,6 +8,7 @@ from holdfast.core.briefing import ancestors, briefing
 from holdfast.core.ledger import folded
 from holdfast.core.state import State
 from holdfast.engine.handoffs import Handoffs, Read
+from holdfast.engine.words import OWN
 from holdfast.engine.world import World
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptStarted
@@ -39,6 +40,7 @@ class Briefs:
         told = self._handoffs.told_by(self._state, above)
         if not told:
             return b""
-        ledger = folded(told, self._world.alike)
+        said = [one for one in self._handoffs.said if one.word not in OWN]
+        ledger = folded(told, self._world.alike, said=said)
         needs = {need.step for need in step.needs}
         return briefing(ledger, needs).text.encode()

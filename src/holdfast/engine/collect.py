@@ -38,6 +38,8 @@ from holdfast.model.event import (
 )
 from holdfast.model.line import (
     ContentPurged,
+    HandoffGiven,
+    LedgerSaid,
     Pinned,
     RunCollected,
     RunImported,
@@ -219,6 +221,10 @@ def digests_in(event: Event) -> Iterator[Digest]:
         yield from (event.because,) if event.because else ()
     elif isinstance(event, StepsAdded):  # the artifact may go with its run
         yield event.plan
+    elif isinstance(event, HandoffGiven):
+        yield event.handoff
+    elif isinstance(event, LedgerSaid):
+        yield from (digest for digest in (event.text, event.because) if digest)
     elif not isinstance(event, RunCollected | RunImported):
         yield from _digests(event)
 

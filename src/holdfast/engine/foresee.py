@@ -193,6 +193,7 @@ class _Sight:
             unsure=seen.unsure,
             previous=self._prober.before(step.id, refs, self._previous),
             undone=self._prober.is_undone(step.id, refs.config_ref, newest),
+            contested=self._prober.contested(newest),
         )
         if newest is not None and newest.own_ref == refs.own_ref:
             return Own(probe, made_before=True)

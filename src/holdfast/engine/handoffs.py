@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.core.ledger import Told
+from holdfast.core.ledger import Said, Told
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.engine.lines import Line
+from holdfast.engine.words import said_in
+from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted
@@ -20,6 +22,7 @@ from holdfast.model.plan import RunId, Step, StepId
 from holdfast.ports import Candidate, Outcome, Store
 
 HANDOFF = "handoff"  # who refuses an attempt whose handoff is not one
+REMOVED = "what it told was removed"
 Read = Callable[[Digest], bytes]
 
 
@@ -110,6 +113,7 @@ class Handoffs:
         self._latest: dict[tuple[StepId, Digest], Given] = {}
         self._read: dict[Digest, Handoff] = {}
         self._is_read = False
+        self.said: list[Said] = []  # by people, in the order of the journal
 
     def refresh(self) -> None:
         """Read what was told since; other engines may tell something on the line too."""
@@ -118,6 +122,8 @@ class Handoffs:
                 given = Given(recorded.seq, recorded.at, recorded.event)
                 self._given.append(given)
                 self._latest[recorded.event.step, recorded.event.digest] = given
+            elif (said := said_in(recorded, self._content)) is not None:
+                self.said.append(said)
         self._is_read = True
 
     def are_any(self, state: State) -> bool:
@@ -158,11 +164,18 @@ class Handoffs:
 
     def _made(self, state: State, step_id: StepId, content: Digest) -> Told:
         if content not in self._read:
-            handoff, _ = _read(self._content(content))
-            assert handoff is not None  # it was read before it counted
-            self._read[content] = handoff
+            self._read[content] = self._stored(content)
         name = handoff_id(step_id, content)
         return Told(name, step_id, state.graph.wave[step_id], self._read[content], run=state.run)
+
+    def _stored(self, content: Digest) -> Handoff:
+        """A handoff that counts; one that a person had removed tells just that."""
+        try:
+            handoff, _ = _read(self._content(content))
+        except IntegrityError:
+            return Handoff(attempted=REMOVED)
+        assert handoff is not None  # it was read before it counted
+        return handoff
 
 
 def _failure(state: State, step_id: StepId, here: StepState) -> Told:

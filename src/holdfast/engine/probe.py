@@ -26,6 +26,7 @@ from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.survey import NoInputError, Survey
 from holdfast.engine.unwind import Unwinder
+from holdfast.engine.words import Contests
 from holdfast.errors import IntegrityError
 from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.digest import Digest, Json, digest_bytes
@@ -79,6 +80,8 @@ class Prober:
         self._unwinder = Unwinder(store, plan, self._newest_of)
         self.alone = True  # no other engine adds artifacts to this line meanwhile
         self._unfit: Callable[[Artifact], str] = lambda _: ""
+        self._contests = Contests(store, project, line)
+        self._contests.refresh()
 
     def probe(
         self,
@@ -105,7 +108,14 @@ class Prober:
         found = self._find(step, ref)
         if found is not None and not seen.unsure:  # under one config ref the others are the same
             refs = Refs(ref, found.input_ref, found.own_ref)
-            probe = Probe(step.id, refs, found=found, newest=found, unfit=self._unfit(found))
+            probe = Probe(
+                step.id,
+                refs,
+                found=found,
+                newest=found,
+                contested=self._contests.of(found),
+                unfit=self._unfit(found),
+            )
             return Probed(probe, own, seen.parts)
         refs = refs_from(ref, head, own)
         same = None
@@ -130,6 +140,7 @@ class Prober:
             previous=self.before(step.id, refs, previous),
             gone=base is not None and not base.reusable and not self._is_whole(base),
             undone=found is None and self.is_undone(step.id, refs.config_ref, newest),
+            contested=self._contests.of(found or same or newest),
             unfit=self._unfit(same) if same is not None else "",
         )
         return Probed(probe, own, seen.parts)
@@ -146,7 +157,9 @@ class Prober:
         if found is None:
             return None
         refs = Refs(ref, found.input_ref, found.own_ref)
-        return Probed(Probe(step.id, refs, found=found, newest=found), own, parts, True)
+        doubts = self._contests.of(found)
+        probe = Probe(step.id, refs, found=found, newest=found, contested=doubts)
+        return Probed(probe, own, parts, True)
 
     def _encode(self, step: Step, seen: Mapping[str, Json]) -> bytes:
         """The step's own parts; what steps of one function have in common is encoded once."""
@@ -162,6 +175,10 @@ class Prober:
             return True
         entries = tree_entries(self._store.get(artifact.digest))
         return all(self._store.has(entry.digest) for entry in entries)
+
+    def contested(self, artifact: Artifact | None) -> tuple[str, ...]:
+        """What people contest of what came with an artifact."""
+        return self._contests.of(artifact)
 
     def is_undone(self, step: StepId, ref: Digest, newest: Artifact | None) -> bool:
         """Whether a person withdrew what stood under this ref, or the only thing that ever stood."""
@@ -197,6 +214,7 @@ class Prober:
         last = self._store.last(line_journal(self._project, self._line))
         if last != self._read_to:
             self._read_to, self._newest, self._said = last, None, None
+            self._contests.refresh()
             self._unwinder.forget()
 
     def forget(self) -> None:

@@ -12,6 +12,7 @@ from holdfast.model.plan import RunId, StepId
 Gate = Literal["step", "edge", "budget", "guard", "answer", "effect", "stuck", "plan"]
 Scope = Literal["once", "run", "content"]
 PinKind = Literal["run", "step", "content"]
+LedgerWord = Literal["evidence", "uncertainty", "gap", "resolve", "contest", "uphold", "apart"]
 
 
 @fixed
@@ -69,6 +70,36 @@ class HandoffGiven:
     input_ref: Digest
     digest: Digest
     handoff: Digest
+
+
+class Doubted(NamedTuple):
+    """One row of the artifact index that stands for no reuse while what its step told is contested."""
+
+    step: StepId
+    config_ref: Digest
+    digest: Digest
+    run: RunId
+    attempt: int
+    at: int
+
+
+@fixed
+class LedgerSaid:
+    """A person said something about the ledger of the line.
+
+    An entry of their own is in `text`; else `entry` is the id that the word is about, and `other` the one
+    that it is kept apart from. A contest names in `rows` the artifacts that it puts in doubt; `uphold` takes
+    every contest of the same entry back.
+    """
+
+    word: LedgerWord
+    by: str
+    entry: str = ""
+    other: str = ""
+    text: Digest | None = None
+    because: Digest | None = None
+    rows: tuple[Doubted, ...] = ()
+    terminal: bool = False
 
 
 @fixed
@@ -328,6 +359,7 @@ LineEvent = (
     | PlansForgotten
     | StepsAdded
     | HandoffGiven
+    | LedgerSaid
     | AdditionRequested
     | SkipRequested
     | RunOpened

@@ -1,0 +1,414 @@
+"""ledger add, resolve, contest, apart: what people say about the ledger, and what falls with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import click
+
+from holdfast import wire
+from holdfast.cli.again import out_next
+from holdfast.cli.ahead import Ahead, gather
+from holdfast.cli.grown import grown
+from holdfast.cli.measure import count
+from holdfast.cli.outlook import time_words
+from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
+from holdfast.cli.prices import price_parts
+from holdfast.cli.say import out, out_json
+from holdfast.cli.show import load_state
+from holdfast.cli.view import view
+from holdfast.core.ledger import Ledger, Said, folded
+from holdfast.core.preview import Outlook
+from holdfast.core.reasons import sentence
+from holdfast.core.state import State
+from holdfast.core.views import usd
+from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.speaker import Speaker, check_text
+from holdfast.engine.words import (
+    contests_in,
+    stale_steps,
+    steps_behind,
+    with_word,
+)
+from holdfast.errors import PlanError, UsageError
+from holdfast.model.digest import Json
+from holdfast.model.event import Options, Reason
+from holdfast.model.handoff import entry_id
+from holdfast.model.line import LedgerSaid, LedgerWord
+from holdfast.model.plan import StepId
+from holdfast.model.text import one_line
+from holdfast.ports import Store
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The last run of a line with its ledger, and what people said of it."""
+
+    where: Place
+    store: Store
+    state: State
+    ledger: Ledger
+    said: Sequence[Said]
+
+    def speaker(self) -> Speaker:
+        """Whoever speaks here; UsageError inside a step."""
+        person = wire.person(self.store, self.where.location, terminal=view().asks)
+        return Speaker(self.store, self.state, person, wire.now_ms, self.where.hidden(self.store))
+
+
+@contextmanager
+def known(where: Place, *, readonly: bool = False) -> Iterator[Known]:
+    """The ledger of the last run of the line, to speak about."""
+    if not where.exists():
+        raise UsageError("there is no run yet", hint="holdfast run")
+    store = where.open(readonly=readonly)
+    try:
+        state = load_state(store, find_run(store, None, where.line()))
+        handoffs = Handoffs(store, state.project, state.line)
+        handoffs.refresh()
+        now = handoffs.told_by(state, state.steps)
+        before = handoffs.before(state, now)
+        ledger = folded(now, wire.alike, said=handoffs.said, earlier=before)
+        yield Known(where, store, state, ledger, handoffs.said)
+    finally:
+        store.close()
+
+
+def because_option(command: F) -> F:
+    """Why something is said; nothing counts without."""
+    return click.option(
+        "--because", required=True, metavar="TEXT", help="Why; kept with what you say."
+    )(command)
+
+
+# --- add ------------------------------------------------------------------------------------------
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast ledger add gap 'the map' --because 'no data yet'\n"
+    "  holdfast ledger add evidence 'station 7 is closed' --because 'I called them'"
+)
+@click.argument("kind", metavar="KIND", type=click.Choice(["evidence", "uncertainty", "gap"]))
+@click.argument("text", metavar="TEXT")
+@because_option
+@file_option
+@place_options
+@json_option
+def add(
+    kind: LedgerWord,
+    text: str,
+    because: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Add evidence, an uncertainty or a gap of your own; KIND says which."""
+    words = check_text(text, "the text")
+    with known(place(plan, store, plan_id)) as here:
+        said = here.speaker().add(kind, words, check_text(because, "--because"))
+    _answer(said, words, because, as_json=as_json)
+    return 0
+
+
+# --- resolve, apart -------------------------------------------------------------------------------
+
+
+@click.command(epilog="\b\nExample:\n  holdfast ledger resolve u-1f3c --because 'they all answer'")
+@click.argument("entry", metavar="ID")
+@because_option
+@file_option
+@place_options
+@json_option
+def resolve(
+    entry: str,
+    because: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Say that a question is answered, or that a gap is closed."""
+    with known(place(plan, store, plan_id)) as here:
+        texts = {one.id: one.question for one in here.ledger.uncertainties}
+        texts |= {one.id: one.item for one in here.ledger.gaps}
+        found = _found(entry, texts, "question or gap", "holdfast ledger --open")
+        said = here.speaker().about("resolve", found, check_text(because, "--because"))
+    _answer(said, texts[found], because, as_json=as_json)
+    return 0
+
+
+@click.command(epilog="\b\nExample:\n  holdfast ledger apart e-1f3c e-22ab --because 'two rivers'")
+@click.argument("entry", metavar="ID")
+@click.argument("other", metavar="ID")
+@click.option("--because", default="", metavar="TEXT", help="Why; kept with what you say.")
+@file_option
+@place_options
+@json_option
+def apart(
+    entry: str,
+    other: str,
+    because: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Keep two entries apart that were taken for one because they say nearly the same."""
+    with known(place(plan, store, plan_id)) as here:
+        texts = {one.id: one.finding for one in here.ledger.evidence}
+        texts |= _questions(here.ledger)
+        kind, hint = "finding or question", "holdfast ledger evidence"
+        one, two = (_found(name, texts, kind, hint) for name in (entry, other))
+        if one == two or one[:2] != two[:2]:
+            raise UsageError(f"'{one}' and '{two}' cannot be kept apart: they are never one")
+        said = here.speaker().about("apart", one, because.strip(), other=two)
+    _answer(said, f"{texts[one]} / {texts[two]}", because, as_json=as_json)
+    return 0
+
+
+def _questions(ledger: Ledger) -> dict[str, str]:
+    """Every question by its id, those too that were taken for another one."""
+    raised = ((one.step, one.handoff.uncertainty) for one in ledger.handoffs)
+    found = {entry_id("u", step, text): text for step, text in raised if text}
+    return found | {one.id: one.question for one in ledger.uncertainties}
+
+
+# --- contest --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """What falls with a contest, the steps it is about, and what a run would do then."""
+
+    entry: str
+    text: str
+    steps: Sequence[StepId]
+    ledger: Ledger
+    stale: dict[StepId, tuple[str, ...]]
+    ahead: Ahead | None
+
+    @property
+    def again(self) -> list[tuple[StepId, str, str]]:
+        """The steps that would run, or may, with the reason."""
+        if self.ahead is None:
+            return []
+        return [
+            (step_id, one.decision, self._why(step_id, one))
+            for step_id, one in self.ahead.outlooks.items()
+            if one.is_work
+        ]
+
+    def _why(self, step_id: StepId, one: Outlook) -> str:
+        """Before it is said, a step that would be contested is looked at as if it were asked for."""
+        reason = one.reason
+        if one.decision == "maybe" and reason.code == "upstream_changed":
+            return f"only if {', '.join(reason.because)} changes"
+        if step_id in self.steps and reason.code == "forced":
+            reason = Reason("evidence_contested", (self.entry,))
+        return sentence(reason)
+
+
+@click.command(
+    epilog="\b\nExample:\n  holdfast ledger contest e-1f3c --because 'counted twice' --dry-run\n"
+    "  holdfast ledger contest stations.csv --because 'it is of last year'\n"
+    "  holdfast ledger contest e-1f3c --take-back --because 'it was right'"
+)
+@click.argument("entry", metavar="ID|STEP|SOURCE")
+@because_option
+@click.option("--dry-run", is_flag=True, help="Only show what would fall, and what it would cost.")
+@click.option("--take-back", is_flag=True, help="Take the contest back: it stands again.")
+@file_option
+@place_options
+@json_option
+def contest(
+    entry: str,
+    because: str,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    *,
+    dry_run: bool,
+    take_back: bool,
+    as_json: bool,
+) -> int:
+    """Contest evidence, a handoff, a step or a source; what stands on it becomes stale.
+
+    It shows what falls, which steps would be checked again, and what that takes. Nothing runs: the next run
+    makes the contested steps again, and what is below them only if that changes what it reads.
+    """
+    reason = check_text(because, "--because")
+    where = place(plan, store, plan_id)
+    with known(where, readonly=dry_run) as here:
+        meant = _contested(here, entry)
+        if take_back:
+            said = _take_back(here, meant, reason, dry_run=dry_run)
+            _answer(said, _text(here.ledger, meant), reason, as_json=as_json)
+            return 0
+        steps = steps_behind(here.ledger, here.state, meant)
+        if not dry_run:
+            here.speaker().contest(meant, steps, reason)
+        fall = _fall(here, meant, steps, reason, steps if dry_run else ())
+    if as_json:
+        out_json(_fall_json(fall, reason, dry_run=dry_run))
+        return 0
+    for line in _fall_lines(fall, dry_run=dry_run):
+        out(line)
+    again = f"holdfast ledger contest {meant}"
+    out_next(
+        f"{again} --because …" if dry_run else f"holdfast run    {again} --take-back --because …"
+    )
+    return 0
+
+
+def _take_back(here: Known, entry: str, because: str, *, dry_run: bool) -> LedgerSaid:
+    if entry not in contests_in(here.said):
+        raise UsageError(f"'{entry}' is not contested", hint="holdfast ledger")
+    if dry_run:
+        raise UsageError("--dry-run and --take-back contradict each other")
+    return here.speaker().about("uphold", entry, because)
+
+
+def _contested(here: Known, name: str) -> str:
+    """What is meant: a step, a source, or an entry by its id or the beginning of it."""
+    ledger = here.ledger
+    if name in here.state.steps or any(one.source == name for one in ledger.evidence):
+        return name
+    if name in contests_in(here.said):
+        return name
+    texts = {one.id: one.finding for one in ledger.evidence}
+    texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
+    if any(one.id == name for one in ledger.superseded):
+        raise UsageError(
+            f"'{name}' counts no more: its step handed over something else since",
+            hint="holdfast ledger handoffs",
+        )
+    return _found(name, texts, "evidence, handoff, step or source", "holdfast ledger evidence")
+
+
+def _fall(
+    here: Known, entry: str, steps: Sequence[StepId], because: str, forced: Sequence[StepId]
+) -> Fall:
+    word = Said("contest", entry, because)
+    ledger = with_word(here.ledger, here.said, word, wire.alike)
+    stale = stale_steps(here.store, here.state, ledger)
+    return Fall(entry, _text(ledger, entry), steps, ledger, stale, _ahead(here.where, forced))
+
+
+def _ahead(where: Place, steps: Sequence[StepId]) -> Ahead | None:
+    """What a run would do, these steps made again; None if the plan cannot be read as it is now."""
+    try:
+        loaded = grown(where, where.load())
+    except (PlanError, UsageError):
+        return None
+    forced = tuple(step for step in steps if step in loaded.plan.steps)
+    return gather(where, loaded, Options(force_steps=forced))
+
+
+def _text(ledger: Ledger, entry: str) -> str:
+    for one in ledger.evidence:
+        if one.id == entry:
+            return one.finding
+    for told in ledger.handoffs:
+        if told.id == entry:
+            return told.handoff.attempted
+    return entry
+
+
+def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
+    word = "would be contested" if dry_run else "contested"
+    own = f" ({fall.entry})" if fall.text != fall.entry else ""
+    yield f"{word}: {one_line(fall.text)}{own}"
+    fallen = [one for one in fall.ledger.evidence if one.stale]
+    hypotheses = [name for name, one in fall.ledger.hypotheses.items() if one.stale]
+    if fallen or hypotheses or fall.stale:
+        yield f"stale ({len(fallen) + len(hypotheses) + len(fall.stale)})"
+    for one in fallen:
+        yield f"  {one_line(one.finding)} · {one.id} · from {one.step or 'a person'}"
+    for name in hypotheses:
+        yield f"  hypothesis {name}: {fall.ledger.hypotheses[name].status}"
+    for step_id in fall.stale:
+        yield f"  step {step_id}: it was told of it"
+    again = fall.again
+    if fall.ahead is None:
+        yield "the plan cannot be read as it is now, so nobody can say what a run would check again"
+        return
+    if not again:
+        yield "no step would be checked again"
+        return
+    yield f"a run would check again ({count(len(again), 'step')} of {len(fall.ahead.outlooks)})"
+    for step_id, _, why in again:
+        yield f"  {step_id}: {why}"
+    took = time_words(fall.ahead) if fall.ahead.estimate.attempts else "time unknown"
+    yield " · ".join([took, *(price_parts(fall.ahead) or ["no model is asked"])])
+
+
+def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
+    ahead = fall.ahead
+    return {
+        "schema": "holdfast.contest/1",
+        "dry_run": dry_run,
+        "entry": fall.entry,
+        "text": fall.text,
+        "because": because,
+        "steps": [*fall.steps],
+        "stale": {
+            "evidence": [one.id for one in fall.ledger.evidence if one.stale],
+            "hypotheses": [n for n, one in fall.ledger.hypotheses.items() if one.stale],
+            "steps": {step: [*held] for step, held in fall.stale.items()},
+        },
+        "again": [
+            {"step": step, "decision": decision, "why": why} for step, decision, why in fall.again
+        ],
+        "duration_ms": None if ahead is None else ahead.estimate.typical,
+        "cost_usd": None if ahead is None else usd(ahead.money.p50),
+    }
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _found(name: str, texts: dict[str, str], kind: str, hint: str) -> str:
+    """The one entry whose id begins so."""
+    fits = [name] if name in texts else [one for one in texts if one.startswith(name) and name]
+    if len(fits) == 1:
+        return fits[0]
+    if not fits:
+        raise UsageError(f"the ledger has no {kind} '{name}'", hint=hint)
+    raise UsageError(f"'{name}' may be {', '.join(fits)}", hint="say more of the id")
+
+
+_SAID = {
+    "evidence": "added evidence",
+    "uncertainty": "added a question",
+    "gap": "added a gap",
+    "resolve": "resolved",
+    "uphold": "stands again",
+    "apart": "kept apart",
+}
+
+
+def _answer(said: LedgerSaid, text: str, because: str, *, as_json: bool) -> None:
+    if as_json:
+        out_json(
+            {
+                "schema": "holdfast.word/1",
+                "word": said.word,
+                "entry": said.entry or None,
+                "other": said.other or None,
+                "text": text,
+                "because": because or None,
+                "by": said.by,
+            }
+        )
+        return
+    out(f"{_SAID[said.word]}: {one_line(text)}")
+    out_next("holdfast ledger")

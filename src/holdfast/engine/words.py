@@ -1,0 +1,177 @@
+"""What people say about the ledger of a line, and which artifacts a contest puts in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from holdfast.core.ledger import Ledger, Said, folded, upheld
+from holdfast.core.likeness import Alike
+from holdfast.core.state import State
+from holdfast.engine.lines import Line
+from holdfast.errors import IntegrityError
+from holdfast.model.artifact import Artifact
+from holdfast.model.digest import Digest
+from holdfast.model.event import AttemptStarted, Recorded
+from holdfast.model.line import Doubted, LedgerSaid, LedgerWord
+from holdfast.model.plan import StepId
+from holdfast.ports import Store
+
+OWN: tuple[LedgerWord, ...] = ("evidence", "uncertainty", "gap")  # entries of people themselves
+REMOVED = "the words were removed"
+Read = Callable[[Digest], bytes]
+
+
+def said_in(recorded: Recorded, read: Read) -> Said | None:
+    """A person's word as the fold takes it; None if it is none, or if its text was removed."""
+    event = recorded.event
+    if not isinstance(event, LedgerSaid):
+        return None
+    because = _text(event.because, read)
+    text = event.other or because
+    if event.word in OWN:
+        text = _text(event.text, read)
+        if text == REMOVED:
+            return None
+    return Said(event.word, event.entry, text, event.by, recorded.at, because, recorded.seq)
+
+
+def _text(content: Digest | None, read: Read) -> str:
+    if content is None:
+        return ""
+    with suppress(IntegrityError):
+        return read(content).decode("utf-8", "replace")
+    return REMOVED
+
+
+# --- what no longer stands ------------------------------------------------------------------------
+
+
+class Contests:
+    """The artifacts of one line that stand for no reuse, because what came with them is contested."""
+
+    def __init__(self, store: Store, project: str, line: str) -> None:
+        self._line = Line(store, project, line, lambda: 0)
+        self._rows: dict[str, tuple[Doubted, ...]] = {}
+        self._by_row: dict[Doubted, list[str]] | None = None
+
+    def refresh(self) -> None:
+        """Read what was said since."""
+        for recorded in self._line.news():
+            event = recorded.event
+            if not isinstance(event, LedgerSaid):
+                continue
+            if event.word == "contest":
+                self._rows[event.entry] = (*self._rows.get(event.entry, ()), *event.rows)
+            elif event.word == "uphold":
+                self._rows.pop(event.entry, None)
+            self._by_row = None
+
+    def of(self, row: Artifact | None) -> tuple[str, ...]:
+        """What is contested of what came with an artifact."""
+        if self._by_row is None:
+            self._by_row = {}
+            for entry, rows in self._rows.items():
+                for one in rows:
+                    self._by_row.setdefault(one, []).append(entry)
+        if row is None or not self._by_row:
+            return ()
+        return tuple(self._by_row.get(doubted(row), ()))
+
+
+def doubted(row: Artifact) -> Doubted:
+    """How a contest names a row of the index."""
+    return Doubted(row.step, row.config_ref, row.digest, row.run, row.attempt, row.at)
+
+
+def in_doubt(store: Store, state: State, steps: Iterable[StepId]) -> tuple[Doubted, ...]:
+    """The rows behind what these steps of a run stand on."""
+    found: list[Doubted] = []
+    for step_id in steps:
+        here = state.steps[step_id]
+        if here.phase not in {"done", "reused"} or here.digest is None:
+            continue
+        rows = store.artifacts(
+            project=state.project, line=state.line, step=step_id, status="accepted"
+        )
+        found += [doubted(row) for row in rows if row.digest == here.digest]
+    return tuple(found)
+
+
+def steps_behind(ledger: Ledger, state: State, entry: str) -> tuple[StepId, ...]:
+    """The steps that told what is contested: evidence, a handoff, a step or a source."""
+    if entry in state.steps:
+        return (StepId(entry),)
+    named = [one.step for one in ledger.handoffs if one.id == entry]
+    named += [one.step for one in ledger.evidence if entry in {one.id, one.source}]
+    return tuple(dict.fromkeys(step for step in named if step in state.steps))
+
+
+# --- what falls with it ---------------------------------------------------------------------------
+
+
+def stale_steps(store: Store, state: State, ledger: Ledger) -> dict[StepId, tuple[str, ...]]:
+    """The steps that were told something which fell since, with the ids of it."""
+    fallen = {one.id for one in ledger.evidence if one.contested or one.stale}
+    if not fallen:
+        return {}
+    pages = _Pages(store, state)
+    found = {}
+    for step_id in state.graph.order:
+        page = pages.of(step_id)
+        held = tuple(one.id for one in ledger.evidence if one.id in fallen and one.id in page)
+        if held:
+            found[step_id] = held
+    return found
+
+
+class _Pages:
+    """What the attempts were told whose artifacts stand in a run."""
+
+    def __init__(self, store: Store, state: State) -> None:
+        self._store = store
+        self._state = state
+        self._told: dict[str, dict[tuple[StepId, int], Digest]] = {}
+
+    def of(self, step_id: StepId) -> str:
+        made = maker(self._store, self._state, step_id)
+        if made is None:
+            return ""
+        if made.run not in self._told:
+            self._told[made.run] = {
+                (event.step, event.attempt): event.context
+                for event in _started(self._store, made.run)
+                if event.context is not None
+            }
+        page = self._told[made.run].get((step_id, made.attempt))
+        return "" if page is None else _text(page, self._store.get)
+
+
+def maker(store: Store, state: State, step_id: StepId) -> Artifact | None:
+    """The attempt that made what stands of a step in a run."""
+    here = state.steps[step_id]
+    if here.phase not in {"done", "reused"} or here.digest is None:
+        return None
+    rows = store.artifacts(project=state.project, line=state.line, step=step_id, status="accepted")
+    made = [row for row in rows if row.digest == here.digest and row.attempt]
+    here_made = [row for row in made if row.run == state.run]
+    return next(reversed(here_made or made), None)
+
+
+def _started(store: Store, run: str) -> Iterator[AttemptStarted]:
+    for recorded in store.read(f"run:{run}"):
+        if isinstance(recorded.event, AttemptStarted):
+            yield recorded.event
+
+
+# --- what is contested ----------------------------------------------------------------------------
+
+
+def with_word(ledger: Ledger, said: Sequence[Said], word: Said, alike: Alike) -> Ledger:
+    """The ledger as it would be after one more word."""
+    return folded(ledger.handoffs, alike, said=[*said, word], earlier=ledger.superseded)
+
+
+def contests_in(said: Sequence[Said]) -> dict[str, Said]:
+    """What is contested now, with the last word about it."""
+    return {one.entry: one for one in upheld(said) if one.word == "contest"}

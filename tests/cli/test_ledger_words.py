@@ -1,0 +1,207 @@
+"""People add to the ledger, resolve and contest what stands in it, and see what falls with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from holdfast.model.digest import Json
+from tests.cli.project import Project
+
+PLAN = """
+steps:
+  look:
+    inputs: look.json
+    shell: cp look.json $HOLDFAST_HANDOFF; echo 12
+  ping:
+    needs: [look]
+    shell: cp ping.json $HOLDFAST_HANDOFF; echo all
+  other:
+    shell: cp other.json $HOLDFAST_HANDOFF; echo 3
+"""
+
+
+def handoff(*observed: Json, **more: Json) -> str:
+    whole: dict[str, Json] = {
+        "attempted": "look",
+        "observed": list(observed),
+        "changed": [],
+        "not_done": [],
+        "highest_impact_uncertainty": "",
+        "next_agent_should_first": "",
+        **more,
+    }
+    return json.dumps(whole)
+
+
+@pytest.fixture
+def stations(project: Project) -> Project:
+    project.write("plan.yaml", PLAN)
+    counted: Json = {"finding": "12 stations", "source": "a.csv", "confidence": 0.9}
+    project.write(
+        "look.json",
+        handoff(
+            counted,
+            not_done=[{"item": "the map", "reason": "no data"}],
+            highest_impact_uncertainty="Are all online?",
+        ),
+    )
+    answer: Json = {"finding": "all answer", "source": "look", "supports": ["H1"]}
+    project.write(
+        "ping.json", handoff(answer, hypotheses={"H1": {"status": "supported", "evidence": []}})
+    )
+    project.write("other.json", handoff({"finding": "three rivers", "source": "b.csv"}))
+    project.run()
+    return project
+
+
+def entry(project: Project, kind: str, step: str) -> dict[str, Any]:
+    found = project.ok("ledger", "--json").json
+    return next(one for one in found[kind] if one["from_step"] == step)
+
+
+def test_a_person_adds_entries_of_their_own(stations: Project) -> None:
+    for kind, text in (("evidence", "7 is shut"), ("uncertainty", "who pays?"), ("gap", "a map")):
+        stations.ok("ledger", "add", kind, text, "--because", "I know")
+    found = stations.ok("ledger", "--json").json
+    assert found["evidence"][-1]["finding"] == "7 is shut"
+    assert found["uncertainties"][-1]["question"] == "who pays?"
+    assert (found["gaps"][-1]["item"], found["gaps"][-1]["reason"]) == ("a map", "I know")
+    assert [(one["word"], one["because"]) for one in found["said"]] == [
+        ("evidence", "I know"),
+        ("uncertainty", "I know"),
+        ("gap", "I know"),
+    ]
+    assert "7 is shut" in stations.ok("ledger", "evidence").out
+    assert "from a person" in stations.ok("ledger", "gaps").out
+
+
+def test_a_person_resolves_a_question_and_a_gap(stations: Project) -> None:
+    question = entry(stations, "uncertainties", "look")["id"]
+    gap = entry(stations, "gaps", "look")["id"]
+    stations.ok("ledger", "resolve", question[:6], "--because", "they answer")
+    stations.ok("ledger", "resolve", gap, "--because", "not needed")
+    found = stations.ok("ledger", "--json").json
+    assert found["uncertainties"][0]["status"] == "resolved"
+    assert found["uncertainties"][0]["because"] == "they answer"
+    assert found["gaps"][0]["closed"] == "not needed"
+    text = stations.ok("ledger", "--open").out
+    assert "Are all online?" not in text
+    assert "the map" not in text
+
+
+def test_a_contest_shows_what_falls_and_what_checking_again_takes_before_anything_runs(
+    stations: Project,
+) -> None:
+    name = entry(stations, "evidence", "look")["id"]
+    asked = ("ledger", "contest", name, "--because", "counted twice")
+    before = stations.ok(*asked, "--dry-run", "--json").json
+    after = stations.ok(*asked, "--json").json
+    assert {**before, "dry_run": False} == {**after, "duration_ms": before["duration_ms"]}
+    fell = entry(stations, "evidence", "ping")
+    assert after["steps"] == ["look"]
+    assert after["stale"] == {
+        "evidence": [fell["id"]],
+        "hypotheses": ["H1"],
+        "steps": {"ping": [name]},
+    }
+    assert [(one["step"], one["decision"]) for one in after["again"]] == [
+        ("look", "run"),
+        ("ping", "maybe"),
+    ]
+    assert after["again"][0]["why"] == f"a person contested what it told: {name}"
+    assert after["duration_ms"] > 0
+    assert after["cost_usd"] == 0
+    found = stations.ok("ledger", "--json").json
+    assert found["evidence"][0]["contested"] == "counted twice"
+    assert fell["stale"] is True
+    assert found["stale"] == [fell["id"], "H1"]
+    assert found["stale_steps"] == {"ping": [name]}
+    text = stations.ok("ledger").out
+    assert "contested: counted twice" in text
+    assert f"stale · {fell['id']} · from ping" in text
+    assert "H1: supported · 1 for, 0 against · stale" in text
+
+
+@pytest.mark.parametrize("what", ["look", "a.csv", "evidence", "handoffs"])
+def test_what_is_contested_is_made_again_and_what_is_below_only_if_that_changes(
+    stations: Project, what: str
+) -> None:
+    name = entry(stations, what, "look")["id"] if what in {"evidence", "handoffs"} else what
+    text = stations.ok("ledger", "contest", name, "--because", "I doubt it").out
+    assert text.startswith("contested: ")
+    run = stations.run()
+    assert run.states == {"look": "done", "ping": "reused", "other": "reused"}
+    assert run.codes["look"] == "evidence_contested"
+    assert set(stations.run().states.values()) == {"reused"}
+
+
+def test_a_step_that_was_made_again_is_no_longer_contested(stations: Project) -> None:
+    stations.ok("ledger", "contest", "look", "--because", "I doubt it")
+    assert entry(stations, "evidence", "look")["contested"] == "I doubt it"
+    stations.run()
+    assert entry(stations, "evidence", "look")["contested"] is None
+    assert entry(stations, "evidence", "ping")["stale"] is False
+
+
+def test_evidence_that_is_said_again_stays_contested_until_that_is_taken_back(
+    stations: Project,
+) -> None:
+    name = entry(stations, "evidence", "look")["id"]
+    stations.ok("ledger", "contest", name, "--because", "counted twice")
+    stations.run()
+    assert entry(stations, "evidence", "look")["contested"] == "counted twice"
+    stations.ok("ledger", "contest", name, "--take-back", "--because", "it was right")
+    assert entry(stations, "evidence", "look")["contested"] is None
+    assert stations.ok("ledger", "--json").json["stale"] == []
+
+
+def test_a_contest_that_is_taken_back_makes_nothing_run(stations: Project) -> None:
+    stations.ok("ledger", "contest", "look", "--because", "I doubt it")
+    stations.ok("ledger", "contest", "look", "--take-back", "--because", "no")
+    assert set(stations.run().states.values()) == {"reused"}
+    told = stations.refused(2, "ledger", "contest", "look", "--take-back", "--because", "no")
+    assert "'look' is not contested" in told
+
+
+@pytest.mark.req("R127")
+def test_two_findings_that_were_taken_for_one_are_kept_apart(stations: Project) -> None:
+    stations.write("other.json", handoff({"finding": "12 Stations!", "source": "b.csv"}))
+    stations.run("--force-node", "other")
+    one, other = (entry(stations, "evidence", step) for step in ("look", "other"))
+    assert (one["same_as"], other["same_as"]) == (None, one["id"])
+    stations.ok("ledger", "apart", one["id"], other["id"])
+    one, other = (entry(stations, "evidence", step) for step in ("look", "other"))
+    assert (one["same_as"], other["same_as"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("contest", "nothing"), "the ledger has no evidence, handoff, step or source 'nothing'"),
+        (("contest", "e-"), "say more of the id"),
+        (("resolve", "e-1"), "the ledger has no question or gap 'e-1'"),
+        (("add", "gap", " "), "the text is empty"),
+        (("apart", "look", "ping"), "the ledger has no finding or question 'look'"),
+        (("contest", "look", "--dry-run", "--take-back"), "'look' is not contested"),
+    ],
+)
+def test_a_word_about_nothing_is_refused(
+    stations: Project, words: tuple[str, ...], told: str
+) -> None:
+    assert told in stations.refused(2, "ledger", *words, "--because", "x")
+    assert stations.ok("ledger", "--json").json["said"] == []
+
+
+def test_no_step_says_anything_about_the_ledger(project: Project) -> None:
+    command = f"{sys.executable} -m holdfast ledger add gap x --because y 2> told; cat told"
+    project.plan({"a": {"shell": command, "inputs": "changes"}})
+    project.write("changes", "1")
+    project.run()
+    project.write("changes", "2")
+    project.run()
+    assert project.ok("ledger", "--json").json["said"] == []
+    assert "only a person" in project.ok("show", "a").out
