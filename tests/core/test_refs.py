@@ -91,7 +91,7 @@ TABLE: dict[str, tuple[object, bool]] = {
     "reuse": ("strict", False),
     "fresh_for": (60.0, False),
     "share": (True, False),
-    "handoff": (True, False),
+    "handoff": (True, True),
     "context": (False, False),
     "env": (("LANG", "TZ"), True),
     "secrets": (("TOKEN",), False),

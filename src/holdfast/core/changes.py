@@ -198,6 +198,7 @@ _EXT: Mapping[str, str] = {
     "outputs": "contract_changed",
     "produces": "contract_changed",
     "schema": "contract_changed",
+    "handoff": "contract_changed",
     "constraints": "specification_changed",
     "specification": "specification_changed",
     "agent": "specification_changed",

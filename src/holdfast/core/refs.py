@@ -106,6 +106,7 @@ _FIELDS: Mapping[str, str] = {
     "action": "action",
     "may_use": "tools",
     "within": "within",
+    "handoff": "handoff",
 }
 _OWN = tuple(_FIELDS)
 _own_values: Callable[[Step], tuple[Json, ...]] = attrgetter(*_FIELDS.values())

@@ -19,6 +19,7 @@ from holdfast.model.event import AttemptAccepted, AttemptStarted
 from holdfast.model.handoff import Handoff, Undone, handoff_id, handoff_json, read_handoff
 from holdfast.model.line import HandoffGiven
 from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.telling import tells_in_answer
 from holdfast.ports import Candidate, Outcome, Store
 
 HANDOFF = "handoff"  # who refuses an attempt whose handoff is not one
@@ -44,7 +45,7 @@ def sound(step: Step, outcome: Outcome) -> Outcome:
         return outcome
     if not candidate.handoff and not step.handoff:
         return outcome
-    handoff, wrong = _read(candidate.handoff)
+    handoff, wrong = _read(candidate.handoff, _nothing(step))
     if handoff is not None:
         wrong = [*_uncovered(step, handoff), *_absent(candidate, handoff)]
     if handoff is None or wrong:
@@ -58,9 +59,16 @@ def written(handoff: Handoff) -> bytes:
     return body.encode()
 
 
-def _read(content: bytes) -> tuple[Handoff | None, list[str]]:
+def _nothing(step: Step) -> str:
+    """What is wrong if nothing is handed over."""
+    if tells_in_answer(step):
+        return "the answer hands over nothing: it must be JSON with 'output' and 'handoff'"
+    return "no handoff was written to the file that HOLDFAST_HANDOFF names"
+
+
+def _read(content: bytes, nothing: str = "it is empty") -> tuple[Handoff | None, list[str]]:
     if not content:
-        return None, ["no handoff was written to the file that HOLDFAST_HANDOFF names"]
+        return None, [nothing]
     try:
         given: Json = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -31,6 +31,7 @@ from holdfast.model.call import MICRO, Message, Request, Usage, request_bytes
 from holdfast.model.digest import Digest, canonical, digest_json
 from holdfast.model.items import base_of
 from holdfast.model.plan import TURNS, Plan, RunId, Step, StepId
+from holdfast.model.telling import asked_schema
 from holdfast.ports import Store
 
 MOST_RUNS = 20  # the newest of a line that are looked at
@@ -308,7 +309,7 @@ class Forecast:
         """About how many bytes a model would read, and whether all of that is known."""
         text = canonical({"prompt": step.prompt, "values": step.values}).decode()
         text += step.constraints + step.specification + step.contract
-        asked = Request(step.model, (Message("user", text),), step.parameters, step.schema)
+        asked = Request(step.model, (Message("user", text),), step.parameters, asked_schema(step))
         size, whole = len(request_bytes(asked)), True
         size += sum(_SECTION + self._weigh(each.glob) for each in step.inputs)
         for need in step.data_needs:

@@ -28,6 +28,7 @@ from holdfast.generators.python import Call, Pool
 from holdfast.model.call import Answer, Message, Offer, Request, ToolUse
 from holdfast.model.digest import Json
 from holdfast.model.plan import TURNS, Step
+from holdfast.model.telling import asked_schema, parted
 from holdfast.ports import Calls, Candidate, Job, Repeat, Said, Tool, Wanted
 
 MOST_USES = 64  # of tools, in one turn
@@ -55,7 +56,8 @@ class AgentGenerator:
         except TimeoutError as error:
             message = f"'{job.step.model}' was not done within {job.step.timeout:g} s"
             raise AttemptError(message, reason="timed_out", log=talk.log()) from error
-        return Candidate("bytes", text.encode(), log=talk.log())
+        made = parted(job.step, text)
+        return Candidate("bytes", made.output, log=talk.log(), handoff=made.handoff)
 
     async def close(self) -> None:
         """Nothing is kept: whoever opens tools closes them."""
@@ -81,9 +83,10 @@ class _Talk:
     async def through(self) -> str:
         """The answer at the end; AttemptError if it does not come to one."""
         step, messages = self._job.step, self._begin
+        schema = asked_schema(step)
         most = TURNS if step.turns is None else step.turns
         for turn in range(1, most + 1):
-            request = Request(step.model, messages, step.parameters, step.schema, self._offers)
+            request = Request(step.model, messages, step.parameters, schema, self._offers)
             answer = await self._calls.ask(request)
             text = said(answer, request)
             if not answer.uses:

@@ -21,6 +21,7 @@ from holdfast.generators.contract import value_bytes
 from holdfast.model.call import Answer, Message, Request
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
+from holdfast.model.telling import asked_schema, parted
 from holdfast.model.text import fenced
 from holdfast.ports import Calls, Candidate, Feedback, Given, Job
 
@@ -54,7 +55,8 @@ class LlmGenerator:
         except TimeoutError as error:
             message = f"'{request.model}' did not answer within {job.step.timeout:g} s"
             raise AttemptError(message, reason="timed_out") from error
-        return Candidate("bytes", said(answer, request).encode())
+        made = parted(job.step, said(answer, request))
+        return Candidate("bytes", made.output, handoff=made.handoff)
 
     async def close(self) -> None:
         """Nothing is kept."""
@@ -62,7 +64,8 @@ class LlmGenerator:
 
 def request_of(job: Job, find: Find) -> Request:
     """The one question of an attempt."""
-    return Request(job.step.model, rendered(job, find), job.step.parameters, job.step.schema)
+    step = job.step
+    return Request(step.model, rendered(job, find), step.parameters, asked_schema(step))
 
 
 def calls_of(job: Job) -> Calls:
