@@ -205,3 +205,66 @@ def test_no_step_says_anything_about_the_ledger(project: Project) -> None:
     project.run()
     assert project.ok("ledger", "--json").json["said"] == []
     assert "only a person" in project.ok("show", "a").out
+
+
+@pytest.fixture
+def asked(project: Project) -> Project:
+    project.plan(
+        {
+            "who": {"uses": "human", "prompt": "who knows?", "handoff": True},
+            "then": {"needs": ["who"], "shell": "cat $HOLDFAST_CONTEXT"},
+        }
+    )
+    project.write("told.json", handoff({"finding": "Ann knows", "source": "a call"}))
+    project.write("who.txt", "Ann")
+    assert project.run().states["who"] == "waiting"
+    return project
+
+
+def test_a_person_hands_over_with_an_answer(asked: Project) -> None:
+    asked.ok("answer", "who", "who.txt", "--handoff", "told.json")
+    run = asked.resume()
+    assert run.states == {"who": "done", "then": "done"}, run
+    assert "Ann knows (a call) e-" in asked.ok("show", "then").out
+    assert asked.ok("ledger", "--json").json["evidence"][0]["from_step"] == "who"
+    assert set(asked.run().states.values()) == {"reused"}
+    assert asked.ok("ledger", "--json").json["evidence"][0]["from_step"] == "who"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "'who' is done only with a handoff"),
+        (("--handoff", "who.txt"), "the handoff for 'who' is none: the handoff is not JSON"),
+        (("--handoff", "gone.json"), "cannot read 'gone.json'"),
+    ],
+)
+def test_a_person_who_must_hand_over_is_told_what_is_missing(
+    asked: Project, words: tuple[str, ...], told: str
+) -> None:
+    assert told in asked.refused(2, "answer", "who", "who.txt", *words)
+    assert asked.status().states["who"] == "waiting"
+
+
+def test_a_person_hands_over_with_a_version_of_their_own(stations: Project) -> None:
+    stations.write("mine.json", handoff({"finding": "13 stations", "source": "my own eyes"}))
+    stations.write("mine.txt", "13\n")
+    stations.ok("amend", "look", "mine.txt", "--handoff", "mine.json")
+    stations.run()
+    assert entry(stations, "evidence", "look")["finding"] == "13 stations"
+    stations.write("mine.txt", "14\n")
+    stations.ok("amend", "look", "mine.txt")
+    stations.run()
+    found = stations.ok("ledger", "--json").json
+    assert [one["from_step"] for one in found["evidence"]] == ["other", "ping"]
+
+
+def test_what_is_only_guarded_again_has_handed_over_already(project: Project) -> None:
+    project.write("told.json", handoff({"finding": "12 stations"}))
+    step = {"shell": "cp told.json $HOLDFAST_HANDOFF; echo 12", "handoff": True}
+    project.plan({"a": step})
+    project.run()
+    project.plan({"a": {**step, "guards": [{"regex": "12"}]}})
+    run = project.run()
+    assert run.states == {"a": "done"}, run
+    assert entry(project, "evidence", "a")["finding"] == "12 stations"

@@ -11,6 +11,7 @@ from holdfast.cli.accept import check_unedited
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import stdin_bytes
 from holdfast.cli.grown import grown
+from holdfast.cli.handing import handed_over, handoff_option
 from holdfast.cli.judge import Consent, ask_about_cost, judge, judging_options, stored_candidate
 from holdfast.cli.people import held_row, latest_run
 from holdfast.cli.place import Place, file_option, json_option, known_step, place, place_options
@@ -47,6 +48,7 @@ class RefusedError(HoldfastError):
 @click.argument("step")
 @click.argument("file", required=False)
 @click.option("--because", default="", metavar="TEXT", help="Why; kept with the decision.")
+@handoff_option
 @file_option
 @place_options
 @judging_options
@@ -55,6 +57,7 @@ def amend(
     step: str,
     file: str | None,
     because: str,
+    handoff: str | None,
     plan: str | None,
     store: str | None,
     plan_id: str | None,
@@ -73,7 +76,9 @@ def amend(
     with_store = where.open()
     try:
         was_held = held_row(with_store, loaded.plan, found) is not None
-        event = _amend(where, loaded, found, with_store, file, because, Consent(yes, max_cost))
+        told = handed_over(with_store, found, handoff, where.hidden(with_store, loaded.plan))
+        consent = Consent(yes, max_cost)
+        event = _amend(where, loaded, found, with_store, file, because, consent, told)
     finally:
         with_store.close()
     if as_json:
@@ -104,6 +109,7 @@ def _amend(
     file: str | None,
     because: str,
     consent: Consent,
+    handoff: Digest | None,
 ) -> StepAmended:
     plan = loaded.plan
     hidden = where.hidden(store, plan)
@@ -143,6 +149,7 @@ def _amend(
             replaces=newest.digest or None,
             after_run=latest,
             after_seq=seq,
+            handoff=handoff,
         )
         return at, event, [person_row(event, plan.project, plan.name, at)]
 

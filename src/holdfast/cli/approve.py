@@ -15,6 +15,7 @@ from holdfast.cli.again import out_next
 from holdfast.cli.approvals import approval_json, decisions_at, list_approvals, out_card
 from holdfast.cli.ask import ask, stdin_bytes
 from holdfast.cli.card import MOST_FILES, card, stale_files
+from holdfast.cli.handing import handed_over, handoff_option
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.say import named, out, out_json, talk
 from holdfast.cli.view import view
@@ -190,6 +191,7 @@ def revoke(
 @click.argument("file", required=False)
 @click.option("--because", default="", metavar="TEXT", help="A note; kept with the answer.")
 @click.option("--empty", is_flag=True, help="Empty content is what is meant.")
+@handoff_option
 @file_option
 @place_options
 @json_option
@@ -197,6 +199,7 @@ def answer(
     step: str,
     file: str | None,
     because: str,
+    handoff: str | None,
     plan: str | None,
     store: str | None,
     plan_id: str | None,
@@ -211,10 +214,11 @@ def answer(
     with desk(place(plan, store, plan_id)) as at:
         wanted, doing = at.decisions.answerable(step)
         at.person.names_for(wanted.approval.request.names)
+        told = handed_over(at.store, doing, handoff, at.where.hidden(at.store))
         digest, form = _content(at, doing, file)
         if digest == _NOTHING and not empty:
             raise UsageError(f"the content for '{doing.id}' is empty", hint="if so meant: --empty")
-        given = Given(because=because, content=digest, form=form)
+        given = Given(because=because, content=digest, form=form, handoff=told)
         made = [at.decisions.decide(wanted, at.person, given, yes=True)]
         _told(at, made, as_json=as_json)
     return 0

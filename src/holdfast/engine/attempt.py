@@ -225,7 +225,10 @@ class Bench:
     def candidate(self, started: AttemptStarted) -> Candidate:
         """The kept content that an attempt only guards."""
         assert started.reguard is not None  # only called for such attempts
-        return self.contents.kept(started.reguard, started.form)
+        kept = self.contents.kept(started.reguard, started.form)
+        if started.handoff is None:
+            return kept
+        return replace(kept, handoff=self._world.store.get(started.handoff))
 
     def clear(self, started: AttemptStarted, ending: Ending) -> None:
         """Remove what is in the attempt's directories."""

@@ -133,7 +133,7 @@ class Crew:
         try:
             seen = self.observed.pop(started.step)
             approvals: tuple[str, ...] = ()
-            outcome = sound(self._state.plan.steps[started.step], outcome)
+            outcome = sound(self._state.plan.steps[started.step], outcome, started)
             outcome, more = self._growth.brought(started, self._fit(started, outcome))
             if outcome.ended == "asked":
                 outcome, approvals = self._people.asked(started, outcome)

@@ -71,6 +71,7 @@ class Given(NamedTuple):
     because: str = ""
     content: Digest | None = None
     form: Form = "bytes"
+    handoff: Digest | None = None
 
 
 class Begun(NamedTuple):
@@ -145,6 +146,7 @@ def decision(
         terminal=person.terminal,
         run=run if yes and scope == "run" else RunId(""),
         rule=rule,
+        handoff=given.handoff,
     )
 
 

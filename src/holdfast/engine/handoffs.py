@@ -12,12 +12,12 @@ from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.engine.lines import Line
 from holdfast.engine.words import said_in
-from holdfast.errors import IntegrityError
+from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted
 from holdfast.model.handoff import Handoff, Undone, handoff_id, handoff_json, read_handoff
-from holdfast.model.line import HandoffGiven
+from holdfast.model.line import HandoffGiven, StepAmended
 from holdfast.model.plan import RunId, Step, StepId
 from holdfast.model.telling import tells_in_answer
 from holdfast.ports import Candidate, Outcome, Store
@@ -38,12 +38,16 @@ class Given(NamedTuple):
 # --- before it counts -----------------------------------------------------------------------------
 
 
-def sound(step: Step, outcome: Outcome) -> Outcome:
-    """The outcome with its handoff in canonical form; one that is none, or missing, rejects the attempt."""
+def sound(step: Step, outcome: Outcome, started: AttemptStarted) -> Outcome:
+    """The outcome with its handoff in canonical form; one that is none, or missing, rejects the attempt.
+
+    What was made before and is only guarded has told already what there is to tell.
+    """
     candidate = outcome.candidate
     if candidate is None or outcome.ended not in {"accepted", "asked"}:
         return outcome
-    if not candidate.handoff and not step.handoff:
+    is_made = started.reguard is None or step.uses == "human"
+    if not candidate.handoff and not (step.handoff and is_made):
         return outcome
     handoff, wrong = _read(candidate.handoff, _nothing(step))
     if handoff is not None:
@@ -51,6 +55,22 @@ def sound(step: Step, outcome: Outcome) -> Outcome:
     if handoff is None or wrong:
         return _refused(outcome, wrong)
     return outcome._replace(candidate=replace(candidate, handoff=written(handoff)))
+
+
+def given_by_person(step: Step, content: bytes | None) -> bytes:
+    """What a person hands over with a step, in canonical form; UsageError if it is no handoff, or lacks."""
+    if content is None:
+        if not step.handoff:
+            return b""
+        raise UsageError(
+            f"'{step.id}' is done only with a handoff", hint="write one and name it: --handoff FILE"
+        )
+    handoff, wrong = _read(content)
+    if handoff is not None:
+        wrong = [*_uncovered(step, handoff)]
+    if handoff is None or wrong:
+        raise UsageError(f"the handoff for '{step.id}' is none: {'; '.join(wrong)}")
+    return written(handoff)
 
 
 def written(handoff: Handoff) -> bytes:
@@ -130,9 +150,22 @@ class Handoffs:
                 given = Given(recorded.seq, recorded.at, recorded.event)
                 self._given.append(given)
                 self._latest[recorded.event.step, recorded.event.digest] = given
+            elif isinstance(recorded.event, StepAmended):
+                self._amended(recorded.seq, recorded.at, recorded.event)
             elif (said := said_in(recorded, self._content)) is not None:
                 self.said.append(said)
         self._is_read = True
+
+    def _amended(self, seq: int, at: int, event: StepAmended) -> None:
+        """A person's version tells what the person hands over with it, and nothing else."""
+        if event.handoff is None:
+            return
+        told = HandoffGiven(
+            event.after_run, event.step, 0, event.input_ref, event.digest, event.handoff
+        )
+        given = Given(seq, at, told)
+        self._given.append(given)
+        self._latest[event.step, event.digest] = given
 
     def are_any(self, state: State) -> bool:
         """Whether anything was ever told on this line."""

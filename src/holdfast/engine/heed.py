@@ -227,6 +227,7 @@ def under(started: AttemptStarted, step: Step, answer: Answer) -> AttemptStarted
         source="human",
         before=None,
         edited=(),
+        handoff=given[0].handoff,
     )
 
 

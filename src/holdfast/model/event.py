@@ -165,6 +165,7 @@ class AttemptStarted:
     edited: tuple[str, ...] = ()
     approvals: tuple[str, ...] = ()
     context: Digest | None = None  # what it is told of the work before it
+    handoff: Digest | None = None  # what a person hands over with the content that is only guarded
 
 
 @fixed

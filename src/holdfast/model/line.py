@@ -150,6 +150,7 @@ class StepAmended:
     replaces: Digest | None
     after_run: RunId
     after_seq: int
+    handoff: Digest | None = None  # what the person hands over with it
 
 
 @fixed
@@ -251,6 +252,7 @@ class ApprovalDecided:
     terminal: bool = False
     run: RunId = RunId("")
     rule: Digest | None = None
+    handoff: Digest | None = None  # what the person hands over with the content
 
 
 @fixed
