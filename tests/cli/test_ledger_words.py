@@ -264,7 +264,32 @@ def test_what_is_only_guarded_again_has_handed_over_already(project: Project) ->
     step = {"shell": "cp told.json $HOLDFAST_HANDOFF; echo 12", "handoff": True}
     project.plan({"a": step})
     project.run()
-    project.plan({"a": {**step, "guards": [{"regex": "12"}]}})
+    project.plan({"a": {**step, "guards": [{"regex": {"pattern": "12"}}]}})
     run = project.run()
-    assert run.states == {"a": "done"}, run
+    assert (run.states, run.codes) == ({"a": "reused"}, {"a": "reguarded"}), run
     assert entry(project, "evidence", "a")["finding"] == "12 stations"
+
+
+def test_show_prints_what_a_step_handed_over_and_what_it_was_told(stations: Project) -> None:
+    given = json.loads(stations.ok("show", "look", "--handoff").out)
+    assert given["observed"][0]["finding"] == "12 stations"
+    told = stations.ok("show", "look", "--handoff", "--json").json
+    assert (told["id"][:2], told["attempt"], told["handoff"]) == ("h-", 1, given)
+    page = stations.ok("show", "ping", "--context").out
+    assert "12 stations (a.csv, 0.90) e-" in page
+    stations.run()  # reused: it is the page of the attempt that made it
+    assert stations.ok("show", "ping", "--context").out == page
+    assert stations.ok("show", "ping@1", "--context", "--json").json["text"] + "\n" == page
+    first = stations.call("show", "look", "--context")
+    assert (first.code, first.out) == (0, "")
+    assert "was told nothing" in first.err
+    assert f"handed over look ({told['id']})" in " ".join(stations.ok("why", "look").out.split())
+
+
+def test_show_says_what_a_failed_step_did_not_do(project: Project) -> None:
+    project.plan({"a": {"shell": "exit 1", "description": "count"}, "b": {"shell": "echo 1"}})
+    project.run()
+    told = project.ok("show", "a", "--handoff", "--json").json
+    assert (told["failed"], told["handoff"]["attempted"]) == (True, "count")
+    assert told["handoff"]["not_done"][0]["item"] == "a"
+    assert "'b' handed nothing over" in project.refused(2, "show", "b", "--handoff")

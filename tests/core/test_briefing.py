@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.briefing import LETTERS, briefing
-from holdfast.core.ledger import Ledger, Said, folded
+from holdfast.core.ledger import Ledger, folded
+from holdfast.core.said import Said
 from holdfast.model.handoff import Change, Observation, Trial, Undone
 from holdfast.model.plan import StepId
 from tests.core.test_ledger import alike, handoffs, told

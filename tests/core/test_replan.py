@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.ledger import Ledger, Said, folded
+from holdfast.core.ledger import Ledger, folded
 from holdfast.core.replan import Premises, Rules, triggers
+from holdfast.core.said import Said
 from holdfast.model.handoff import Observation, Standing, Trial, Undone
 from tests.core.test_ledger import alike, told
 

@@ -13,7 +13,8 @@ from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
 from holdfast.cli.words import add, apart, contest, resolve
 from holdfast.core.confidence import bounded
-from holdfast.core.ledger import Evidence, Gap, Ledger, Said, Told, Uncertainty, folded, weights
+from holdfast.core.ledger import Evidence, Gap, Ledger, Told, Uncertainty, folded, weights
+from holdfast.core.said import Said
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.words import stale_steps
 from holdfast.model.digest import Json

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -42,6 +43,9 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
 from holdfast.store.codec import event_json
+
+if TYPE_CHECKING:
+    from holdfast.cli.telling import What
 
 SHORTEST = 6  # digits of a digest: shorter ones fit by chance
 
@@ -138,11 +142,14 @@ def load_state(store: Store, run: RunId) -> State:
 )
 @click.argument("ref")
 @click.option("--samples", "every", is_flag=True, help="List all artifacts under the same key.")
+@click.option("--handoff", "what", flag_value="handoff", help="What the step handed over.")
+@click.option("--context", "what", flag_value="context", help="What its attempt was told.")
 @file_option
 @place_options
 @json_option
 def show(
     ref: str,
+    what: What | None,
     plan: str | None,
     store: str | None,
     plan_id: str | None,
@@ -157,6 +164,12 @@ def show(
         if ref.startswith(("r-", "@")):
             state = load_state(with_store, find_run(with_store, ref, where.line()))
             _print_run(with_store, state, where, every=True, as_json=as_json)
+            return 0
+        if what is not None:
+            from holdfast.cli.telling import print_told
+
+            state = load_state(with_store, find_run(with_store, None, where.line()))
+            print_told(with_store, state, ref, what, as_json=as_json)
             return 0
         artifact = _find_artifact(with_store, ref, where.line())
         if every:

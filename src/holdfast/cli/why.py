@@ -28,6 +28,7 @@ from holdfast.cli.preview import look_ahead, survey_of
 from holdfast.cli.refused import refused_rows
 from holdfast.cli.say import named, out_json, seconds, short
 from holdfast.cli.show import load_state
+from holdfast.cli.telling import handoff_of
 from holdfast.cli.whytext import LEAST, Root, Told, commands_for, otherwise, print_told, told_json
 from holdfast.core.causes import Cause, causes, unchanged_words
 from holdfast.core.changes import unchanged_parts
@@ -44,6 +45,7 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.event import Options, Reason
 from holdfast.model.items import as_id, step_named
 from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.text import one_line
 from holdfast.ports import Store
 
 MOST_ROOTS = 3  # that are shown with their content
@@ -155,7 +157,9 @@ def told_now(where: Place, step: str, options: Options, against: str | None = No
         texts = Texts(store, where.root, survey.said)
         ahead = Ahead(store, foreseen, survey, where.root, texts)
         if against is None:
-            return _with_origin(_ahead(store, ahead, step_id), foreseen.added.get(step_id))
+            told = _with_origin(_ahead(store, ahead, step_id), foreseen.added.get(step_id))
+            past = None if foreseen.previous is None else read_state(store, foreseen.previous)
+            return _with_handoff(store, past, told)
         state = load_state(store, find_run(store, against, loaded.plan.name))
         steps = foreseen.graph.steps
         told = _compared(store, texts, state, step_id, ahead.key(step_id), steps)
@@ -178,6 +182,17 @@ def _with_origin(told: Told, origin: str | None) -> Told:
     if not origin:
         return told
     return replace(told, rows=(*told.rows, ("added", f"by {origin}")))
+
+
+def _with_handoff(store: Store, state: State | None, told: Told) -> Told:
+    """Say what the step handed over, if it did."""
+    if state is None or told.step.id not in state.steps:
+        return told
+    found = handoff_of(store, state, told.step.id)
+    if found is None or found.failed:
+        return told
+    words = f"{one_line(found.handoff.attempted)} ({found.id})"
+    return replace(told, rows=(*told.rows, ("handed over", words)))
 
 
 def _ahead(store: Store, ahead: Ahead, step_id: StepId) -> Told:
@@ -359,7 +374,8 @@ def told_in(where: Place, step: str, run_id: str, against: str | None = None) ->
         if against is None:
             origin = added_words(state, step_id, additions(store, state))
             origin = origin.removeprefix("added by ")
-            return _with_origin(_told_past(store, past, step_id), origin)
+            told = _with_origin(_told_past(store, past, step_id), origin)
+            return _with_handoff(store, state, told)
         other = load_state(store, find_run(store, against, line))
         key = _key_in(past, step_id)
         told = _compared(store, texts, other, step_id, key, state.plan.steps)

@@ -20,9 +20,10 @@ from holdfast.cli.prices import price_parts
 from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
 from holdfast.cli.view import view
-from holdfast.core.ledger import Ledger, Said, folded
+from holdfast.core.ledger import Ledger, folded
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
+from holdfast.core.said import Said
 from holdfast.core.state import State
 from holdfast.core.views import usd
 from holdfast.engine.handoffs import Handoffs

@@ -22,13 +22,12 @@ from typing import Literal
 
 from holdfast.core.confidence import Weight, bounded, together
 from holdfast.core.likeness import Alike, groups
+from holdfast.core.said import PERSON, Said, upheld
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Handoff, Standing, cited, entry_id
-from holdfast.model.line import LedgerWord
 from holdfast.model.plan import RunId, StepId
 
 Answer = Literal["open", "testing", "resolved"]
-PERSON = StepId("")  # where an entry comes from that a person added
 
 
 @fixed
@@ -44,23 +43,6 @@ class Told:
     attempt: int = 1
     place: int = 0
     failed: bool = False
-
-
-@fixed
-class Said:
-    """A person's word about the ledger: `entry` is the id it is about, or empty for an entry of their own.
-
-    `text` is that entry, why something is contested or resolved, or the id of what is kept apart from it.
-    `place` is where the journal has it, among the handoffs.
-    """
-
-    word: LedgerWord
-    entry: str
-    text: str
-    by: str = ""
-    at: int = 0
-    because: str = ""
-    place: int = 0
 
 
 @fixed
@@ -179,16 +161,6 @@ def folded(
     )
 
 
-def upheld(said: Sequence[Said]) -> list[Said]:
-    """What people said and did not take back."""
-    back = {one.entry: number for number, one in enumerate(said) if one.word == "uphold"}
-    return [
-        one
-        for number, one in enumerate(said)
-        if one.word != "uphold" and (one.word != "contest" or number > back.get(one.entry, -1))
-    ]
-
-
 def _latest(told: Iterable[Told]) -> tuple[tuple[Told, ...], tuple[Told, ...]]:
     last: dict[StepId, Told] = {}
     earlier: list[Told] = []
@@ -237,23 +209,9 @@ def _evidence(latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> lis
     for own in said:
         if own.word == "evidence":
             name = entry_id("e", PERSON, own.text, own.by)
-            found.setdefault(
-                name,
-                Evidence(
-                    name,
-                    PERSON,
-                    "",
-                    own.text,
-                    own.by,
-                    None,
-                    (),
-                    (),
-                    (),
-                    name,
-                    1.0,
-                    contested[name].text if name in contested else "",
-                ),
-            )
+            doubt = contested[name].text if name in contested else ""
+            entry = (name, PERSON, "", own.text, own.by, None, (), (), (), name, 1.0, doubt)
+            found.setdefault(name, Evidence(*entry))
     return _headed(list(found.values()), alike, said)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.core.ledger import Said, Told
+from holdfast.core.ledger import Told
 from holdfast.core.reasons import sentence
+from holdfast.core.said import Said
 from holdfast.core.state import State, StepState
 from holdfast.engine.lines import Line
 from holdfast.engine.words import said_in

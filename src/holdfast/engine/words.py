@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from holdfast.core.ledger import Ledger, Said, folded, upheld
+from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import Alike
+from holdfast.core.said import Said, upheld
 from holdfast.core.state import State
 from holdfast.engine.lines import Line
 from holdfast.errors import IntegrityError
@@ -140,7 +141,7 @@ class _Pages:
         if made.run not in self._told:
             self._told[made.run] = {
                 (event.step, event.attempt): event.context
-                for event in _started(self._store, made.run)
+                for event in attempts_of(self._store, made.run)
                 if event.context is not None
             }
         page = self._told[made.run].get((step_id, made.attempt))
@@ -158,7 +159,8 @@ def maker(store: Store, state: State, step_id: StepId) -> Artifact | None:
     return next(reversed(here_made or made), None)
 
 
-def _started(store: Store, run: str) -> Iterator[AttemptStarted]:
+def attempts_of(store: Store, run: str) -> Iterator[AttemptStarted]:
+    """The attempts of a run in their order."""
     for recorded in store.read(f"run:{run}"):
         if isinstance(recorded.event, AttemptStarted):
             yield recorded.event
