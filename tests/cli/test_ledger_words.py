@@ -293,3 +293,55 @@ def test_show_says_what_a_failed_step_did_not_do(project: Project) -> None:
     assert (told["failed"], told["handoff"]["attempted"]) == (True, "count")
     assert told["handoff"]["not_done"][0]["item"] == "a"
     assert "'b' handed nothing over" in project.refused(2, "show", "b", "--handoff")
+
+
+def chain(project: Project, context: Json) -> None:
+    told = {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"}  # no file that its key knows
+    project.plan(
+        {
+            "a": told,
+            "b": {"needs": ["a"], "shell": "echo 2"},
+            "c": {"needs": ["b"], "shell": "cat $HOLDFAST_CONTEXT", "context": context},
+        }
+    )
+    project.write("a.json", handoff({"finding": "12 stations"}))
+
+
+@pytest.mark.req("R117")
+def test_another_handoff_above_an_equal_artifact_runs_nothing(project: Project) -> None:
+    chain(project, True)
+    project.run()
+    project.write("a.json", handoff({"finding": "13 stations"}))
+    run = project.run("--force-node", "a")
+    assert run.states == {"a": "done", "b": "reused", "c": "reused"}
+
+
+@pytest.mark.req("R117")
+def test_with_context_in_ref_another_handoff_above_runs_a_step(project: Project) -> None:
+    chain(project, "in-ref")
+    project.run()
+    before = project.ok("plan", "--json").json["steps"]
+    assert {name: one["decision"] for name, one in before.items()} == dict.fromkeys("abc", "reuse")
+    assert set(project.run().states.values()) == {"reused"}
+    project.write("a.json", handoff({"finding": "13 stations"}))
+    seen = project.ok("plan", "--force-node", "a", "--json").json["steps"]
+    assert seen["c"]["decision"] == "maybe"
+    run = project.run("--force-node", "a")
+    assert run.states == {"a": "done", "b": "reused", "c": "done"}
+    assert run.codes["c"] == "context_changed"
+    assert "13 stations" in project.ok("show", "c").out
+    told = project.ok("why", "c", "--run", "@").out
+    assert "what it is told of the work before it changed" in told
+    assert set(project.run().states.values()) == {"reused"}
+
+
+def test_with_context_in_ref_a_contest_runs_what_was_told_of_it(project: Project) -> None:
+    chain(project, "in-ref")
+    project.run()
+    name = entry(project, "evidence", "a")["id"]
+    seen = project.ok("ledger", "contest", name, "--because", "no", "--json").json
+    assert [one["step"] for one in seen["again"]] == ["a", "b", "c"]
+    assert project.run().states == {"a": "done", "b": "reused", "c": "done"}
+    assert "12 stations" not in project.ok("show", "c").out
+    why = project.ok("why", "c").out
+    assert "c is reused" in why

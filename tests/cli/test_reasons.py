@@ -1,5 +1,6 @@
 """Every reason of the closed list, brought about through the front door where that is possible."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -323,6 +324,25 @@ def contesting(project: Project) -> set[str]:
     return _codes(project.run().data)
 
 
+def telling(project: Project) -> set[str]:
+    """A step above hands over something else, and makes the same."""
+    whole = {
+        "attempted": "one",
+        "observed": [],
+        "changed": [],
+        "not_done": [],
+        "highest_impact_uncertainty": "",
+        "next_agent_should_first": "",
+    }
+    above = {"shell": "cp told.json $HOLDFAST_HANDOFF; echo 1"}
+    below = {"needs": ["a"], "shell": "echo 2", "context": "in-ref"}
+    project.plan({"a": above, "b": below})
+    project.write("told.json", json.dumps(whole))
+    project.run()
+    project.write("told.json", json.dumps({**whole, "attempted": "two"}))
+    return _codes(project.run("--force-node", "a").data)
+
+
 def unrecorded(project: Project) -> set[str]:
     """A model whose answers come from recordings, of which there are none."""
     project.plan({"a": {"prompt": "say it", "model": "recorded:m"}})
@@ -391,6 +411,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     samples: {"resampled"},
     unrecorded: {"not_recorded"},
     contesting: {"evidence_contested"},
+    telling: {"context_changed"},
     growing: {"additions_unfit", "skipped_by_person", "forked"},
     listing: {"items_open", "condition_open", "condition_unmet", "condition_above"},
     interruptions: {

@@ -38,6 +38,9 @@ class Memory:
         self.unconfirmed: set[str] = set()
         self.again: set[str] = set()  # changed back to what it was some time ago
 
+    def follow(self, known: Mapping[StepId, Upstream]) -> None:
+        del known
+
     def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
         assert upstream.keys() == set(step.data_needs), "probed although something above is open"
         kept = artifact(step.id) if step.id in self.stands else None

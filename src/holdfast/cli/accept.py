@@ -28,6 +28,7 @@ from holdfast.core.reasons import sentence
 from holdfast.core.refs import encode_own
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import person_row
+from holdfast.engine.briefs import Foreknown
 from holdfast.engine.lines import tell_line
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.unkept import check_free, check_words
@@ -109,10 +110,13 @@ def _accept(
     check_words(because, hidden)
     digest, form = _had(then, step)
     _check_fits(store, step, digest, form, run)
-    outlook, probe = _known(where, loaded, step)
+    outlook, probe, pages = _known(where, loaded, step)
     check_unedited(where, store, loaded, step, digest, form)
     stands = probe.found
-    own = encode_own(step, survey_of(where, plan, store).observe(step).parts)
+    survey = survey_of(where, plan, store)
+    if pages is not None:
+        survey.heed(pages.on(store).page)
+    own = encode_own(step, survey.observe(step).parts)
     check_free(f"what '{step.id}' is made of", own, hidden)
     if store.put(own) != probe.refs.own_ref:
         raise UsageError(f"something '{step.id}' reads changes just now", hint="try again")
@@ -181,9 +185,10 @@ def _check_fits(store: Store, step: Step, digest: Digest, form: Form, run: RunId
             raise UsageError(gone)
 
 
-def _known(where: Place, loaded: Loaded, step: Step) -> tuple[Outlook, Probe]:
+def _known(where: Place, loaded: Loaded, step: Step) -> tuple[Outlook, Probe, Foreknown | None]:
     """The refs under which it would stand; they are known only if nothing above it will run."""
-    outlooks = look_ahead(where, loaded, Options()).outlooks
+    foreseen = look_ahead(where, loaded, Options())
+    outlooks = foreseen.outlooks
     above = [need for need in step.data_needs if outlooks[need].decision != "reuse"]
     if above:
         first = above[0]
@@ -199,7 +204,7 @@ def _known(where: Place, loaded: Loaded, step: Step) -> tuple[Outlook, Probe]:
             f"'{step.id}' is never reused: {probe.unsure[0]} cannot be resolved",
             hint=f"holdfast why {step.id}",
         )
-    return outlooks[step.id], probe
+    return outlooks[step.id], probe, foreseen.pages
 
 
 def check_unedited(

@@ -217,6 +217,7 @@ def _foresee(
         wire.Fragments(where.root),
         lambda whole: _ask_tools(where, whole, survey),
         lambda run: wire.drives(store, plan.project, plan.name, run),
+        wire.alike,
     )
 
 

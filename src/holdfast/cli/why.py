@@ -154,6 +154,8 @@ def told_now(where: Place, step: str, options: Options, against: str | None = No
     store: Store = where.open(readonly=True) if where.exists() else wire.empty_store()
     try:
         survey = survey_of(where, foreseen.plan, store)
+        if foreseen.pages is not None:
+            survey.heed(foreseen.pages.on(store).page)
         texts = Texts(store, where.root, survey.said)
         ahead = Ahead(store, foreseen, survey, where.root, texts)
         if against is None:

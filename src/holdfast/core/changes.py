@@ -199,6 +199,7 @@ _EXT: Mapping[str, str] = {
     "produces": "contract_changed",
     "schema": "contract_changed",
     "handoff": "contract_changed",
+    "context": "context_changed",
     "constraints": "specification_changed",
     "specification": "specification_changed",
     "agent": "specification_changed",

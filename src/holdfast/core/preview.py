@@ -24,7 +24,7 @@ from holdfast.model.condition import references
 from holdfast.model.digest import Digest, Json, digest_json
 from holdfast.model.event import Options, Reason
 from holdfast.model.items import source_of
-from holdfast.model.plan import Need, Plan, Step, StepId, limits_json, plan_digest
+from holdfast.model.plan import IN_REF, Need, Plan, Step, StepId, limits_json, plan_digest
 
 Decision = Literal["run", "reuse", "maybe", "wait"]
 Means = Literal["make", "guard", "adopt", ""]
@@ -100,6 +100,9 @@ class Disk(NamedTuple):
 class Sight(Protocol):
     """What a preview asks of the world. Each may raise EditError: then a run could not go on there."""
 
+    def follow(self, known: Mapping[StepId, Upstream]) -> None:
+        """Mind what is known of steps; it grows as they are decided."""
+
     def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
         """Probe a step whose data needs are all known."""
 
@@ -155,6 +158,7 @@ class _Foresight:
         self._sight = sight
         self._now = now
         self._known: dict[StepId, Upstream] = {}
+        sight.follow(self._known)
         self._writes: dict[StepId, StepId] = {}  # step -> one above or itself that may write files
 
     def decide(self, step: Step) -> None:
@@ -236,7 +240,7 @@ class _Foresight:
             sorted(
                 need.step
                 for need in step.needs
-                if need.type == "data"
+                if (need.type == "data" or step.context == IN_REF)
                 and need.step not in self._known
                 and not (need.optional and self._is_lost(need.step))
             )

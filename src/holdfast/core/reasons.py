@@ -24,6 +24,7 @@ SENTENCES: Final[dict[str, str]] = {
     "command_changed": "its command changed: {names}",
     "contract_changed": "what it must produce changed: {names}",
     "specification_changed": "its specification changed: {names}",
+    "context_changed": "what it is told of the work before it changed",
     "dependencies_changed": "the steps it needs are others than before: {names}",
     "tools_changed": "the version of a tool changed: {names}",
     "environment_changed": "its environment changed: {names}",

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from holdfast.core.briefing import ancestors, briefing
-from holdfast.core.ledger import folded
+from holdfast.core.ledger import Told, folded
+from holdfast.core.likeness import Alike
+from holdfast.core.refs import Upstream
+from holdfast.core.said import Said
 from holdfast.core.state import State
+from holdfast.core.waves import Graph
 from holdfast.engine.handoffs import Handoffs, Read
 from holdfast.engine.words import OWN
 from holdfast.engine.world import World
+from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptStarted
-from holdfast.model.plan import Step
+from holdfast.model.plan import Plan, Step, StepId
+from holdfast.ports import Store
 
 Blob = tuple[Digest, bytes]
 
@@ -34,13 +43,67 @@ class Briefs:
 
     def page(self, step: Step) -> bytes:
         """What a step is told; of most steps nothing, because nothing was handed over above them."""
-        if step.context is False or not step.needs or not self._handoffs.are_any(self._state):
+        if step.context is False or not step.needs:
+            return b""
+        self._handoffs.refresh()
+        if not self._handoffs.are_any(self._state):
             return b""
         above = ancestors(self._state.graph, step.id)
         told = self._handoffs.told_by(self._state, above)
-        if not told:
-            return b""
-        said = [one for one in self._handoffs.said if one.word not in OWN]
-        ledger = folded(told, self._world.alike, said=said)
-        needs = {need.step for need in step.needs}
-        return briefing(ledger, needs).text.encode()
+        return page_of(step, told, self._handoffs.said, self._world.alike)
+
+    def in_ref(self, step: Step) -> Digest | None:
+        """The page as a part of the key; None if nothing is told."""
+        page = self.page(step)
+        return digest_bytes(page) if page else None
+
+
+def page_of(step: Step, told: Sequence[Told], said: Sequence[Said], alike: Alike) -> bytes:
+    """What a step is told of what the steps above it told, and of what people said about that."""
+    if not told:
+        return b""
+    about = [one for one in said if one.word not in OWN]
+    ledger = folded(told, alike, said=about)
+    return briefing(ledger, {need.step for need in step.needs}).text.encode()
+
+
+class Foreknown:
+    """The pages as a run would give them, as far as what the steps above made is known before it.
+
+    Of the others the page is taken that their last artifact was made with.
+    """
+
+    def __init__(self, store: Store, plan: Plan, graph: Graph, line: str, alike: Alike) -> None:
+        self._store = store
+        self._graph = graph
+        self._alike = alike
+        self._place = (plan.project, line)
+        self._handoffs: Handoffs | None = None
+        self.known: Mapping[StepId, Upstream] = {}
+
+    def on(self, store: Store) -> Foreknown:
+        """The same, read from a store that is open."""
+        self._store, self._handoffs = store, None
+        return self
+
+    def page(self, step: Step) -> Digest | None:
+        """The page as a part of the key; None if nothing is told."""
+        if self._handoffs is None:
+            self._handoffs = Handoffs(self._store, *self._place)
+            self._handoffs.refresh()
+        above = ancestors(self._graph, step.id)
+        if not above <= self.known.keys():
+            return self._before(step)
+        made = {name: self.known[name].digest for name in above}
+        told = self._handoffs.came_with(self._graph, made)
+        page = page_of(step, told, self._handoffs.said, self._alike)
+        return digest_bytes(page) if page else None
+
+    def _before(self, step: Step) -> Digest | None:
+        newest = self._store.newest(*self._place, step.id)
+        if newest is None:
+            return None
+        with suppress(IntegrityError):
+            own = json.loads(self._store.get(newest.own_ref))
+            return own["ext"].get("context")  # type: ignore[no-any-return]  # a digest, as it was written
+        return None

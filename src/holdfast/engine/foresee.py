@@ -13,6 +13,7 @@ from holdfast.core.changes import Change, Probe, differences
 from holdfast.core.effects import is_cut_off
 from holdfast.core.growth import with_steps
 from holdfast.core.history import Timing, durations, timing
+from holdfast.core.likeness import Alike, equal
 from holdfast.core.overwritten import without_overwritten
 from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
 from holdfast.core.produced import lacking
@@ -21,6 +22,7 @@ from holdfast.core.values import Content, condition_unmet
 from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.additions import Additions
+from holdfast.engine.briefs import Foreknown
 from holdfast.engine.foreseen import brought, opened, unfit, without_list
 from holdfast.engine.gathering import collected
 from holdfast.engine.given import given_artifact, readable
@@ -63,6 +65,7 @@ class Foreseen:
     plan: Plan
     digest: Digest = Digest("")
     added: Mapping[StepId, StepId] = field(default_factory=dict)
+    pages: Foreknown | None = None  # what steps would be told
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ def foresee(
     fragments: Fragments | None = None,
     grown: Callable[[Plan], None] = lambda _: None,
     drives: Callable[[RunId], bool] = lambda _: False,
+    alike: Alike = equal,
 ) -> Foreseen:
     """What a run of this plan would do now. The survey must know the versions of tools already.
 
@@ -100,8 +104,10 @@ def foresee(
     now = clock()
     while True:
         graph = graph_of(plan)
+        pages = Foreknown(store, plan, graph, line, alike)
+        survey.heed(pages.page)
         sight = _Sight(plan, line, root, store, survey, options, previous, now)
-        sight.base, sight.drives = given, drives
+        sight.base, sight.drives, sight.pages = given, drives, pages
         if fragments is not None:
             sight.heed(additions, partial(unfit, additions, plan, fragments))
         seen = preview(graph, options, sight, now=now)
@@ -132,7 +138,7 @@ def foresee(
         if outlook.edited
     }
     digest = preview_digest(given, options, outlooks, edits)
-    return Foreseen(graph, outlooks, previous, plan, digest, added)
+    return Foreseen(graph, outlooks, previous, plan, digest, added, pages)
 
 
 class _Sight:
@@ -162,6 +168,7 @@ class _Sight:
         self._book: Book | None = None
         self._w_ref = Digest("")
         self.base = plan  # what a run would begin with
+        self.pages: Foreknown | None = None
         self.drives: Callable[[RunId], bool] = lambda _: False
         self._tried: Mapping[StepId, Digest] | None = None
         self._cut_off: Mapping[StepId, AttemptStarted] | None = None
@@ -170,6 +177,11 @@ class _Sight:
     def heed(self, additions: Additions, unfit: Callable[[Artifact], str]) -> None:
         """Let nothing stand whose added steps do not fit."""
         self._prober.heed(additions, unfit)
+
+    def follow(self, known: Mapping[StepId, Upstream]) -> None:
+        """Work out what steps would be told from what is known so far."""
+        if self.pages is not None:
+            self.pages.known = known
 
     def look(self, step: Step, upstream: Mapping[StepId, Upstream]) -> Probe:
         """Probe a step whose data needs are all known."""

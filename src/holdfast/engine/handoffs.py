@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from holdfast.core.ledger import Told
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
 from holdfast.core.state import State, StepState
+from holdfast.core.waves import Graph
 from holdfast.engine.lines import Line
 from holdfast.engine.words import said_in
 from holdfast.errors import IntegrityError, UsageError
@@ -179,6 +180,20 @@ class Handoffs:
         found = (self._now(state, step_id) for step_id in steps)
         return [told for told in found if told is not None]
 
+    def came_with(self, graph: Graph, made: Mapping[StepId, Digest]) -> list[Told]:
+        """What came with these artifacts, whatever run they were made in."""
+        found = ((step, self._latest.get((step, digest))) for step, digest in made.items())
+        return [
+            Told(
+                handoff_id(step, given.event.handoff),
+                step,
+                graph.wave[step],
+                self._kept(given.event.handoff),
+            )
+            for step, given in found
+            if given is not None
+        ]
+
     def before(self, state: State, now: Iterable[Told]) -> list[Told]:
         """What the steps of a run told earlier and tell no more."""
         stands = {one.place for one in now}
@@ -205,10 +220,14 @@ class Handoffs:
         return replace(told, at=given.at, run=event.run, attempt=event.attempt, place=given.seq)
 
     def _made(self, state: State, step_id: StepId, content: Digest) -> Told:
+        name = handoff_id(step_id, content)
+        told = self._kept(content)
+        return Told(name, step_id, state.graph.wave[step_id], told, run=state.run)
+
+    def _kept(self, content: Digest) -> Handoff:
         if content not in self._read:
             self._read[content] = self._stored(content)
-        name = handoff_id(step_id, content)
-        return Told(name, step_id, state.graph.wave[step_id], self._read[content], run=state.run)
+        return self._read[content]
 
     def _stored(self, content: Digest) -> Handoff:
         """A handoff that counts; one that a person had removed tells just that."""

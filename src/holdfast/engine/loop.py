@@ -95,6 +95,7 @@ class Engine:
         self._growth = Growth(grower, self._scribe, self._grown, self._looker.would_run)
         self._looker.heed(grower.additions, self._growth.unfit)
         self._briefs = Briefs(world, state, self._scribe.content)
+        survey.heed(self._briefs.in_ref)
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )

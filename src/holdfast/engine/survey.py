@@ -17,9 +17,10 @@ from typing import NamedTuple, cast
 from holdfast.engine.walk import matching
 from holdfast.errors import EditError, outside_fault
 from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.plan import Plan, Step, StepId
+from holdfast.model.plan import IN_REF, Plan, Step, StepId
 from holdfast.ports import Identifies, IgnoreRules, Stat, Store
 
+Page = Callable[[Step], Digest | None]
 SETTLED_NS = 100_000_000
 _LOOKED_INTO = frozenset({"files", "unresolved"})
 
@@ -56,6 +57,11 @@ class Survey:
         self._fresh: dict[str, tuple[Stat, Digest, bool]] = {}
         self.tools: dict[tuple[str, ...], str | None] = {}
         self._said: dict[str, bytes] = {}
+        self._page: Page = lambda _: None
+
+    def heed(self, page: Page) -> None:
+        """Count what a step is told of the work before it, where the plan wants that in its key."""
+        self._page = page
 
     def grow(self, plan: Plan) -> None:
         """The plan has further steps."""
@@ -79,6 +85,8 @@ class Survey:
         NoInputError if a glob matches nothing, unless `lenient`.
         """
         made = self._executor.identity(step, self._root)
+        if step.context == IN_REF and (page := self._page(step)) is not None:
+            made = {**made, "context": page}
         if not (step.inputs or step.env or step.tool_versions or made.keys() & _LOOKED_INTO):
             return Seen(made, ())
         parts: dict[str, Json] = dict(made)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from holdfast.core.likeness import Alike
+from holdfast.core.likeness import Alike, equal
 from holdfast.model.agent import Registry
 from holdfast.model.event import Agreed, Recorded
 from holdfast.model.fixed import fixed
@@ -48,7 +48,7 @@ class World:
     paid: Callable[[Step], bool] = lambda _: False  # whether what it asks of models costs money
     agreed: Agreed = "anything"  # what of that somebody said yes to, for this run
     fragments: Fragments | None = None  # without it no steps can be added
-    alike: Alike = lambda one, other: float(one == other)  # how alike two texts are, from 0 to 1
+    alike: Alike = equal  # how alike two texts are, from 0 to 1
     secrets: Collection[str] = frozenset()  # what a person allowed steps to see
     lock: Callable[[str, str], Lock] | None = None
     writer: Callable[[], Writer] | None = None

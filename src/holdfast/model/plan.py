@@ -97,6 +97,9 @@ class Guard:
         return alone >= most
 
 
+IN_REF = "in-ref"  # what a step is told is a part of its key
+
+
 @fixed
 class Step:
     """One guarded step: what generates, what it needs, what guards it, its limits."""
