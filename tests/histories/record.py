@@ -492,6 +492,57 @@ def items(project: Project) -> None:
         project.run("--yes")
 
 
+def _told(finding: str, **more: object) -> str:
+    whole = {
+        "attempted": "look",
+        "observed": [{"finding": finding, "source": "a.csv", "confidence": 0.5}],
+        "changed": [],
+        "not_done": [{"item": "the map", "reason": "no data"}],
+        "highest_impact_uncertainty": f"is it so that {finding}?",
+        "next_agent_should_first": "look again",
+    }
+    return json.dumps({**whole, **more})
+
+
+def handoffs(project: Project) -> None:
+    """Handed over by steps and people; added to, resolved, contested, taken back, kept apart by people."""
+    told = {"shell": "cat $HOLDFAST_STEP.js* > $HOLDFAST_HANDOFF; echo $HOLDFAST_STEP"}
+    project.plan(
+        {
+            "look": told,
+            "twin": {**told, "guards": ["human"]},
+            "who": {"uses": "human", "prompt": "who knows?", "handoff": True, "needs": ["look"]},
+            "then": {"needs": ["who"], "shell": "cat $HOLDFAST_CONTEXT", "context": "in-ref"},
+            "bad": {"shell": "exit 1", "needs": ["look"]},
+        }
+    )
+    project.write("look.json", _told("12 stations answer"))
+    project.write("twin.json", _told("the 12 stations answer"))
+    project.write("who.json", _told("Ann knows", resolves=["is it so that 12 stations answer?"]))
+    project.write("who.txt", "Ann\n")
+    project.run()
+    project.ok("answer", "who", "who.txt", "--handoff", "who.json")
+    project.ok("approve", "twin", "--yes")
+    project.resume()
+    found = project.ok("ledger", "--json").json
+    one, other = (
+        next(item["id"] for item in found["evidence"] if item["from_step"] == name)
+        for name in ("look", "twin")
+    )
+    because = ("--because", "I know better")
+    for kind in ("evidence", "uncertainty", "gap"):
+        project.ok("ledger", "add", kind, f"an own {kind}", *because)
+    project.ok("ledger", "resolve", found["gaps"][0]["id"], *because)
+    project.ok("ledger", "apart", one, other)
+    project.ok("ledger", "contest", one, *because)
+    project.run()
+    project.ok("ledger", "contest", one, "--take-back", *because)
+    project.write("look.txt", "13\n")
+    project.write("look.json", _told("13 stations answer"))
+    project.ok("amend", "look", "look.txt", "--handoff", "look.json", *because)
+    project.run()
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -519,6 +570,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "consent": consent,
     "goals": goals,
     "items": items,
+    "handoffs": handoffs,
 }
 
 

@@ -173,11 +173,17 @@ def pieces_of(change: Change, old: Text, new: Text) -> tuple[Piece, ...]:
         return tuple(Piece(name, "changed", note=note) for name in change.names)
     if change.part == "tools":
         return compare_files(_marks(before), _marks(after), old, new)
+    if change.part == "context":
+        return compare_files(_page(before), _page(after), old, new)
     if change.part == "upstream":  # what lies above is compared by whoever knows both artifacts
         return ()
     if change.part in {"with", "parameters", "prompt"} and isinstance(before or after, Mapping):
         return _members(change.part, _mapping(before), _mapping(after))
     return _value(change.part, before, after)
+
+
+def _page(digest: Json) -> dict[str, Mark]:
+    return {"what it is told": Mark(Digest(digest))} if isinstance(digest, str) else {}
 
 
 def _members(part: str, before: Mapping[str, Json], after: Mapping[str, Json]) -> tuple[Piece, ...]:
