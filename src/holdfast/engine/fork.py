@@ -15,6 +15,7 @@ from holdfast.core.fold import apply
 from holdfast.core.refs import structure
 from holdfast.core.state import COMPLETE, State, empty_state
 from holdfast.core.views import taken_row
+from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
@@ -35,7 +36,7 @@ from holdfast.model.event import (
     Taken,
 )
 from holdfast.model.items import unopened
-from holdfast.model.line import PlanVersioned, RunOpened
+from holdfast.model.line import HandoffGiven, PlanVersioned, RunOpened
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_bytes
 from holdfast.ports import Append, Batch, Store
 
@@ -71,7 +72,7 @@ def fork_run(
         assert isinstance(start, RunStarted)  # every run begins so
         _check_untouched(world, plan, facts, origin)
         hold.announce(start.run)
-        recorded, fence = _open(world, facts, rows)
+        recorded, fence = _open(world, facts, rows, _handed_over(world.store, origin, facts))
         state = empty_state(plan)
         for item in recorded:
             apply(state, item)
@@ -224,8 +225,19 @@ def _is_whole(store: Store, row: Artifact) -> bool:
     return all(store.has(entry.digest) for entry in tree_entries(store.get(row.digest)))
 
 
+def _handed_over(store: Store, origin: State, facts: Sequence[Event]) -> list[HandoffGiven]:
+    """What came with the artifacts that are taken: the new line tells it, too."""
+    handoffs = Handoffs(store, origin.project, origin.line)
+    handoffs.refresh()
+    found = (handoffs.given(item.step, item.digest) for item in _items(facts))
+    return [event for event in found if event is not None]
+
+
 def _open(
-    world: World, facts: Sequence[Event], rows: Sequence[Artifact]
+    world: World,
+    facts: Sequence[Event],
+    rows: Sequence[Artifact],
+    handoffs: Sequence[HandoffGiven],
 ) -> tuple[list[Recorded], int]:
     start = facts[0]
     assert isinstance(start, RunStarted)
@@ -234,6 +246,7 @@ def _open(
     said: list[tuple[int, Event]] = [
         (at, PlanVersioned(start.plan, start.w_ref, None)),
         (at, RunOpened(start.run)),
+        *((at, event) for event in handoffs),
     ]
     told = [(at, event) for event in facts]
     batch = Batch([Append(journal, last, said), Append(f"run:{start.run}", 0, told, 1)], rows)

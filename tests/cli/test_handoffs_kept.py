@@ -1,0 +1,107 @@
+"""Handoffs outlive what is cleared, copied and taken elsewhere; a purged one leaves the ledger readable."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.project import Project
+from tests.cli.test_ledger_words import entry, handoff
+
+
+@pytest.fixture
+def told(project: Project) -> Project:
+    project.plan(
+        {
+            "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+            "b": {"needs": ["a"], "shell": "cat $HOLDFAST_CONTEXT"},
+        }
+    )
+    project.write("a.json", handoff({"finding": "12 stations", "source": "a.csv"}))
+    project.run()
+    project.ok("ledger", "add", "gap", "the map", "--because", "no data")
+    project.ok("ledger", "contest", "a.csv", "--because", "it is old")
+    return project
+
+
+def ledger(project: Project, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = project.ok("ledger", "--json", *words).json
+    return {**found, "run": ""}
+
+
+def events(project: Project, name: str, field: str) -> list[str]:
+    rows = project.database().execute("SELECT body FROM event WHERE kind = ?", (name,))
+    return [str(json.loads(str(body))[field]) for (body,) in rows]
+
+
+def test_clearing_keeps_what_was_handed_over_and_said(told: Project) -> None:
+    before = ledger(told)
+    for _ in range(3):
+        told.ok("ledger", "contest", "a.csv", "--because", "it is old still")
+        told.run()
+    kept = ledger(told)
+    told.ok("gc", "--keep", "0d", "--yes")
+    assert ledger(told) == kept
+    assert kept["evidence"] == [
+        {**one, "contested": "it is old still"} for one in before["evidence"]
+    ]
+    assert told.call("verify").code == 0
+    assert set(told.run().states.values()) == {"reused"}
+
+
+def test_a_purged_handoff_leaves_the_ledger_readable(told: Project) -> None:
+    (digest,) = set(events(told, "handoff_given", "handoff"))
+    told.ok("purge", digest, "--because", "private", "--yes")
+    found = ledger(told)
+    assert found["evidence"] == []
+    (one,) = found["handoffs"]
+    assert one["handoff"]["attempted"] == "what it told was removed"
+    assert "what it told was removed" in told.ok("ledger").out
+    assert told.call("verify").code == 0
+    told.run()
+
+
+def test_purged_words_of_a_person_leave_the_ledger_readable(told: Project) -> None:
+    text, because = (
+        [one for one in events(told, "ledger_said", field) if one] for field in ("word", "because")
+    )
+    assert text == ["gap", "contest"]
+    for digest in because:
+        told.ok("purge", digest, "--because", "private", "--yes")
+    assert entry(told, "evidence", "a")["contested"] == "the words were removed"
+    assert told.call("verify").code == 0
+
+
+def test_the_index_made_again_is_the_same(told: Project) -> None:
+    told.run()
+    before = ledger(told)
+    told.ok("rebuild")
+    assert ledger(told) == before
+    assert told.call("verify").code == 0
+    assert set(told.run().states.values()) == {"reused"}
+
+
+def test_a_back_up_brings_handoffs_and_words_back(told: Project) -> None:
+    before = ledger(told)
+    told.ok("export", "--all", "all.holdfast")
+    told.ok("import", "all.holdfast", "--store", "other", "--yes")
+    assert ledger(told, "--store", "other") == before
+    assert told.call("verify", "--store", "other").code == 0
+    assert told.run("--store", "other").states == {"a": "done", "b": "reused"}
+
+
+def test_an_exported_run_has_what_its_steps_handed_over(told: Project) -> None:
+    told.ok("export", "@", "one.holdfast")
+    told.ok("import", "one.holdfast", "--store", "other", "--yes")
+    run = told.status().id
+    found = ledger(told, "--store", "other", "--run", run)
+    assert [one["finding"] for one in found["evidence"]] == ["12 stations"]
+    assert told.call("verify", "--store", "other").code == 0
+
+
+def test_a_fork_tells_what_stands_in_it(told: Project) -> None:
+    told.ok("fork", "@", "--from", "b", "--as", "again")
+    found = ledger(told, "--plan-id", "again")
+    assert [one["finding"] for one in found["evidence"]] == ["12 stations"]
