@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import Project
+from tests.cli.project import Project, finish_run, until
 from tests.cli.test_ledger_words import entry, handoff
 
 
@@ -105,3 +105,25 @@ def test_a_fork_tells_what_stands_in_it(told: Project) -> None:
     told.ok("fork", "@", "--from", "b", "--as", "again")
     found = ledger(told, "--plan-id", "again")
     assert [one["finding"] for one in found["evidence"]] == ["12 stations"]
+
+
+def test_two_engines_tell_their_steps_what_the_other_one_learned(project: Project) -> None:
+    wait = project.gate("go")
+    project.write("a.json", handoff({"finding": "12 stations"}))
+    told = f"{wait}; cat a.js* > $HOLDFAST_HANDOFF; echo 1"
+    below = {f"b{n}": {"needs": ["a"], "shell": "cat $HOLDFAST_CONTEXT"} for n in range(6)}
+    keyed = {f"c{n}": {**one, "context": "in-ref"} for n, one in enumerate(below.values())}
+    project.plan({"a": {"shell": project.sh(told)}, **below, **keyed})
+    quick = ("--poll", "0.1", "--beat", "0.3")
+    first = project.begun_by("run", "--json", "-j", "1", *quick, step="a")
+    second = project.start("run", "--json", "--join", "-j", "1", *quick)
+    until(lambda: len(project.database().execute("SELECT id FROM run").fetchall()) == 2)
+    project.open("go")
+    runs = [finish_run(first), finish_run(second)]
+    assert [run.code for run in runs] == [0, 0]
+    assert runs[0].refs == runs[1].refs
+    for name in (*below, *keyed):
+        assert b"12 stations" in project.shown(name)
+    one, other = (ledger(project, "--run", run.id) for run in runs)
+    assert one == other
+    assert set(project.run().states.values()) == {"reused"}
