@@ -261,3 +261,31 @@ def test_what_stands_on_contested_evidence_falls_with_it() -> None:
 def test_what_refers_to_nothing_is_named() -> None:
     found = ledger(told("a", resolves=("who is there",), refers_to=("h-000000000000",)))
     assert loose_ends(found) == [("a", "who is there"), ("a", "h-000000000000")]
+
+
+def test_a_contested_step_is_answered_by_what_it_tells_afterwards() -> None:
+    word = Said("contest", "a", "I doubt it", place=5)
+    before = told("a", place=4, observed=(Observation("rain falls"),))
+    after = told("a", place=6, observed=(Observation("rain falls"),))
+    assert ledger(before, said=[word]).evidence[0].contested == "I doubt it"
+    assert ledger(before, after, said=[word]).evidence[0].contested == ""
+
+
+def test_contested_evidence_stays_so_until_that_is_taken_back() -> None:
+    seen = told("a", place=6, observed=(Observation("rain falls", "a.csv"),))
+    name = ledger(seen).evidence[0].id
+    for entry in (name, "a.csv", seen.id):
+        word = Said("contest", entry, "no", place=5)
+        back = Said("uphold", entry, "", place=7)
+        anew = Said("contest", entry, "still no", place=8)
+        assert ledger(seen, said=[word]).evidence[0].contested == "no"
+        assert ledger(seen, said=[word, back]).evidence[0].contested == ""
+        assert ledger(seen, said=[word, back, anew]).evidence[0].contested == "still no"
+
+
+def test_what_stands_on_a_contested_step_is_stale_and_not_contested_itself() -> None:
+    below = told("b", 1, observed=(Observation("it is wet", "a"),))
+    found = ledger(
+        told("a", observed=(Observation("rain falls"),)), below, said=[Said("contest", "a", "no")]
+    )
+    assert [(one.contested, one.stale) for one in found.evidence] == [("no", False), ("", True)]
