@@ -12,8 +12,9 @@ from holdfast.cli.place import file_option, find_run, json_option, place, place_
 from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
 from holdfast.core.confidence import bounded
-from holdfast.core.ledger import Evidence, Ledger, Told, folded, weights
+from holdfast.core.ledger import Evidence, Ledger, Told, weights
 from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.ledgers import ledger_of
 from holdfast.model.digest import Json
 from holdfast.model.handoff import handoff_json
 from holdfast.model.text import one_line
@@ -55,11 +56,9 @@ def ledger(
         state = load_state(opened, find_run(opened, run_id, where.line()))
         handoffs = Handoffs(opened, state.project, state.line)
         handoffs.refresh()
-        now = handoffs.told_by(state, state.steps)
-        before = handoffs.before(state, now)
+        found = ledger_of(state, handoffs, wire.alike, audit=True)
     finally:
         opened.close()
-    found = folded(now, wire.alike, earlier=before)
     if as_json:
         out_json({"schema": "holdfast.ledger/1", "run": state.run, **ledger_json(found)})
         return 0

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from holdfast.core.briefing import ancestors, briefing
 from holdfast.core.ledger import folded
+from holdfast.core.premises import standings, statements
 from holdfast.core.state import State
 from holdfast.engine.handoffs import Handoffs, Read
 from holdfast.engine.world import World
@@ -33,12 +34,17 @@ class Briefs:
 
     def page(self, step: Step) -> bytes:
         """What a step is told; of most steps nothing, because nothing was handed over above them."""
-        if step.context is False or not step.needs or not self._handoffs.are_any(self._state):
+        if step.context is False:
             return b""
-        above = ancestors(self._state.graph, step.id)
-        told = self._handoffs.told_by(self._state, above)
-        if not told:
+        told = []
+        if step.needs and self._handoffs.are_any(self._state):
+            above = ancestors(self._state.graph, step.id)
+            told = self._handoffs.told_by(self._state, above)
+        if not told and not step.hypotheses:
             return b""
-        ledger = folded(told, self._world.alike)
+        plan = self._state.plan
+        ledger = folded(told, self._world.alike, standings(plan))
         needs = {need.step for need in step.needs}
-        return briefing(ledger, needs).text.encode()
+        says = statements(plan)
+        tested = {name: says.get(name, "") for name in step.hypotheses}
+        return briefing(ledger, needs, tested).text.encode()

@@ -9,7 +9,14 @@ from holdfast.errors import IntegrityError
 from holdfast.model.artifact import tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import AnswersKept, Event, StepsReused, StepsTaken
-from holdfast.model.line import ContentPurged, Pinned, RunCollected, RunImported, StepsAdded
+from holdfast.model.line import (
+    ContentPurged,
+    HandoffGiven,
+    Pinned,
+    RunCollected,
+    RunImported,
+    StepsAdded,
+)
 from holdfast.ports import Facts
 
 _MANIFESTS = ("before", "kept")
@@ -18,6 +25,7 @@ _PLAIN = (
     *("plan", "w_ref", "own_ref", "log", "feedback", "because"),
     *("subject", "rule", "record", "fragment"),
     *("request", "answer", "arguments"),
+    *("handoff", "context", "words"),
 )
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -38,8 +46,8 @@ def named_by(event: Event) -> Iterator[tuple[Digest, bool]]:
         return
     if isinstance(event, RunCollected | RunImported):
         return
-    if isinstance(event, StepsAdded):  # the artifact may go with its run
-        yield event.plan, False
+    if isinstance(event, StepsAdded | HandoffGiven):  # the artifact may go with its run
+        yield event.plan if isinstance(event, StepsAdded) else event.handoff, False
         return
     names = _PLAIN if isinstance(event, Pinned) else (*_PLAIN, *_FORMED, *_MANIFESTS)
     for name in names:

@@ -1,0 +1,203 @@
+"""A run whose plan no longer holds stops, says why, and goes on when somebody decided."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holdfast.model.digest import Json
+from tests.cli.project import Project, finish, until
+
+PREMISES = """
+requirements:
+  report: {description: a written report, priority: must}
+  map: {description: a map, priority: must}
+  poem: {description: a poem, priority: could}
+hypotheses:
+  grows: {statement: the market grows, critical: true}
+  shrinks: {statement: the market shrinks}
+unknowns: {known_knowns: [the register is complete]}
+replan: {gaps: 1}
+"""
+
+STEPS = """
+steps:
+  test:
+    type: experiment
+    hypotheses: [grows, shrinks]
+    inputs: test.json
+    shell: cp test.json $HOLDFAST_HANDOFF; echo tested
+  write:
+    needs: [test]
+    shell: cat $HOLDFAST_INPUTS/test; echo written
+"""
+
+PLAIN: dict[str, Json] = {
+    "attempted": "test it",
+    "observed": [],
+    "changed": [],
+    "not_done": [],
+    "highest_impact_uncertainty": "",
+    "next_agent_should_first": "write",
+}
+SPEAKING: dict[str, dict[str, Json]] = {
+    "assumption by a finding": {
+        "observed": [{"finding": "two are missing", "refutes": ["The register is complete"]}]
+    },
+    "assumption by a question": {
+        "highest_impact_uncertainty": "Is it so that the register is complete?"
+    },
+    "gaps": {
+        "not_done": [
+            {"item": "the summary", "reason": "no time", "requirement": "report"},
+            {"item": "a map", "reason": "no data"},
+        ]
+    },
+    "hypothesis": {"hypotheses": {"grows": {"status": "refuted"}}},
+    "request": {"replan": {"reason": "there is another source"}},
+    "request in words": {"highest_impact_uncertainty": "We need to replan: wrong source"},
+}
+ASKING = {**PLAIN, "replan": {"reason": "no"}}
+SILENT: dict[str, dict[str, Json]] = {
+    "a question about something else": {"highest_impact_uncertainty": "Is the register old?"},
+    "as many gaps as are borne": {
+        "not_done": [
+            {"item": "the summary", "reason": "no time", "requirement": "report"},
+            {"item": "rhymes", "reason": "no time", "requirement": "poem"},
+        ]
+    },
+    "a hypothesis that nothing stands on": {"hypotheses": {"shrinks": {"status": "refuted"}}},
+    "a critical hypothesis that holds": {"hypotheses": {"grows": {"status": "supported"}}},
+}
+
+
+def say(project: Project, **more: Json) -> None:
+    project.write("test.json", json.dumps({**PLAIN, **more}))
+
+
+@pytest.fixture
+def doubtful(project: Project) -> Project:
+    project.write("plan.yaml", PREMISES + STEPS)
+    say(project)
+    return project
+
+
+@pytest.mark.req("R118", "R119", "R120", "R121", "R122")
+@pytest.mark.parametrize("about", SPEAKING)
+def test_what_speaks_against_the_plan_holds_the_run(doubtful: Project, about: str) -> None:
+    say(doubtful, **SPEAKING[about])
+    run = doubtful.run()
+    assert (run.code, run.data["status"]) == (3, "waiting")
+    assert run.data["reason"]["code"] == "replan_wanted"
+    (waits,) = run.data["waiting"]
+    assert (waits["for"], waits["approval"][:2]) == ("replan", "t-")
+    assert run.data["replan"]["triggers"] == [waits["approval"]]
+    assert run.states == {"test": "done", "write": "pending"}
+    assert waits["approval"] in doubtful.ok("status").out
+    assert doubtful.ok("approvals", "--json").json["approvals"][0]["gate"] == "replan"
+
+
+@pytest.mark.req("R119", "R120", "R121")
+@pytest.mark.parametrize("about", SILENT)
+def test_what_does_not_speak_against_the_plan_lets_the_run_end(
+    doubtful: Project, about: str
+) -> None:
+    say(doubtful, **SILENT[about])
+    run = doubtful.run()
+    assert (run.code, run.data["replan"]) == (0, None)
+
+
+@pytest.mark.req("R118", "R92")
+def test_a_run_goes_on_after_a_yes_and_asks_no_more(doubtful: Project) -> None:
+    say(doubtful, **SPEAKING["hypothesis"])
+    assert doubtful.run().code == 3
+    assert doubtful.resume().code == 3  # nobody decided yet
+    shown = doubtful.call("approve", "replan")
+    assert shown.code == 2
+    assert "'grows' was refuted, and the plan stands on it" in shown.out
+    assert "say --yes" in shown.err
+    told = doubtful.ok("approve", "--yes", "--because", "go on anyway").out
+    assert "the plan stands as it is: t-" in told
+    assert doubtful.resume().states == {"test": "done", "write": "done"}
+    assert doubtful.call("approve", "replan", "--yes").code == 2  # nothing waits any more
+    again = doubtful.run("--force-node", "write")
+    assert (again.code, again.states["test"]) == (0, "reused")
+    assert doubtful.call("verify").code == 0
+
+
+@pytest.mark.req("R118", "R121")
+def test_another_plan_answers_what_spoke_against_the_one_before(doubtful: Project) -> None:
+    say(doubtful, **SPEAKING["request"])
+    assert doubtful.run().code == 3
+    assert doubtful.run("--yes").code == 3  # the same plan is no answer
+    doubtful.write("plan.yaml", PREMISES + STEPS.replace("echo written", "echo otherwise"))
+    run = doubtful.run("--yes")
+    assert (run.code, run.states) == (0, {"test": "reused", "write": "done"})
+    assert "otherwise" in doubtful.ok("show", "write").out
+    assert doubtful.run().code == 0
+
+
+@pytest.mark.req("R118")
+def test_what_runs_already_ends_and_nothing_more_starts(project: Project) -> None:
+    project.plan(
+        {
+            "ask": {"shell": f"echo '{json.dumps(ASKING)}' > $HOLDFAST_HANDOFF"},
+            "beside": {"shell": "echo beside"},
+            "later": {"needs": ["ask"], "shell": "echo later"},
+            "last": {"needs": ["later"], "shell": "echo last"},
+        }
+    )
+    run = project.run("--barrier")
+    assert run.code == 3
+    assert run.states == {"ask": "done", "beside": "done", "later": "pending", "last": "pending"}
+
+
+@pytest.mark.req("R118", "E18")
+def test_a_run_that_says_its_plan_is_wrong_at_its_very_end_is_not_complete(
+    project: Project,
+) -> None:
+    project.plan({"ask": {"shell": f"echo '{json.dumps(ASKING)}' > $HOLDFAST_HANDOFF"}})
+    run = project.run()
+    assert (run.code, run.states, run.data["status"]) == (3, {"ask": "done"}, "waiting")
+
+
+@pytest.mark.req("R118", "E18")
+def test_blocked_is_not_complete(project: Project) -> None:
+    project.plan({"a": {"shell": "exit 1"}, "b": {"needs": ["a"], "shell": "echo b"}})
+    run = project.run()
+    assert (run.code, run.data["status"]) == (1, "failed")
+    assert run.states == {"a": "failed", "b": "skipped"}
+
+
+@pytest.mark.req("R113", "R123", "R117")
+def test_an_experiment_is_told_which_hypotheses_it_tests(doubtful: Project) -> None:
+    doubtful.write("plan.yaml", (PREMISES + STEPS).replace("echo tested", "cat $HOLDFAST_CONTEXT"))
+    say(doubtful, hypotheses={"shrinks": {"status": "supported", "evidence": []}})
+    doubtful.run()
+    page = doubtful.ok("show", "test").out
+    assert "- grows (the market grows) is untested: 0 for, 0 against" in page
+    stand = doubtful.ok("ledger", "--json").json["hypotheses"]
+    assert {name: one["status"] for name, one in stand.items()} == {
+        "grows": "untested",
+        "shrinks": "supported",
+    }
+
+
+@pytest.mark.req("R123")
+def test_a_hypothesis_is_being_tested_while_a_step_runs_that_tests_it(doubtful: Project) -> None:
+    gate = doubtful.gates / "go"
+    shell = f"until [ -e {gate} ]; do sleep 0.05; done; echo tested"
+    doubtful.write("plan.yaml", (PREMISES + STEPS).replace("echo tested", shell))
+    running = doubtful.start("run")
+
+    def statuses() -> set[str]:
+        if not doubtful.call("status").out:
+            return set()
+        told = doubtful.call("ledger", "--json")
+        return {one["status"] for one in told.json["hypotheses"].values()} if told.out else set()
+
+    until(lambda: statuses() == {"testing"}, "both are being tested")
+    gate.touch()
+    finish(running)
+    assert statuses() == {"untested"}
