@@ -6,7 +6,13 @@ import json
 
 import pytest
 
+from holdfast.engine.journals import read_state
+from holdfast.engine.lines import tell_line
 from holdfast.model.digest import Json
+from holdfast.model.line import HandoffGiven
+from holdfast.model.plan import StepId
+from holdfast.store.sqlite import SqliteStore
+from tests.cli.goals import GOAL, answer, artifact, digest, planner
 from tests.cli.project import Project, finish, until
 
 PREMISES = """
@@ -170,6 +176,21 @@ def test_blocked_is_not_complete(project: Project) -> None:
     assert run.states == {"a": "failed", "b": "skipped"}
 
 
+@pytest.mark.req("R120", "R129")
+def test_what_failed_is_a_gap_that_may_speak_against_the_plan(project: Project) -> None:
+    needed = {"map": {"description": "a map", "priority": "must"}}
+    steps = {"draw": {"shell": "exit 1", "outputs": ["a map"]}}
+    project.plan(steps, requirements=needed, replan={"gaps": 0})
+    run = project.run()
+    assert (run.code, run.data["reason"]["code"], run.states) == (
+        3,
+        "replan_wanted",
+        {"draw": "failed"},
+    )
+    project.plan(steps, requirements=needed, replan={"gaps": False})
+    assert project.run("--yes").code == 1
+
+
 @pytest.mark.req("R113", "R123", "R117")
 def test_an_experiment_is_told_which_hypotheses_it_tests(doubtful: Project) -> None:
     doubtful.write("plan.yaml", (PREMISES + STEPS).replace("echo tested", "cat $HOLDFAST_CONTEXT"))
@@ -201,3 +222,48 @@ def test_a_hypothesis_is_being_tested_while_a_step_runs_that_tests_it(doubtful: 
     gate.touch()
     finish(running)
     assert statuses() == {"untested"}
+
+
+# --- goals: another plan is made ------------------------------------------------------------------
+
+
+def plant(project: Project, step: str, handoff: dict[str, Json]) -> None:
+    """Let a step of the last run of a goal have told something, as its attempt would have."""
+    store = SqliteStore.open(str(project.store), create=False)
+    try:
+        row = [row for row in store.runs() if not row.line.endswith(".planning")][-1]
+        state = read_state(store, row.run)
+        assert state is not None
+        here = state.steps[StepId(step)]
+        assert here.digest is not None
+        assert here.config_ref is not None
+        told = store.put(json.dumps(handoff).encode())
+        event = HandoffGiven(row.run, StepId(step), 1, here.config_ref, here.digest, told)
+        tell_line(store, row.project, row.line, lambda: (1, event, []))
+    finally:
+        store.close()
+
+
+@pytest.mark.req("R118", "R122")
+def test_for_a_goal_another_plan_is_made_as_often_as_the_policy_lets_it(project: Project) -> None:
+    first = answer(artifact("A", produces_file="a.txt"), artifact("B", "A", produces_file="b.txt"))
+    other = answer(artifact("A", produces_file="a.txt"), artifact("C", "A", produces_file="c.txt"))
+    third = answer(artifact("A", produces_file="a.txt"), artifact("D", "A", produces_file="d.txt"))
+    words = ("--yes", "--on-failure", "regenerate")
+    with planner(project, first, other, third) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        project.ok("run", GOAL, "--yes", "--trust", digest(project))
+        plant(project, "A", {**PLAIN, "replan": {"reason": "there is a better way"}})
+        asks = project.call("run", GOAL, "--yes", "--force-node", "B")
+        assert (asks.code, len(model.planned)) == (3, 1)  # a person is asked
+        again = project.call("run", GOAL, *words, "--force-node", "B")
+        assert "speaks against its plan; planning again" in again.err
+        assert "there is a better way" in model.planned[1]
+        assert "nobody approved its plan" in again.err
+        project.ok("run", GOAL, "--yes", "--trust", digest(project))
+        assert project.has("c.txt")
+        assert model.made[-1] != model.made[0]
+        assert len([one for one in model.made if "the A of the API" in one]) == 1  # A stands
+        plant(project, "A", {**PLAIN, "replan": {"reason": "and a better one"}})
+        bounded = project.call("run", GOAL, *words, "--force-node", "C")
+        assert (bounded.code, len(model.planned)) == (3, 2)  # one round was made: now it asks

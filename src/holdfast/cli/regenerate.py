@@ -19,6 +19,7 @@ from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.replans import held, rounds_made
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
+from holdfast.model.plan import RunId
 from holdfast.model.text import one_line
 
 _FAILED = 1
@@ -39,13 +40,14 @@ def regenerated(
     own = read_planner()
     mode = policy or own.on_failure
     left = own.regenerations if mode != "escalate" else 0
+    seen: set[RunId] = set()  # runs whose doubts another plan was made for
     while True:
         words = ""
         if code == _FAILED and left:
             left -= 1
             words = _after_failure(where, mode)
         elif code == _WAITING and (bool(manner["yes"]) or view().asks):
-            words = _after_doubt(where, own.regenerations, asks=mode == "escalate")
+            words = _after_doubt(where, seen, own.regenerations, asks=mode == "escalate")
         if not words:
             return code
         again = replace(wanted, replan=True, fresh=False, failed=words)
@@ -67,17 +69,18 @@ def _after_failure(where: Place, mode: str) -> str:
     return words
 
 
-def _after_doubt(where: Place, rounds: int, *, asks: bool) -> str:
+def _after_doubt(where: Place, seen: set[RunId], rounds: int, *, asks: bool) -> str:
     """What speaks against the plan, if another one may be made without asking.
 
-    The plan says whether and how often; if it does not, the policy does. Rounds count for the whole line.
+    The plan says whether and how often; if it does not, the policy does. Rounds count for the whole line. A
+    run that was `seen` still waits because nobody let the other plan run.
     """
     store = where.open(readonly=True)
     try:
         line = str(where.plan_id)
         found = held(store, "", line)
         state = read_state(store, found.run) if found is not None else None
-        if found is None or state is None:
+        if found is None or state is None or found.run in seen:
             return ""
         said = cast("Mapping[str, Json]", state.plan.premises.get("replan", {}))
         most = int(str(said.get("rounds", rounds)))
@@ -85,6 +88,7 @@ def _after_doubt(where: Place, rounds: int, *, asks: bool) -> str:
             return ""
     finally:
         store.close()
+    seen.add(found.run)
     talk(f"what {short(found.run)} learned speaks against its plan; planning again")
     return "\n".join(one_line(one.words) for one in found.doubts)
 

@@ -78,7 +78,8 @@ class Replans:
 
     def _in_waves(self) -> Told:
         """Whether all steps of further waves are settled, and what speaks against the plan then."""
-        if not self._handoffs.are_any(self._state):
+        fails = bool(self._state.counts["failed"]) and bool(self._state.plan.premises)
+        if not fails and not self._handoffs.are_any(self._state):
             return Told()
         if (
             self._graph is not self._state.graph or self._waves is None
