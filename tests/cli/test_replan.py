@@ -142,6 +142,42 @@ def test_another_plan_answers_what_spoke_against_the_one_before(doubtful: Projec
     assert (run.code, run.states) == (0, {"test": "reused", "write": "done"})
     assert "otherwise" in doubtful.ok("show", "write").out
     assert doubtful.run().code == 0
+    first, last = doubtful.ok("plans", "show", "--json").json["versions"]
+    assert (first["answers"], last["parent"]) == ([], first["plan"])
+    assert last["answers"][0] in doubtful.ok("plans", "show").out
+
+
+@pytest.mark.req("R118", "R92")
+def test_an_engine_that_waits_for_people_goes_on_when_somebody_said_yes(doubtful: Project) -> None:
+    say(doubtful, **SPEAKING["hypothesis"])
+    waiting = doubtful.start("run", "--wait", "--poll", "0.05")
+    until(lambda: doubtful.call("approve", "replan", "--yes").code == 0, "it is held")
+    ended = finish(waiting)
+    assert ended.code == 0, ended.err
+    assert "waiting for a person: t-" in ended.err
+    assert "the plan stands as it is, says" in ended.err
+
+
+@pytest.mark.req("R118")
+def test_what_changed_since_may_let_a_run_go_on_by_itself(project: Project) -> None:
+    steps = {"draw": {"shell": "test -e there && echo drawn", "description": "draw a map"}}
+    needed = {"map": {"description": "draw", "priority": "must"}}
+    project.plan(steps, requirements=needed, replan={"gaps": 0})
+    assert project.run().code == 3
+    assert "approve replan" not in project.ok("why", "draw", "--wait").out
+    project.write("there", "")
+    assert project.resume().code == 0
+    kinds = [event["event"] for event in project.events()]
+    assert kinds.count("replan_decided") == 1
+
+
+@pytest.mark.req("R118")
+def test_a_sub_plan_brings_what_it_stands_on(project: Project) -> None:
+    project.write("inner.yaml", PREMISES + STEPS)
+    say(project, **SPEAKING["hypothesis"])
+    project.plan({"part": {"uses": "plan", "run": "inner.yaml"}})
+    run = project.run()
+    assert (run.code, run.data["reason"]["code"]) == (3, "replan_wanted")
 
 
 @pytest.mark.req("R118")

@@ -279,7 +279,7 @@ class Engine:
         if self._scribe.has_said_all:  # what ended before is told first
             if not self._is_running:
                 self._over = True
-            elif self._world.stays and self.state.counts["waiting"]:
+            elif self._world.stays and (self.state.counts["waiting"] or self.state.replan):
                 self._people.say_waiting()
 
     def _look(self, step_id: StepId) -> None:
