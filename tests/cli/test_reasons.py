@@ -201,6 +201,15 @@ def disagreements(project: Project) -> set[str]:
     return _told(project)
 
 
+def doubts(project: Project) -> set[str]:
+    """A handoff asks for another plan."""
+    told: dict[str, object] = {"attempted": "a", "observed": [], "changed": [], "not_done": []}
+    told |= {"highest_impact_uncertainty": "", "next_agent_should_first": ""}
+    told |= {"replan": {"reason": "another source"}}
+    project.plan({"a": {"shell": f"echo '{json.dumps(told)}' > $HOLDFAST_HANDOFF"}})
+    return {project.run().data["reason"]["code"]}
+
+
 def beyond(project: Project) -> set[str]:
     """A step that cannot get through, and one that is told the same again and again."""
     never = {"guards": [{"regex": {"pattern": "never"}}]}
@@ -397,6 +406,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},
     disagreements: {"conflict_open", "conflict_settled"},
+    doubts: {"replan_wanted"},
     tools: {"turns_spent", "tool_unconfirmed"},
     calls: {
         "call_failed",

@@ -65,11 +65,13 @@ class Shim:
         }
         return Fault(f"call {number} {how}", (), env)
 
-    def count(self, scene: Called, *words: str, how: str = "kill", under: str = "") -> list[str]:
-        """The names of the calls of an undisturbed command, in their order."""
+    def count(
+        self, scene: Called, *words: str, how: str = "kill", under: str = "", code: int = 0
+    ) -> list[str]:
+        """The names of the calls of an undisturbed command, in their order; it ends with this code."""
         log = scene.folder / "calls.txt"
         answer = scene.call(*words, fault=self.fault(0, how, under, str(log)))
-        assert answer.code == 0, answer.err
+        assert answer.code == code, answer.err
         return log.read_text().split()
 
 

@@ -85,7 +85,7 @@ def found(bed: Bed, change: Change, journal: str = JOURNAL) -> list[str]:
 
     store = Tampered()
     (row,) = bed.store.runs(LINE)
-    plan = json.loads(bed.store.get(next(iter(bed.store.read(f"run:{row.run}"))).event.plan))  # type: ignore[union-attr]
+    plan = json.loads(bed.store.get(next(iter(bed.store.read(f"run:{row.run}"))).event.plan))  # type: ignore[union-attr,arg-type]
     reading = read(store.raw(f"run:{row.run}"), plan)
     assert reading.problems == []
     return list(unvouched(store, [row], {row.run: reading}))

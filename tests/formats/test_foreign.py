@@ -560,6 +560,40 @@ def test_who_does_a_step_decides_how_it_is_done() -> None:
     assert steps[StepId("C")].is_idle
 
 
+@pytest.mark.req("R35", "R36", "R113")
+def test_what_a_planspec_stands_on_is_what_the_plan_stands_on() -> None:
+    experiment = research(
+        "E",
+        type="experiment",
+        executor={"kind": "tool", "ref": "lab:measure"},
+        mode="confirmatory",
+        hypothesisIds=["H1"],
+        requirementIds=["R1"],
+        preregisteredCommitments=["once, ${{ no more }}"],
+    )
+    plan = load(
+        planspec(
+            experiment,
+            unknownsMap={
+                "knownKnowns": ["water is wet"],
+                "unknownUnknowns": [{"potentialSurprise": "ice", "detectionSignal": "cold"}],
+            },
+        )
+    ).plan
+    assert plan.premises == {
+        "requirements": {"R1": {"description": "It works", "priority": "must"}},
+        "hypotheses": {"H1": {"statement": "S", "assumptions": [], "testable_via": "doing"}},
+        "unknowns": {
+            "known_knowns": ["water is wet"],
+            "unknown_unknowns": [{"potentialSurprise": "ice", "detectionSignal": "cold"}],
+        },
+    }
+    step = plan.steps[StepId("E")]
+    assert (step.type, step.mode, step.uses) == ("experiment", "confirmatory", "python")
+    assert (step.hypotheses, step.requirements) == (("H1",), ("R1",))
+    assert step.preregistered == ("once, ${{ no more }}",)
+
+
 @pytest.mark.req("R36")
 def test_an_executor_of_ones_own_registry_is_known() -> None:
     action = Action(shell="echo {}")

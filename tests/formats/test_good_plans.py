@@ -45,6 +45,16 @@ limits:
   {time: 2h, attempts: 100, parallel: 4, usd: 2.5, tokens: 9000, resources: {gpu: 2}, agents: {collector: 1}}
 agents: {collector: {input_schema: {actions: {collect: {}}}}}
 origin: {graph: {graph_id: GRAPH-20250114-a3f2}}
+requirements: {R1: {description: a number with its source, priority: must}}
+hypotheses:
+  H1:
+    {statement: It grows, assumptions: prices are real, testable_via: sales, status: testing, critical: true}
+unknowns:
+  known_knowns: sales are published
+  known_unknowns: [who buys]
+  unknown_unknowns: [a new law, {potential: a war, signal: news}]
+  community_check: ask a trader
+replan: {assumptions: false, gaps: 2, hypotheses: true, requests: false, rounds: 3, ask: false}
 steps:
   collect:
     description: gets the sources
@@ -91,6 +101,14 @@ steps:
     uses: python
     run: analysis.market:size
     needs: [collect]
+    handoff: true
+    context: false
+    type: experiment
+    mode: confirmatory
+    hypotheses: H1
+    requirements: [R1]
+    preregistered: [one test only]
+    evaluate_against: ["$${{ as it is }}"]
   brief:
     shell: cat a | sort > b
     needs:
@@ -224,6 +242,32 @@ PLAN = Plan(
     origin={"graph": {"graph_id": "GRAPH-20250114-a3f2"}},
     contracts={"agents": {"collector": {"actions": {"collect": {}}}}},
     params={"topic": "heat pumps", "years": 2},
+    premises={
+        "requirements": {"R1": {"description": "a number with its source", "priority": "must"}},
+        "hypotheses": {
+            "H1": {
+                "statement": "It grows",
+                "assumptions": ["prices are real"],
+                "testable_via": "sales",
+                "status": "testing",
+                "critical": True,
+            }
+        },
+        "unknowns": {
+            "known_knowns": ["sales are published"],
+            "known_unknowns": ["who buys"],
+            "unknown_unknowns": ["a new law", {"potential": "a war", "signal": "news"}],
+            "community_check": "ask a trader",
+        },
+        "replan": {
+            "assumptions": False,
+            "gaps": 2,
+            "hypotheses": True,
+            "requests": False,
+            "rounds": 3,
+            "ask": False,
+        },
+    },
     steps={
         StepId("collect"): COLLECT,
         StepId("size"): Step(
@@ -231,6 +275,14 @@ PLAN = Plan(
             uses="python",
             run=("analysis.market:size",),
             needs=(Need(StepId("collect")),),
+            handoff=True,
+            context=False,
+            type="experiment",
+            mode="confirmatory",
+            hypotheses=("H1",),
+            requirements=("R1",),
+            preregistered=("one test only",),
+            evaluate_against=("${{ as it is }}",),
             model="fast",
             retries=1,
             timeout=300.0,

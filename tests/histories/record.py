@@ -550,6 +550,42 @@ class Ann(Project):
         return {**super().environment(extra), "LOGNAME": "ann"}
 
 
+def replans(project: Project) -> None:
+    """Handoffs, a context, a plan that is doubted: held, gone on with, doubted again, changed, withdrawn."""
+    told = {
+        "attempted": "look",
+        "observed": [{"finding": "it shrank", "source": "sales.csv", "refutes": ["grows"]}],
+        "changed": [],
+        "not_done": [],
+        "highest_impact_uncertainty": "Who buys?",
+        "next_agent_should_first": "ask",
+        "hypotheses": {"grows": {"status": "refuted"}},
+    }
+    project.write("look.json", json.dumps(told))
+    look = {
+        "type": "experiment",
+        "hypotheses": ["grows"],
+        "inputs": "look.json",
+        "shell": "cp look.json $HOLDFAST_HANDOFF; echo looked",
+    }
+    write = {"needs": ["look"], "shell": "cat $HOLDFAST_CONTEXT"}
+    grows = {"grows": {"statement": "it grows", "critical": True}}
+    project.plan({"look": look, "write": write}, hypotheses=grows)
+    project.run()
+    project.ok("approve", "replan", "--yes", "--because", "it is known")
+    project.resume()
+    project.write("look.json", json.dumps({**told, "replan": {"reason": "another source"}}))
+    project.run()
+    project.plan({"look": look, "write": {**write, "shell": "echo otherwise"}}, hypotheses=grows)
+    project.run("--yes")
+    failing = {"shell": "test -e there && echo done"}
+    musts = {"there": {"description": "it is there", "priority": "must"}}
+    project.plan({"there": failing}, requirements=musts, replan={"gaps": 0})
+    project.run("--yes")
+    project.write("there", "")
+    project.resume()
+
+
 SCENARIOS: dict[str, Callable[[Project], None]] = {
     "basic": basic,
     "failures": failures,
@@ -571,6 +607,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "goals": goals,
     "items": items,
     "handoffs": handoffs,
+    "replans": replans,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from functools import partial
+from typing import cast
 
 import click
 
@@ -12,10 +13,12 @@ from holdfast.cli.again import out_next
 from holdfast.cli.card import Card, card
 from holdfast.cli.measure import moment
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.replanning import held_at, replan_json, replan_lines
 from holdfast.cli.say import named, out, out_json, short
 from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
 from holdfast.engine.decisions import Decisions
+from holdfast.engine.replans import Held
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.model.text import one_line, wrap
@@ -45,10 +48,17 @@ def list_approvals(where: Place, *, every: bool, as_json: bool) -> int:
     store = where.open(readonly=True)
     try:
         decisions = decisions_at(where, store)
+        doubted = held_at(store, where.line())
         if as_json:
-            out_json(approvals_json(decisions, every=every))
+            found = approvals_json(decisions, every=every)
+            if doubted is not None:
+                found["approvals"] = [
+                    *cast("list[Json]", found["approvals"]),
+                    *replan_json(doubted, "open"),
+                ]
+            out_json(found)
         else:
-            _print(where, store, decisions, every=every)
+            _print(where, store, decisions, doubted, every=every)
     finally:
         store.close()
     return 0
@@ -126,13 +136,23 @@ def approval_json(
     }
 
 
-def _print(where: Place, store: Store, decisions: Decisions, *, every: bool) -> None:
+def _print(
+    where: Place, store: Store, decisions: Decisions, doubted: Held | None, *, every: bool
+) -> None:
     wanted = decisions.wanted()
+    if doubted is not None:
+        out(f"{short(doubted.run)} is held: what was learned speaks against its plan")
+        for line in replan_lines(doubted.doubts):
+            out(f"  {line}")
+        out_next("holdfast approve replan    holdfast ledger")
+        if not wanted and not every:
+            return
+        out()
     for number, item in enumerate(wanted):
         if number:
             out()
         out_card(card(decisions, store, item, where.root))
-    if not wanted:
+    if not wanted and doubted is None:
         out("nothing waits for a person")
     if every:
         _print_all(decisions)

@@ -17,11 +17,20 @@ from holdfast.cli.ask import ask, stdin_bytes
 from holdfast.cli.card import MOST_FILES, card, stale_files
 from holdfast.cli.handing import handed_over, handoff_option
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
+from holdfast.cli.replanning import (
+    held_at,
+    is_named,
+    let_go_on,
+    refuse_others,
+    replan_json,
+    replan_lines,
+)
 from holdfast.cli.say import named, out, out_json, talk
 from holdfast.cli.view import view
 from holdfast.core.approvals import Approval
 from holdfast.engine.answers import given_for, lying_there
 from holdfast.engine.decisions import Decisions, Given, Person, Wanted
+from holdfast.engine.replans import Held
 from holdfast.errors import UsageError
 from holdfast.formats.shapes import seconds_of
 from holdfast.model.artifact import Form
@@ -95,6 +104,9 @@ def approve(
         return list_approvals(where, every=False, as_json=as_json)
     given = Given(scope, _moment(until), because)
     with desk(where) as at:
+        doubted = held_at(at.store, where.line())
+        if doubted is not None and _means_plan(at, which, doubted):
+            return _plan_stands(at, which, doubted, because, yes=yes, as_json=as_json)
         chosen = _chosen(at, which, every=every, verb="approve")
         for wanted in chosen:  # nothing is decided if one of them is not theirs to decide
             at.person.names_for(wanted.approval.request.names)
@@ -105,6 +117,40 @@ def approve(
         ]
         _told(at, made, as_json=as_json)
     return 0 if made else STILL_WAITS
+
+
+def _means_plan(at: Desk, which: Sequence[str], doubted: Held) -> bool:
+    """Whether the plan is meant that is doubted: by name, or because nothing else waits."""
+    if which:
+        return is_named(which, doubted)
+    return not at.decisions.wanted()
+
+
+def _plan_stands(
+    at: Desk, which: Sequence[str], doubted: Held, because: str, *, yes: bool, as_json: bool
+) -> int:
+    """Let a run go on with its plan, whatever speaks against it."""
+    refuse_others(which)
+    if not yes:
+        for line in replan_lines(doubted.doubts):
+            out(line)
+        if not view().asks:
+            raise UsageError("this needs a yes, and nobody is there to ask", hint="say --yes")
+        if not ask("go on with the plan as it is?", default=False):
+            talk("the run still waits; for another plan: change it, then holdfast run")
+            return STILL_WAITS
+    hidden = at.where.hidden(at.store)
+    let_go_on(at.store, at.where.line(), doubted, at.person, because, hidden)
+    if as_json:
+        items = replan_json(doubted, "approved")
+        out_json({"schema": "holdfast.approvals/1", "approvals": items})
+        return 0
+    out(f"the plan stands as it is: {', '.join(doubted.event.triggers)} answered")
+    if any(wire.drives(at.store, held[0], held[1], doubted.run) for held in _lines(at)):
+        out("the engine that waits goes on by itself")
+    else:
+        out_next("holdfast resume")
+    return 0
 
 
 def _moment(until: str | None) -> int:

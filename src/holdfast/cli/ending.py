@@ -21,6 +21,7 @@ from holdfast.cli.limits import (
 )
 from holdfast.cli.money import spent_words
 from holdfast.cli.progress import choices
+from holdfast.cli.replanning import replan_lines
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.since import waiting_since
 from holdfast.cli.view import width_now
@@ -30,13 +31,16 @@ from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json, shown_phase
 from holdfast.engine.asked import asked_in
+from holdfast.engine.replans import doubts
 from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Json
+from holdfast.model.event import Reason
 from holdfast.model.plan import StepId
 from holdfast.model.text import clean, one_line
 from holdfast.ports import Store
 
+REPLAN = StepId("")  # under which the words stand that speak against the plan
 EXIT = {
     "completed": 0,
     "failed": 1,
@@ -63,7 +67,7 @@ def conclude(
     else:
         usual = usual_times(store, state) if state.counts["reused"] else {}
         saved = sum(usual.get(s, 0) for s in state.steps if shown_phase(state, s) == "reused")
-        words = last_words(store, state) | waiting_since(store, state)
+        words = last_words(store, state) | waiting_since(store, state) | doubted(store, state)
         money = money_of(store, state, file)
         print_lines(end_block(state, now, driven=driven, words=words, saved_ms=saved, money=money))
     return exit_code(state)
@@ -114,6 +118,15 @@ def run_told(store: Store, state: State, file: str | None) -> dict[str, Json]:
         additions=additions(store, state),
         saved=None if saved.unpriced else saved.cost,
     )
+
+
+def doubted(store: Store, state: State) -> dict[StepId, str]:
+    """What speaks against the plan of a run, a line each."""
+    if state.replan is None:
+        return {}
+    with suppress(IntegrityError):
+        return {REPLAN: "\n".join(replan_lines(doubts(store.get(state.replan.words))))}
+    return {REPLAN: sentence(Reason("replan_wanted", state.replan.triggers))}
 
 
 def usual_times(store: Store, state: State) -> dict[StepId, int]:
@@ -260,6 +273,7 @@ def _waiting(state: State, words: Mapping[StepId, str]) -> list[str]:
     if len(waiting) > MOST_STEPS:
         lines.append(f"{SIGNS['waiting']} {len(waiting) - MOST_STEPS} more wait")
     lines += conflict_lines(state)
+    lines += [f"! {line}" for line in words.get(REPLAN, "").splitlines()]
     return lines
 
 
@@ -269,6 +283,8 @@ def next_commands(state: State, *, driven: bool = True, own: Own = NO_MONEY.own)
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
     if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
         return "    ".join(mends)
+    if state.status == "waiting" and state.replan is not None:
+        return "holdfast approve replan    holdfast ledger    holdfast run"
     if state.status == "waiting":
         waiting = (s for s in state.graph.order if state.steps[s].phase == "waiting")
         first = next(waiting, None)

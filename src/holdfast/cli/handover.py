@@ -13,10 +13,15 @@ from holdfast.cli.checkpoint import facts_of
 from holdfast.cli.measure import iso
 from holdfast.cli.place import Place, find_run
 from holdfast.cli.show import load_state
+from holdfast.core.execution import execution_state
+from holdfast.core.ledger import folded
 from holdfast.core.nodes import times
+from holdfast.core.premises import standings
 from holdfast.core.reasons import sentence
-from holdfast.core.state import State
+from holdfast.core.state import State, empty_state
 from holdfast.core.trace import STATUS, trace
+from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.ledgers import ledger_of
 from holdfast.errors import UsageError
 from holdfast.formats.atomicguardout import workflow_documents
 from holdfast.formats.graphout import graph_document
@@ -31,7 +36,8 @@ from holdfast.model.event import Recorded, RunEnded, RunRested, RunResumed, RunS
 from holdfast.model.plan import Plan, StepId
 
 OF_A_RUN = ("trace", "hashes")
-FORMATS = ("graph", "atomicguard", "sunwell", "tasks", "planspec", *OF_A_RUN)
+EXECUTION = "execution-state"
+FORMATS = ("graph", "atomicguard", "sunwell", "tasks", "planspec", EXECUTION, *OF_A_RUN)
 
 
 class Handover(NamedTuple):
@@ -47,6 +53,8 @@ def handover(where: Place, form: str, run: str | None) -> Handover:
     """The plan of this place, or a run of it, in a format."""
     if form == "graph":
         return _graph(where, run)
+    if form == EXECUTION:
+        return _execution(where, run)
     if run is None and form in OF_A_RUN:
         raise UsageError(
             f"'{form}' is of a run, not of a plan", hint=f"holdfast export @ FILE --format {form}"
@@ -87,6 +95,28 @@ def _graph(where: Place, run: str | None) -> Handover:
         return _compared(where, Handover(_text(made), plan))
     plan, facts, started = facts_of(where, run)
     return _compared(where, Handover(_text(graph_document(plan, facts, started)), plan))
+
+
+def _execution(where: Place, run: str | None) -> Handover:
+    """What a run has learned, with its plan; without a run what it would begin with."""
+    if run is None:
+        plan = where.load().plan
+        state = empty_state(plan)
+        ledger = folded((), wire.alike, standings(plan))
+        made = execution_state(state, ledger, planspec_document(plan), {})
+        return Handover(_text(made), plan)
+    store = where.open(readonly=True)
+    try:
+        state = load_state(store, find_run(store, run, where.line()))
+        handoffs = Handoffs(store, state.project, state.line)
+        handoffs.refresh()
+        ledger = ledger_of(state, handoffs, wire.alike, audit=True)
+        when = times(store.read(f"run:{state.run}"))
+    finally:
+        store.close()
+    failed = {step_id: at.ended for step_id, at in when.items() if at.ended}
+    made = execution_state(state, ledger, planspec_document(state.plan), failed)
+    return Handover(_text(made), state.plan)
 
 
 def write_views(where: Place, run: str | None) -> tuple[str, dict[str, str]]:

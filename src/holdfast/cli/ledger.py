@@ -13,9 +13,10 @@ from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
 from holdfast.cli.words import add, apart, contest, resolve
 from holdfast.core.confidence import bounded
-from holdfast.core.ledger import Evidence, Gap, Ledger, Told, Uncertainty, folded, weights
+from holdfast.core.ledger import Evidence, Gap, Ledger, Told, Uncertainty, weights
 from holdfast.core.said import Said
 from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.words import stale_steps
 from holdfast.model.digest import Json
 from holdfast.model.handoff import handoff_json
@@ -85,9 +86,7 @@ def show_ledger(
         state = load_state(opened, find_run(opened, run_id, where.line()))
         handoffs = Handoffs(opened, state.project, state.line)
         handoffs.refresh()
-        now = handoffs.told_by(state, state.steps)
-        before = handoffs.before(state, now)
-        found = folded(now, wire.alike, said=handoffs.said, earlier=before)
+        found = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
         stale = stale_steps(opened, state, found)
     finally:
         opened.close()

@@ -179,6 +179,7 @@ def _version_json(one: Version) -> dict[str, Json]:
         "run": one.run or None,
         "by": one.by or None,
         "at": one.at,
+        "answers": list(one.answers),
     }
 
 
@@ -214,6 +215,8 @@ def _history(one: Version, now: int) -> str:
         parts.insert(1, f"in {short(one.run)}")
     if one.parent is not None:
         parts.append(f"after {one.parent[:12]}")
+    if one.answers:
+        parts.append(f"answers {', '.join(one.answers)}")
     return ", ".join(parts)
 
 

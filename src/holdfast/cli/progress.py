@@ -32,6 +32,8 @@ from holdfast.model.event import (
     PlanExtended,
     Reason,
     Recorded,
+    ReplanDecided,
+    ReplanWanted,
     Skipped,
     StepFailed,
     StepHeld,
@@ -108,6 +110,12 @@ class Teller:
             case ConflictResolved():
                 whose = f"the version of '{event.winner}'" if event.winner else "what lies there"
                 return [f"  {event.conflict}: settled, {whose} stands"]
+            case ReplanWanted():
+                named = ", ".join(event.triggers)
+                return [f"! what was learned speaks against the plan: {named}"]
+            case ReplanDecided():
+                whose = f", says {event.by}" if event.by else ""
+                return [f"  the plan stands as it is{whose}: {', '.join(event.triggers)}"]
             case StepsReleased(code="resumed"):  # it asks again at once
                 return []
             case StepsReleased():

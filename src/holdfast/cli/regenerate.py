@@ -1,23 +1,29 @@
-"""What follows when a plan that a model made for a goal fails: a person decides, or another plan is made."""
+"""What follows when a plan that a model made for a goal fails or is doubted: a person or another plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import cast
 
 from holdfast.cli.ending import last_words
 from holdfast.cli.goal import loaded_for
 from holdfast.cli.place import Place
 from holdfast.cli.planning import Wanted
 from holdfast.cli.say import short, talk
+from holdfast.cli.view import view
 from holdfast.config.settings import read_planner
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
+from holdfast.engine.replans import held, rounds_made
 from holdfast.formats.planfile import Loaded
+from holdfast.model.digest import Json
+from holdfast.model.plan import RunId
 from holdfast.model.text import one_line
 
 _FAILED = 1
+_WAITING = 3
 _MOST_WORDS = 2000  # characters that a planner is told of one failure
 _REFUSED = frozenset({"guard_rejected", "command_failed", "answer_cut", "answer_empty"})
 
@@ -30,23 +36,61 @@ def regenerated(
     policy: str | None,
     start: Callable[[Loaded], int],
 ) -> int:
-    """Plan again after a failure, as often as the policy lets it, and start what was planned."""
+    """Plan again after a failure or a doubt, as often as the policy lets it, and start what was planned."""
     own = read_planner()
     mode = policy or own.on_failure
-    for _ in range(own.regenerations if mode != "escalate" else 0):
-        if code != _FAILED or (found := _failed(where)) is None:
+    left = own.regenerations if mode != "escalate" else 0
+    seen: set[RunId] = set()  # runs whose doubts another plan was made for
+    while True:
+        words = ""
+        if code == _FAILED and left:
+            left -= 1
+            words = _after_failure(where, mode)
+        elif code == _WAITING and (bool(manner["yes"]) or view().asks):
+            words = _after_doubt(where, seen, own.regenerations, asks=mode == "escalate")
+        if not words:
             return code
-        state, words = found
-        if mode == "hybrid" and not is_recoverable(state):
-            talk("another plan would not help: this is for a person to decide")
-            return code
-        talk(f"{short(state.run)} failed; planning again")
         again = replace(wanted, replan=True, fresh=False, failed=words)
         loaded = loaded_for(where, again, manner)
         if loaded is None:
             return code
         code = start(loaded)
-    return code
+
+
+def _after_failure(where: Place, mode: str) -> str:
+    """What failed, if another plan may help against that."""
+    if (found := _failed(where)) is None:
+        return ""
+    state, words = found
+    if mode == "hybrid" and not is_recoverable(state):
+        talk("another plan would not help: this is for a person to decide")
+        return ""
+    talk(f"{short(state.run)} failed; planning again")
+    return words
+
+
+def _after_doubt(where: Place, seen: set[RunId], rounds: int, *, asks: bool) -> str:
+    """What speaks against the plan, if another one may be made without asking.
+
+    The plan says whether and how often; if it does not, the policy does. Rounds count for the whole line. A
+    run that was `seen` still waits because nobody let the other plan run.
+    """
+    store = where.open(readonly=True)
+    try:
+        line = str(where.plan_id)
+        found = held(store, "", line)
+        state = read_state(store, found.run) if found is not None else None
+        if found is None or state is None or found.run in seen:
+            return ""
+        said = cast("Mapping[str, Json]", state.plan.premises.get("replan", {}))
+        most = int(str(said.get("rounds", rounds)))
+        if said.get("ask", asks) or rounds_made(store, "", line) >= most:
+            return ""
+    finally:
+        store.close()
+    seen.add(found.run)
+    talk(f"what {short(found.run)} learned speaks against its plan; planning again")
+    return "\n".join(one_line(one.words) for one in found.doubts)
 
 
 def is_recoverable(state: State) -> bool:

@@ -11,7 +11,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import again, out_next
-from holdfast.cli.ending import last_words, print_lines, run_told
+from holdfast.cli.ending import doubted, last_words, print_lines, run_told
 from holdfast.cli.limits import limit_words, own_of
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import (
@@ -92,7 +92,7 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
     now, more = wire.now_ms(), additions(store, state)
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
-    words |= waiting_since(store, state)
+    words |= waiting_since(store, state) | doubted(store, state)
     voice = view().mode == "a11y"
     lines = status_lines(
         state,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from holdfast.cli.additions import NONE, added_words, addition_lines
 from holdfast.cli.again import again
-from holdfast.cli.ending import headline, next_commands
+from holdfast.cli.ending import REPLAN, headline, next_commands
 from holdfast.cli.failure import refusal
 from holdfast.cli.gates import conflict_lines, waiting_words
 from holdfast.cli.limits import NO_MONEY, Own
@@ -51,6 +51,7 @@ def status_lines(
     if not every:
         lines += _rest(state)
     lines += conflict_lines(state)
+    lines += [one_line(f"! {line}") for line in words.get(REPLAN, "").splitlines()]
     lines += [one_line(line) for line in addition_lines(additions, driven=driven)]
     lines += [one_line(f"! {first_line(why)}")] if why else []
     return [*lines, again(f"next: {next_commands(state, driven=driven, own=own)}")]

@@ -246,6 +246,9 @@ def _next(state: State, step_id: StepId, reason: Reason | None, *, driven: bool)
         yield f"holdfast amend {step_id} FILE    (puts its result in place)"
         if reason is not None and reason.code in HELD:
             yield f"holdfast reject {step_id} --because '…'    (it has failed)"
+    elif phase == "pending" and state.replan is not None:
+        yield "holdfast approve replan"
+        yield "holdfast ledger"
     elif phase == "pending" and not driven:
         yield "holdfast resume"
     elif phase in {"failed", "skipped"}:

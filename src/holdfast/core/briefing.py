@@ -71,7 +71,7 @@ def briefing(
 ) -> Briefing:
     """The page for a step that needs these steps and tests these hypotheses.
 
-    `ledger` is the one of its ancestors alone.
+    `ledger` is the one of its ancestors alone. A mapping of hypotheses gives what each of them says.
     """
     room = budget * LETTERS
     kept: list[_Line] = []
@@ -132,7 +132,9 @@ def _stand(ledger: Ledger, tested: Collection[str]) -> Iterator[_Line]:
         found = ledger.hypotheses.get(name)
         if found is not None:
             sides = f"{len(found.supporting)} for, {len(found.refuting)} against"
-            yield _Line("hypotheses", f"- {name} is {found.status}: {sides}")
+            says = tested.get(name, "") if isinstance(tested, Mapping) else ""
+            text = f" ({one_line(says)})" if says else ""
+            yield _Line("hypotheses", f"- {name}{text} is {found.status}: {sides}")
 
 
 def _evidence(ledger: Ledger, needs: Collection[StepId]) -> Iterator[_Line]:

@@ -54,6 +54,8 @@ from holdfast.model.event import (
     PlanExtended,
     Reason,
     Recorded,
+    ReplanDecided,
+    ReplanWanted,
     RequestRefused,
     Reused,
     RunEnded,
@@ -239,6 +241,20 @@ def _outputs_placed(state: State, event: OutputsPlaced, _: int) -> None:
     move(state, event.step, "outputs_placed")
 
 
+def _replan_wanted(state: State, event: ReplanWanted, _: int) -> None:
+    if state.replan is not None:
+        raise BugError("another plan is wanted while that is open already")
+    state.replan = event
+
+
+def _replan_decided(state: State, event: ReplanDecided, _: int) -> None:
+    if state.replan is None or state.replan.triggers != event.triggers:
+        raise BugError("it is decided about a plan that nothing spoke against")
+    if event.code == "approved":  # what was withdrawn may come up again
+        state.answered.update(event.triggers)
+    state.replan = None
+
+
 def _run_rested(state: State, event: RunRested, at: int) -> None:
     if state.running:
         raise BugError(f"the run rests while {sorted(state.running)} are running")
@@ -246,7 +262,7 @@ def _run_rested(state: State, event: RunRested, at: int) -> None:
 
 
 def _run_ended(state: State, event: RunEnded, at: int) -> None:
-    is_open = not state.complete or bool(state.conflicts)
+    is_open = not state.complete or bool(state.conflicts) or state.replan is not None
     if state.running or (event.status == "completed" and is_open):
         raise BugError(f"the run ends as {event.status} with steps open")
     state.status, state.ended_at = event.status, at
@@ -285,6 +301,8 @@ _HANDLERS: Final[dict[type, Callable[[State, Any, int], None]]] = {
     GapClosed: again.gap_closed,
     ConflictFound: again.conflict_found,
     ConflictResolved: again.conflict_resolved,
+    ReplanWanted: _replan_wanted,
+    ReplanDecided: _replan_decided,
     RunRested: _run_rested,
     RunEnded: _run_ended,
 }

@@ -45,6 +45,9 @@ def react(
     limit = limit_reached(state, now)
     if stopping or limit is not None or state.escalation is not None:
         return Next((), seen, None if state.running else _rest(state, limit), None)
+    if state.replan is not None:
+        end = None if state.running or staying else conclude(state)
+        return Next((), seen, end, _deadline(state))
     fresh: dict[StepId, None] = {}
     log = state.ready_log
     for place in range(seen, len(log)):
@@ -123,10 +126,12 @@ def limit_reached(state: State, now: int) -> Reason | None:
 def conclude(state: State, stuck: AbstractSet[StepId] = frozenset()) -> RunEnded | RunRested:
     """The end of a run in which nothing can start and nothing is running."""
     counts = state.counts
-    if state.complete and not state.conflicts:
+    if state.complete and not state.conflicts and state.replan is None:
         return RunEnded("completed")
     if state.escalation is not None:
         return RunRested("escalated", state.escalation)
+    if state.replan is not None:
+        return RunRested("waiting", Reason("replan_wanted", state.replan.triggers))
     if counts["waiting"]:
         held = next(s for s in state.graph.order if state.steps[s].phase == "waiting")
         return RunRested("waiting", Reason("awaiting_person", (held,)))
@@ -144,7 +149,8 @@ def conclude(state: State, stuck: AbstractSet[StepId] = frozenset()) -> RunEnded
 
 
 def _rest(state: State, limit: Reason | None) -> RunRested | RunEnded:
-    if state.escalation is not None or (not state.ready and not state.counts["pending"]):
+    is_over = not state.ready and not state.counts["pending"]
+    if state.escalation is not None or state.replan is not None or is_over:
         return conclude(state)
     if limit is not None:
         return RunRested("limit", limit)

@@ -66,6 +66,7 @@ SENTENCES: Final[dict[str, str]] = {
     "awaiting_approval": "it waits for an approval: {names}",
     "awaiting_person": "it waits for a person",
     "conflict_open": "a conflict is open: {names}",
+    "replan_wanted": "what was learned speaks against the plan: {names}",
     "effect_unconfirmed": "its effect was started and never confirmed; a person must look",
     "limit_reached": "a limit was reached: {names}",
     "stopped": "the run was stopped",

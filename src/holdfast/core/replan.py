@@ -21,6 +21,7 @@ from typing import Literal
 from holdfast.core.ledger import Evidence, Gap, Ledger
 from holdfast.model.digest import digest_json
 from holdfast.model.fixed import fixed
+from holdfast.model.handoff import Handoff
 from holdfast.model.plan import StepId
 
 Cause = Literal["assumption", "gaps", "hypothesis", "request"]
@@ -76,6 +77,18 @@ def triggers(
         *(_requests(ledger) if rules.requests else ()),
     ]
     return [one for one in found if one.id not in answered]
+
+
+def may_matter(handoff: Handoff, premises: Premises, rules: Rules) -> bool:
+    """Whether a handoff says anything that a trigger could come of; most say nothing of the kind."""
+    asks = bool(handoff.replan) or _LEGACY in handoff.uncertainty.casefold()
+    doubts = bool(handoff.uncertainty) or any(one.refutes for one in handoff.observed)
+    return (
+        (rules.requests and asks)
+        or (rules.assumptions and bool(premises.known) and doubts)
+        or (rules.gaps is not None and bool(premises.musts) and bool(handoff.not_done))
+        or (rules.hypotheses and not premises.critical.isdisjoint(handoff.hypotheses))
+    )
 
 
 def _assumptions(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:

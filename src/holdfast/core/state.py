@@ -20,6 +20,7 @@ from holdfast.model.event import (
     EndStatus,
     Options,
     Reason,
+    ReplanWanted,
     RestStatus,
     Used,
 )
@@ -201,6 +202,8 @@ class State:
     escalation: Reason | None = None  # why nothing more may start until a person looked
     failures: dict[int, WaveFailures] = field(default_factory=dict)  # waves in which steps failed
     conflicts: dict[str, ConflictFound] = field(default_factory=dict)  # those nobody settled yet
+    replan: ReplanWanted | None = None  # what speaks against the plan, until that is decided
+    answered: set[str] = field(default_factory=set)  # triggers that were, in this run
     reopening: dict[StepId, StepId] = field(default_factory=dict)  # who sends whom back, and waits
     frozen: frozenset[StepId] = frozenset()  # what stands on those; nothing of it starts meanwhile
     demands: Mapping[StepId, Demands] = field(default_factory=dict)  # of steps that ask for any

@@ -120,6 +120,7 @@ def run_json(
         "steps": {step_id: _step_json(state, step_id, additions) for step_id in state.steps},
         "waiting": _waiting(state, asked or {}),
         "conflicts": [_conflict_json(found) for found in state.conflicts.values()],
+        "replan": _replan_json(state),
         "gaps": [
             {"step": step_id, "by": gap.by, "because": gap.because, "at": gap.at}
             for step_id, gap in state.gaps.items()
@@ -142,6 +143,17 @@ def skipped_words(state: State, step_id: StepId) -> str:
         if here.phase == "failed":
             return f"Dependency {above} failed"
     return ""
+
+
+def _replan_json(state: State) -> Json:
+    """What speaks against the plan of a run and was not answered."""
+    if state.replan is None:
+        return None
+    return {
+        "triggers": list(state.replan.triggers),
+        "wave": state.replan.wave,
+        "words": state.replan.words,
+    }
 
 
 def _conflict_json(found: ConflictFound) -> dict[str, Json]:
@@ -200,6 +212,9 @@ def _waiting(
 ) -> list[dict[str, Json]]:
     """One entry for each question; a step that waits for something else has one without."""
     found: list[dict[str, Json]] = []
+    if state.replan is not None:
+        about = {"step": None, "from": None, "subject": state.replan.words, "for": "replan"}
+        found += [{"approval": name, **about} for name in state.replan.triggers]
     for step_id, step in state.steps.items():
         if step.phase != "waiting":
             continue

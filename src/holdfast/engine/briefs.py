@@ -10,6 +10,7 @@ from dataclasses import replace
 from holdfast.core.briefing import ancestors, briefing
 from holdfast.core.ledger import Told, folded
 from holdfast.core.likeness import Alike
+from holdfast.core.premises import standings, statements
 from holdfast.core.refs import Upstream
 from holdfast.core.said import Said
 from holdfast.core.state import State
@@ -43,14 +44,15 @@ class Briefs:
 
     def page(self, step: Step) -> bytes:
         """What a step is told; of most steps nothing, because nothing was handed over above them."""
-        if step.context is False or not step.needs:
+        if step.context is False:
             return b""
-        self._handoffs.refresh()
-        if not self._handoffs.are_any(self._state):
-            return b""
-        above = ancestors(self._state.graph, step.id)
-        told = self._handoffs.told_by(self._state, above)
-        return page_of(step, told, self._handoffs.said, self._world.alike)
+        told: list[Told] = []
+        if step.needs:
+            self._handoffs.refresh()
+            if self._handoffs.are_any(self._state):
+                told = self._handoffs.told_by(self._state, ancestors(self._state.graph, step.id))
+        plan = self._state.plan
+        return page_of(plan, step, told, self._handoffs.said, self._world.alike)
 
     def in_ref(self, step: Step) -> Digest | None:
         """The page as a part of the key; None if nothing is told."""
@@ -58,13 +60,17 @@ class Briefs:
         return digest_bytes(page) if page else None
 
 
-def page_of(step: Step, told: Sequence[Told], said: Sequence[Said], alike: Alike) -> bytes:
+def page_of(
+    plan: Plan, step: Step, told: Sequence[Told], said: Sequence[Said], alike: Alike
+) -> bytes:
     """What a step is told of what the steps above it told, and of what people said about that."""
-    if not told:
+    if not told and not step.hypotheses:
         return b""
     about = [one for one in said if one.word not in OWN]
-    ledger = folded(told, alike, said=about)
-    return briefing(ledger, {need.step for need in step.needs}).text.encode()
+    ledger = folded(told, alike, standings(plan), about)
+    says = statements(plan)
+    tested = {name: says.get(name, "") for name in step.hypotheses}
+    return briefing(ledger, {need.step for need in step.needs}, tested).text.encode()
 
 
 class Foreknown:
@@ -75,6 +81,7 @@ class Foreknown:
 
     def __init__(self, store: Store, plan: Plan, graph: Graph, line: str, alike: Alike) -> None:
         self._store = store
+        self._plan = plan
         self._graph = graph
         self._alike = alike
         self._place = (plan.project, line)
@@ -96,7 +103,7 @@ class Foreknown:
             return self._before(step)
         made = {name: self.known[name].digest for name in above}
         told = self._handoffs.came_with(self._graph, made)
-        page = page_of(step, told, self._handoffs.said, self._alike)
+        page = page_of(self._plan, step, told, self._handoffs.said, self._alike)
         return digest_bytes(page) if page else None
 
     def _before(self, step: Step) -> Digest | None:

@@ -107,10 +107,12 @@ class People:
         """Nothing goes on but the waiting: say once for which steps."""
         state = self._state
         waiting = {s for s, here in state.steps.items() if here.phase == "waiting"}
-        if state.running or state.ready or waiting == self._said_waiting:
+        waiting |= {StepId(name) for name in state.replan.triggers} if state.replan else set()
+        is_open = state.running or (state.ready and state.replan is None)
+        if is_open or waiting == self._said_waiting:
             return
         self._said_waiting = waiting
-        names = sorted(waiting, key=state.graph.rank.__getitem__)
+        names = sorted(waiting, key=lambda name: state.graph.rank.get(name, -1))
         self._world.say(f"waiting for a person: {', '.join(names)}; Ctrl-C stops, resume goes on")
 
     # --- decisions --------------------------------------------------------------------------------

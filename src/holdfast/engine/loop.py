@@ -38,6 +38,7 @@ from holdfast.engine.losses import at_work
 from holdfast.engine.outputs import Outputs
 from holdfast.engine.pending import Pending
 from holdfast.engine.places import INLINE, Places
+from holdfast.engine.replans import Replans
 from holdfast.engine.result import Result
 from holdfast.engine.scribe import Scribe
 from holdfast.engine.sent import Notes
@@ -96,6 +97,7 @@ class Engine:
         self._looker.heed(grower.additions, self._growth.unfit)
         self._briefs = Briefs(world, state, self._scribe.content)
         survey.heed(self._briefs.in_ref)
+        self._replans = Replans(world, state, self._scribe.content)
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )
@@ -225,6 +227,11 @@ class Engine:
     def _is_running(self) -> bool:
         return self.state.status == "running"
 
+    @property
+    def _is_held(self) -> bool:
+        """Whether nothing more may start until a person looked."""
+        return self.state.escalation is not None or self.state.replan is not None
+
     # --- one turn ---------------------------------------------------------------------------------
 
     async def _turn(self) -> None:
@@ -238,6 +245,8 @@ class Engine:
                 self._people.heed()
             if self._has_agents and self._is_running:
                 self._scribe.tell(self._conflicts.in_waves())
+            if self._is_running:
+                self._scribe.tell(self._replans.look())
             if self._growth.unasked:
                 steps = self._growth.take_unasked()
                 self._survey.know(await versions_for(steps, self._world.root))
@@ -251,7 +260,7 @@ class Engine:
             )
             self._seen, self._alarm = following.seen, following.wake
             self._to_look.extend(following.probe)
-            if not self._to_look or self._stopping or self.state.escalation is not None:
+            if not self._to_look or self._stopping or self._is_held:
                 if following.end is not None and self._growth.hear():
                     continue
                 break
@@ -271,7 +280,7 @@ class Engine:
         if self._scribe.has_said_all:  # what ended before is told first
             if not self._is_running:
                 self._over = True
-            elif self._world.stays and self.state.counts["waiting"]:
+            elif self._world.stays and (self.state.counts["waiting"] or self.state.replan):
                 self._people.say_waiting()
 
     def _look(self, step_id: StepId) -> None:
@@ -365,7 +374,7 @@ class Engine:
 
     def _fill(self) -> None:
         """Start what waits, best first, while there is room: functions of this process, then the rest."""
-        if self._stopping or self.state.status != "running" or self.state.escalation is not None:
+        if self._stopping or self.state.status != "running" or self._is_held:
             return
         if limit_reached(self.state, self._world.clock()) is not None:
             return

@@ -25,7 +25,7 @@ _PLAIN = (
     *("plan", "w_ref", "own_ref", "log", "feedback", "because"),
     *("subject", "rule", "record", "fragment"),
     *("request", "answer", "arguments"),
-    *("handoff", "context", "text"),
+    *("handoff", "context", "text", "words"),
 )
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -46,11 +46,8 @@ def named_by(event: Event) -> Iterator[tuple[Digest, bool]]:
         return
     if isinstance(event, RunCollected | RunImported):
         return
-    if isinstance(event, StepsAdded):  # the artifact may go with its run
-        yield event.plan, False
-        return
-    if isinstance(event, HandoffGiven):
-        yield event.handoff, False
+    if isinstance(event, StepsAdded | HandoffGiven):  # the artifact may go with its run
+        yield event.plan if isinstance(event, StepsAdded) else event.handoff, False
         return
     names = _PLAIN if isinstance(event, Pinned) else (*_PLAIN, *_FORMED, *_MANIFESTS)
     for name in names:

@@ -58,6 +58,7 @@ class Reading:
     accepted: set[str] = field(default_factory=set)
     free: set[tuple[str, str]] = field(default_factory=set)  # steps, and what they go on without
     conflicts: dict[str, Sequence[str]] = field(default_factory=dict)  # open ones, who takes part
+    doubted: tuple[str, ...] = ()  # what speaks against the plan, until it is decided
     left_out: set[str] = field(default_factory=set)
     claimed: list[Claimed] = field(default_factory=list)
     asking: dict[str, _Body] = field(default_factory=dict)  # steps that people may be asked about
@@ -365,6 +366,18 @@ def _conflict_resolved(reading: Reading, body: _Body) -> None:
         reading.wrong(f"conflict '{body['conflict']}' is resolved and was not open")
 
 
+def _replan_wanted(reading: Reading, body: _Body) -> None:
+    if reading.doubted:
+        reading.wrong("another plan is wanted while that is open already")
+    reading.doubted = tuple(body["triggers"])
+
+
+def _replan_decided(reading: Reading, body: _Body) -> None:
+    if not reading.doubted or reading.doubted != tuple(body["triggers"]):
+        reading.wrong("it is decided about a plan that nothing spoke against")
+    reading.doubted = ()
+
+
 def _made_again(reading: Reading, steps: Iterable[str]) -> None:
     for name, parts in list(reading.conflicts.items()):
         if not set(steps).isdisjoint(parts):
@@ -401,6 +414,8 @@ def _rest(reading: Reading, body: _Body) -> None:
 def _run_ended(reading: Reading, body: _Body) -> None:
     _rest(reading, body)
     if reading.status == "completed":
+        if reading.doubted:
+            reading.wrong("the run is completed, and another plan is wanted")
         for name in reading.conflicts:
             reading.wrong(f"the run is completed, and conflict '{name}' is open")
         for step, here in reading.steps.items():
@@ -440,6 +455,8 @@ _RULES: Final[dict[str, Callable[[Reading, _Body], None]]] = {
     "tool_used": _tool_used,
     "conflict_found": _conflict_found,
     "conflict_resolved": _conflict_resolved,
+    "replan_wanted": _replan_wanted,
+    "replan_decided": _replan_decided,
     "run_rested": _rest,
     "run_ended": _run_ended,
 }

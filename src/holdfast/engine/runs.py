@@ -14,12 +14,13 @@ from holdfast.core.waves import graph_of
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.inheritance import left_answers
-from holdfast.engine.journals import has_ended, runs_of
+from holdfast.engine.journals import has_ended, read_state, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.losses import end_run, events_of, lost, take_over
 from holdfast.engine.opened import is_left_rejected
 from holdfast.engine.outputs import Outputs
+from holdfast.engine.replans import PLANNED
 from holdfast.engine.requests import check_secrets
 from holdfast.engine.survey import Survey
 from holdfast.engine.undo import settle_undone
@@ -36,7 +37,7 @@ from holdfast.model.event import (
     RunResumed,
     RunStarted,
 )
-from holdfast.model.line import PlanVersioned, RunCollected, RunOpened
+from holdfast.model.line import PlanVersioned, ReplanAnswered, RunCollected, RunOpened
 from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
 from holdfast.model.secret import holds
 from holdfast.ports import Append, Batch, Store
@@ -144,6 +145,7 @@ def _open(
     while True:
         at, last = world.clock(), world.store.last(journal)
         said: list[tuple[int, Event]] = [(at, RunOpened(run, key))]
+        said += [(at, answer) for answer in _answers(world, previous, digest)]
         parent = _latest_plan(world, journal)
         if parent != digest:
             said.insert(0, (at, PlanVersioned(digest, ref, parent)))
@@ -156,6 +158,14 @@ def _open(
                 raise
             continue
         return [Recorded(seq, at, fact) for seq, fact in enumerate(facts, 1)], fence
+
+
+def _answers(world: World, previous: RunId | None, plan: Digest) -> list[ReplanAnswered]:
+    """That another plan answers what spoke against the one of the run before it."""
+    before = read_state(world.store, previous) if previous is not None else None
+    if before is None or before.replan is None or before.base == plan:
+        return []
+    return [ReplanAnswered(before.run, before.replan.triggers, PLANNED, plan=plan)]
 
 
 def _latest_plan(world: World, journal: str) -> Digest | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import cast
 
 from holdfast.core.refs import structure
@@ -14,7 +15,7 @@ from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Recorded
 from holdfast.model.fixed import fixed
-from holdfast.model.line import LineEvent, PlansForgotten, PlanVersioned
+from holdfast.model.line import LineEvent, PlansForgotten, PlanVersioned, ReplanAnswered
 from holdfast.model.plan import Plan, RunId, plan_bytes, plan_from_json
 from holdfast.ports import Store
 
@@ -33,6 +34,7 @@ class Version:
     run: RunId
     by: str
     at: int
+    answers: tuple[str, ...] = ()  # what spoke against the version before it
 
 
 def versions_in(journal: Iterable[Recorded]) -> list[Version]:
@@ -42,6 +44,8 @@ def versions_in(journal: Iterable[Recorded]) -> list[Version]:
         event = recorded.event
         if isinstance(event, PlansForgotten):
             found.clear()
+        elif isinstance(event, ReplanAnswered) and found and found[-1].plan == event.plan:
+            found[-1] = replace(found[-1], answers=event.triggers)
         elif isinstance(event, PlanVersioned) and (not event.reason or event.reason in PLANNED):
             found.append(
                 Version(

@@ -18,6 +18,7 @@ from holdfast.formats.grammar import PLAN
 from holdfast.formats.graph import GRAPH, context_of
 from holdfast.formats.nodes import Mapping, Node, Scalar, read
 from holdfast.formats.onestep import step_of
+from holdfast.formats.premises import check_premises
 from holdfast.formats.problems import NOWHERE, Problems, folded, quoted
 from holdfast.formats.reading import Check, Param, Reading, kind_of
 from holdfast.formats.records import Key, record
@@ -60,6 +61,7 @@ def read_fragment(
     }
     contracts = _contracts(reading, plan, own)
     steps, wired = _steps(reading, tree, given, plan, contracts, again=again)
+    check_premises(reading, {**plan.premises, "steps": given["steps"]})
     places = cast("Mapping", given["steps"]).pairs
     steps, _ = _hold(contracts, plan, steps, lambda name: cast("Mapping", places[name][1]))
     problems.stop()

@@ -17,6 +17,7 @@ from holdfast.formats.foreach import FOR_EACH, KEY
 from holdfast.formats.guardlist import GUARDS, guard_schema
 from holdfast.formats.nodes import Mapping, Node, Scalar
 from holdfast.formats.params import param_schema, params_schema
+from holdfast.formats.premises import DEFS, PREMISES, STEP_PREMISES
 from holdfast.formats.problems import quoted
 from holdfast.formats.projectfiles import json_schema, prompt_text
 from holdfast.formats.reading import Reading
@@ -368,15 +369,8 @@ STEP: dict[str, Key] = {
         LINE,
         words="The sub-plan that it came from: what it needs of it has the names of that file.",
     ),
-    **dict.fromkeys(
-        (
-            "runs_on",
-            "type",
-            "hypotheses",
-            "requirements",
-        ),
-        RESERVED,
-    ),
+    **STEP_PREMISES,
+    "runs_on": RESERVED,
 }
 
 PLAN: dict[str, Key] = {
@@ -414,7 +408,7 @@ PLAN: dict[str, Key] = {
         Shape(_origin, {"type": "object"}),
         words="Where an imported plan comes from; kept for export, changes nothing.",
     ),
-    **dict.fromkeys(("requirements", "hypotheses", "unknowns"), RESERVED),
+    **PREMISES,
 }
 
 
@@ -436,6 +430,7 @@ def plan_schema() -> Json:
             "defaults": record_schema(DEFAULTS),
             "limits": record_schema(LIMITS),
             "agents": {"type": "object", "additionalProperties": contract_schema()},
+            **DEFS,
         },
         **record_schema(PLAN, ("steps",)),
     }

@@ -21,6 +21,7 @@ from holdfast.formats.graph import GRAPH, graph_plan, is_graph
 from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.onestep import step_of
 from holdfast.formats.params import read_params
+from holdfast.formats.premises import check_premises, taken
 from holdfast.formats.problems import NOWHERE, Problems, folded, in_order, quoted
 from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
 from holdfast.formats.records import record
@@ -167,8 +168,11 @@ def _plan(
     said = cast("Node | None", given.get("agents"))
     contracts = Contracts(reading, said, asked.own, foreign=foreign is not None)
     steps = _steps(reading, tree, given, contracts)
+    if foreign is None:
+        check_premises(reading, given)
+    inner: list[Plan] = []
     if reading.plans:
-        steps = inlined(reading, steps, partial(_other, file, root, asked))
+        steps = inlined(reading, steps, partial(_other, file, root, asked, inner))
         problems.stop()
         wired = {str(name): wired_of(step) for name, step in steps.items()}
         check_wiring(wired, problems, cast("Limits", given.get("limits", Limits())).resources)
@@ -192,6 +196,7 @@ def _plan(
         origin=cast("Table[str, Json]", origin or given.get("origin", {})),
         voices=contracts.voices,
         contracts=contracts.to_keep,
+        premises=taken(given, inner),
     )
     return plan, foreign.format if foreign else ""
 
@@ -210,7 +215,7 @@ def _place_in(given: dict[str, object]) -> Callable[[StepId], Mapping]:
 
 
 def _other(
-    file: str, root: Path, asked: Asked, path: str, params: Table[str, Json]
+    file: str, root: Path, asked: Asked, taken_over: list[Plan], path: str, params: Table[str, Json]
 ) -> tuple[Plan, tuple[Problem, ...]]:
     """Another plan file of the project, whose steps are taken over; PlanError if it cannot be."""
     inside = (*asked.inside, os.path.relpath(os.path.realpath(file), os.path.realpath(root)))
@@ -223,6 +228,7 @@ def _other(
     content, _ = read_file(str(root / path), path)
     inner = replace(asked, name=None, params=params, inside=inside)
     plan, foreign = _plan(content, path, root, inner, problems)
+    taken_over.append(plan)
     asked.taken[0] += len(plan.steps)
     if asked.taken[0] > MOST_STEPS:
         raise problems.fatal("P096", NOWHERE, f"all plans have more than {MOST_STEPS:,} steps")

@@ -11,6 +11,7 @@ import yaml
 from holdfast.formats.grammar import STEP
 from holdfast.formats.graph import GRAPH
 from holdfast.formats.nodes import reads_as_text
+from holdfast.formats.premises import PREMISES
 from holdfast.model.digest import Json
 from holdfast.model.expression import literal, literals
 from holdfast.model.items import base_of, source_of
@@ -20,7 +21,12 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 _WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z0-9_./+-][A-Za-z0-9_./+ -]*\Z")
 _GUARD_KEYS = ("name", "fatal_on")
-_PROSE = frozenset({"description", "contract", "constraints", "specification"})
+_PROSE = frozenset(
+    {
+        *("description", "contract", "constraints", "specification"),
+        *("preregistered", "evaluate_against"),
+    }
+)
 _BULK = ("nodes", "edges", "batches")
 
 
@@ -33,6 +39,9 @@ def plan_data(plan: Plan) -> dict[str, Json]:
             data[key] = value if key == "project" else literal(value)
     if limits := _limits(plan):
         data["limits"] = limits
+    for key in PREMISES:
+        if said := plan.premises.get(key):
+            data[key] = literals(said)
     if origin := _origin(plan.origin):
         data["origin"] = origin
     data["steps"] = {
@@ -91,7 +100,7 @@ def _step(step: Step, given: Mapping[str, Json]) -> dict[str, Json]:
         elif key == "uses" and step.is_idle:
             continue  # nobody said how: a load asks for it
         elif key in _PROSE:
-            found[key] = literal(str(value))
+            found[key] = literals(value)
         elif key not in {"needs", "inputs", "guards", "lost_retries", "parameters", "tier"}:
             found[key] = value
     if step.model:

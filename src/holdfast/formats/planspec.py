@@ -5,7 +5,8 @@ Both generations of its fields are read: `dependsOn` and `dependencyIds`, `paral
 made. Twelve checks have names of their own, which the note of a problem says.
 
 An agent is a model with a prompt made of what the step says, unless a registry says how it works; a person
-does what a person is to do; a tool or a workflow has nothing to run here until somebody says what.
+does what a person is to do; a tool is a function (`module:function`) or a file of the project, a workflow a
+plan file of it. One that is neither has nothing to run here until somebody says what.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ from holdfast.formats.foreignnodes import (
 )
 from holdfast.formats.graph import create_batches
 from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
+from holdfast.formats.premises import MODES, STANDINGS, TYPES, no_commitments, no_criteria
 from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key
 from holdfast.formats.shapes import FLAG, LINE, word
+from holdfast.model.expression import literal
 
 PLANSPEC = "planspec"
 CODES = {
@@ -67,7 +70,6 @@ EXECUTORS: dict[str, frozenset[str]] = {
     "code-writer": frozenset({"develop", "experiment"}),
     "documentation-writer": frozenset({"develop"}),
 }
-TYPES = ("research", "synthesize", "experiment", "develop")
 KINDS = ("agent", "tool", "workflow", "human")
 _PLAN: dict[str, Key] = {
     "id": Key(LINE),
@@ -90,7 +92,7 @@ _HYPOTHESIS: dict[str, Key] = {
     "statement": FREE,
     "assumptions": FREE_TEXTS,
     "testableVia": FREE,
-    "status": Key(word("untested", "testing", "supported", "refuted", "inconclusive")),
+    "status": Key(word(*STANDINGS)),
 }
 _UNKNOWNS: dict[str, Key] = {
     "knownKnowns": FREE_TEXTS,
@@ -113,7 +115,7 @@ _STEP: dict[str, Key] = {
     "executor": ANYTHING,
     "query": FREE,
     "stoppingRule": FREE,
-    "mode": Key(word("integrative", "evaluative", "exploratory", "confirmatory")),
+    "mode": Key(word(*MODES)),
     "inputStepIds": ANYTHING,
     "evaluateAgainst": FREE_TEXTS,
     "hypothesisIds": ANYTHING,
@@ -131,6 +133,14 @@ _EXECUTOR: dict[str, Key] = {
 }
 _DATA: dict[str, Key] = {"name": Key(LINE), "description": FREE, "fromStepId": Key(LINE)}
 _EVAL: dict[str, Key] = {"successCondition": FREE, "failureCondition": FREE}
+_KEPT = {  # what a step says, and the key of a plan file that says it
+    "type": "type",
+    "mode": "mode",
+    "hypothesisIds": "hypotheses",
+    "requirementIds": "requirements",
+    "preregisteredCommitments": "preregistered",
+    "evaluateAgainst": "evaluate_against",
+}
 _TOLD = {
     "query": "Find out",
     "stoppingRule": "Done when",
@@ -190,12 +200,17 @@ def planspec_words(reading: Reading, tree: Mapping, contracts: Contracts) -> Tra
         _add(reading, "EMPTY_PLAN", tree.pairs["steps"][1], "the PlanSpec has no steps")
     reading.problems.stop()
     made: dict[str, tuple[Scalar, Node]] = {
-        at.id: (at.place, _step(at, contracts)) for at in steps.values()
+        at.id: (at.place, _step(reading, at, contracts)) for at in steps.values()
     }
     at_steps = tree.pairs["steps"][1]
     said: dict[str, Said] = {"steps": Mapping(made, at_steps.line, at_steps.column)}
     if given.get("goalSummary"):
         said["goal"] = tree.pairs["goalSummary"][1]
+    for key, table in (("requirements", _REQUIREMENT), ("hypotheses", _HYPOTHESIS)):
+        if isinstance(given.get(key), Listing):
+            said[key] = _by_id(cast("Listing", given[key]), table)
+    if isinstance(given.get("unknownsMap"), Mapping):
+        said["unknowns"] = _snake(cast("Mapping", given["unknownsMap"]), _UNKNOWNS)
     if "name" in given:
         said["name"] = tree.pairs["name"][1]
     return Translated(PLANSPEC, words(tree, said), plain(tree))
@@ -285,13 +300,12 @@ def _check_rigour(reading: Reading, at: _At) -> None:
     kind, mode = at.given.get("type"), at.given.get("mode")
     place = at.node.pairs["mode"][1] if "mode" in at.given else at.place
     if (kind, mode) == ("experiment", "confirmatory"):
-        if not at.given.get("preregisteredCommitments"):
-            message = f"the confirmatory experiment {quoted(at.id)} commits to nothing beforehand"
-            hint = "say what is decided before any outcome is seen: preregisteredCommitments"
-            _add(reading, "MISSING_PREREGISTERED_COMMITMENTS", place, message, hint)
+        key, name = "preregisteredCommitments", "MISSING_PREREGISTERED_COMMITMENTS"
+        if not at.given.get(key):
+            no_commitments(reading, at.id, place, CODES[name], key, note=name)
     elif (kind, mode) == ("synthesize", "evaluative") and not at.given.get("evaluateAgainst"):
-        message = f"the evaluative step {quoted(at.id)} has nothing to judge by"
-        _add(reading, "MISSING_EVALUATE_AGAINST", place, message, "name criteria: evaluateAgainst")
+        name = "MISSING_EVALUATE_AGAINST"
+        no_criteria(reading, at.id, place, CODES[name], "evaluateAgainst", note=name)
 
 
 def _check_circles(reading: Reading, steps: Table[str, _At]) -> None:
@@ -322,7 +336,7 @@ def _circle(above: Table[str, list[str]]) -> list[str]:
 # --- the words of a step --------------------------------------------------------------------------
 
 
-def _step(at: _At, contracts: Contracts) -> Mapping:
+def _step(reading: Reading, at: _At, contracts: Contracts) -> Mapping:
     kind, ref = str(at.executor.get("kind", "")), str(at.executor.get("ref", ""))
     action = str(at.given["type"])
     said: dict[str, Said] = {}
@@ -334,7 +348,17 @@ def _step(at: _At, contracts: Contracts) -> Mapping:
         said["outputs"] = [*dict.fromkeys(at.outputs)]
     if at.given.get("specification"):
         said["specification"] = at.node.pairs["specification"][1]
-    if kind == "human":
+    said |= {
+        name: _literal(at.node.pairs[key][1]) for key, name in _KEPT.items() if at.given.get(key)
+    }
+    if kind == "workflow" and _is_plan(reading, ref):
+        said.pop("outputs", None)  # it gives what the last steps of that plan give
+        return words(at.place, {**said, "uses": "plan", "run": ref})
+    if kind == "tool" and contracts.action(ref, action) is None:
+        said |= _tool(reading, ref)
+    if "run" in said:
+        pass
+    elif kind == "human":
         more = str(at.executor.get("instructions", ""))
         said |= {"uses": "human", "prompt": prompt_words(at.place, task=_task(at, more))}
     elif kind == "agent" and contracts.action(ref, action) is None:
@@ -345,6 +369,71 @@ def _step(at: _At, contracts: Contracts) -> Mapping:
     else:
         said |= {"agent": ref, "action": action}
     return words(at.place, said)
+
+
+def _is_plan(reading: Reading, ref: str) -> bool:
+    """Whether a workflow is a plan file of the project."""
+    return ref.endswith((".yaml", ".yml", ".json")) and _is_file(reading, ref)
+
+
+def _tool(reading: Reading, ref: str) -> dict[str, Said]:
+    """What runs a tool that no registry knows: a function or a file of the project; nothing if neither."""
+    module, _, name = ref.partition(":")
+    if name.isidentifier() and all(part.isidentifier() for part in module.split(".")):
+        return {"uses": "python", "run": ref}
+    if _is_file(reading, ref):
+        return {"uses": "shell", "run": [ref if "/" in ref else f"./{ref}"]}
+    return {}
+
+
+def _is_file(reading: Reading, ref: str) -> bool:
+    """Whether it names a regular file inside the project."""
+    if not ref or ref.startswith("/") or ".." in ref.split("/") or "\0" in ref:
+        return False
+    return (reading.root / ref).is_file()
+
+
+def _by_id(listed: Listing, table: dict[str, Key]) -> Mapping:
+    """What a list holds, by ids; the first of an id is a problem already if there are two."""
+    found: dict[str, tuple[Scalar, Node]] = {}
+    for item in listed.items:
+        if isinstance(item, Mapping):
+            place = cast("Scalar", item.pairs["id"][1])
+            rest = {key: pair for key, pair in item.pairs.items() if key != "id"}
+            whole = _snake(Mapping(rest, item.line, item.column), table)
+            _complete(whole, str(place.value), table)
+            found[str(place.value)] = (place, whole)
+    return Mapping(found, listed.line, listed.column)
+
+
+def _complete(said: Mapping, name: str, table: dict[str, Key]) -> None:
+    """A hypothesis says something, and so does a requirement: at least its name."""
+    key = "statement" if "statement" in table else "description"
+    if key not in said.pairs:
+        at = Scalar(name, said.line, said.column)
+        said.pairs[key] = (Scalar(key, said.line, said.column), _literal(at))
+
+
+def _snake(node: Mapping, table: Table[str, Key]) -> Mapping:
+    """The known keys of a mapping that say something, in words of a plan file."""
+    found: dict[str, tuple[Scalar, Node]] = {}
+    for key, (place, value) in node.pairs.items():
+        if key in table and not (isinstance(value, Scalar) and value.value is None):
+            name = "".join(f"_{c.lower()}" if c.isupper() else c for c in key)
+            found[name] = (Scalar(name, place.line, place.column), _literal(value))
+    return Mapping(found, node.line, node.column)
+
+
+def _literal(node: Node) -> Node:
+    """A node whose texts stand for themselves; what has no text is written as one."""
+    if isinstance(node, Mapping):
+        pairs = {key: (place, _literal(value)) for key, (place, value) in node.pairs.items()}
+        return Mapping(pairs, node.line, node.column)
+    if isinstance(node, Listing):
+        return Listing([_literal(item) for item in node.items], node.line, node.column)
+    if isinstance(node.value, str):
+        return Scalar(literal(node.value), node.line, node.column)
+    return node
 
 
 def _task(at: _At, more: str = "") -> str:

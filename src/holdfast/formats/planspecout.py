@@ -1,8 +1,9 @@
 """Write a plan as a PlanSpec.
 
 A plan that came from one gives it back word for word; of one that was changed since, the requirements,
-hypotheses and unknowns stay, and so do the steps that are the same. A step of ours is one that develops:
-what it produces it delivers, and who does it is an agent, a person, or a tool by the name of the step.
+hypotheses and unknowns stay, and so do the steps that are the same. A step of ours is one that develops,
+unless it says its type: what it produces it delivers, and who does it is an agent, a person, or a tool by the
+name of the step.
 """
 
 from __future__ import annotations
@@ -14,7 +15,18 @@ from holdfast.formats.planspec import EXECUTORS, PLANSPEC
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, Step
 
-WRITER = "code-writer"
+_HYPOTHESIS: dict[str, Json] = {
+    "statement": "",
+    "assumptions": [],
+    "testableVia": "",
+    "status": "untested",
+}
+_AGENTS = {
+    "research": "literature-searcher",
+    "synthesize": "result-synthesizer",
+    "experiment": "experiment-runner",
+    "develop": "code-writer",
+}
 _NOTHING_KNOWN: dict[str, Json] = {
     "knownKnowns": [],
     "knownUnknowns": [],
@@ -38,12 +50,36 @@ def planspec_document(plan: Plan) -> dict[str, Json]:
     return {
         "id": plan.name,
         "goalSummary": plan.goal or plan.description or plan.name,
-        "requirements": [],
-        "hypotheses": [],
-        "unknownsMap": _NOTHING_KNOWN,
+        **_premises(plan),
         **head,
         "steps": made,
     }
+
+
+def _premises(plan: Plan) -> dict[str, Json]:
+    """What the plan stands on, with the words of the format; `critical` has none there."""
+    said = cast("Mapping[str, Mapping[str, Json]]", plan.premises)
+    requirements: list[Json] = [
+        {"id": name, "priority": "should", **cast("Mapping[str, Json]", one)}
+        for name, one in said.get("requirements", {}).items()
+    ]
+    hypotheses: list[Json] = [
+        {"id": name, **_HYPOTHESIS, **_camel(cast("Mapping[str, Json]", one), _HYPOTHESIS)}
+        for name, one in said.get("hypotheses", {}).items()
+    ]
+    unknowns = {**_NOTHING_KNOWN, **_camel(said.get("unknowns", {}), _NOTHING_KNOWN)}
+    return {"requirements": requirements, "hypotheses": hypotheses, "unknownsMap": unknowns}
+
+
+def _camel(said: Mapping[str, Json], known: Mapping[str, Json]) -> dict[str, Json]:
+    given = {camel(key): value for key, value in said.items()}
+    return {key: value for key, value in given.items() if key in known}
+
+
+def camel(key: str) -> str:
+    """A key as formats of this family write it."""
+    first, *rest = key.split("_")
+    return first + "".join(part.capitalize() for part in rest)
 
 
 def _is_kept(step: Step, said: Mapping[str, Json] | None) -> bool:
@@ -61,25 +97,54 @@ def _is_kept(step: Step, said: Mapping[str, Json] | None) -> bool:
 
 def _step(step: Step) -> dict[str, Json]:
     outputs: list[Json] = [{"name": name, "description": name} for name in step.outputs]
+    words = step.specification or step.contract or step.description or step.id
     return {
-        "type": "develop",
+        "type": step.type or "develop",
         "id": step.id,
         "description": step.description or step.id,
         "dependencyIds": [need.step for need in step.needs],
         "concurrent": not step.runs_alone,
-        "requirementIds": [],
+        "requirementIds": [*step.requirements],
         "inputs": [],
         "outputs": outputs,
         "executor": _executor(step),
-        "specification": step.specification or step.contract or step.description or step.id,
-        "deliverables": [*step.produces],
+        **_of_type(step, words),
     }
+
+
+def _of_type(step: Step, words: str) -> dict[str, Json]:
+    """What a step of its type says."""
+    match step.type:
+        case "research":
+            return {"query": words, "stoppingRule": step.contract}
+        case "synthesize":
+            found: dict[str, Json] = {
+                "mode": step.mode or "integrative",
+                "inputStepIds": [need.step for need in step.needs],
+            }
+            return found | (
+                {"evaluateAgainst": [*step.evaluate_against]} if step.evaluate_against else {}
+            )
+        case "experiment":
+            found = {
+                "mode": step.mode or "exploratory",
+                "hypothesisIds": [*step.hypotheses],
+                "procedure": words,
+                "expectedOutcomes": [],
+                "successCriteria": [step.contract] if step.contract else [],
+            }
+            return found | (
+                {"preregisteredCommitments": [*step.preregistered]} if step.preregistered else {}
+            )
+        case _:
+            return {"specification": words, "deliverables": [*step.produces]}
 
 
 def _executor(step: Step) -> dict[str, Json]:
     if step.uses == "human":
         return {"kind": "human"}
     if step.asks_model:
-        does = "develop" in EXECUTORS.get(step.agent, ())
-        return {"kind": "agent", "ref": step.agent if does else WRITER}
+        kind = step.type or "develop"
+        does = kind in EXECUTORS.get(step.agent, ())
+        return {"kind": "agent", "ref": step.agent if does else _AGENTS[kind]}
     return {"kind": "tool", "ref": step.id}

@@ -14,6 +14,7 @@ from typing import cast
 
 from holdfast.errors import PlanError, Problem, UsageError
 from holdfast.formats.nodes import Mapping, Node
+from holdfast.formats.premises import STEP_PREMISES
 from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.shapes import PATH
@@ -26,8 +27,12 @@ from holdfast.model.plan import GATHER, STEP_ID, Need, Plan, Step, StepId
 PLAN_USES = "plan"
 DEEPEST = 20  # files inside each other
 MOST_STEPS = 100_000  # of all of them together
-_MAY_HAVE = frozenset({"uses", "run", "with", "needs", "description", "when", "optional"})
-_GATHER_MAY_HAVE = frozenset({"uses", "needs", "description", "when", "optional", "priority"})
+_MAY_HAVE = frozenset(
+    {"uses", "run", "with", "needs", "description", "when", "optional", *STEP_PREMISES}
+)
+_GATHER_MAY_HAVE = frozenset(
+    {"uses", "needs", "description", "when", "optional", "priority", *STEP_PREMISES}
+)
 
 Load = Callable[[str, Table[str, Json]], tuple[Plan, tuple[Problem, ...]]]
 
@@ -140,6 +145,12 @@ def _taken_over(base: Step, plan: Plan) -> dict[StepId, Step]:
         needs=tuple(Need(step_id) for step_id in last),
         description=base.description,
         optional=base.optional,
+        type=base.type,
+        mode=base.mode,
+        hypotheses=base.hypotheses,
+        requirements=base.requirements,
+        preregistered=base.preregistered,
+        evaluate_against=base.evaluate_against,
     )
     return found
 

@@ -526,6 +526,30 @@ class ConflictResolved:
 
 
 @fixed
+class ReplanWanted:
+    """What was learned up to a wave speaks against the plan: nothing more starts until that is decided.
+
+    `triggers` are the ids of what does, `words` says it for a person.
+    """
+
+    triggers: tuple[str, ...]
+    wave: int
+    words: Digest
+
+
+@fixed
+class ReplanDecided:
+    """The run goes on with its plan.
+
+    A person said so (`approved`), or what was learned no longer speaks against it (`withdrawn`).
+    """
+
+    triggers: tuple[str, ...]
+    code: str
+    by: str = ""
+
+
+@fixed
 class RunRested:
     """Nothing more can be done now; the run can be continued."""
 
@@ -572,6 +596,8 @@ RunEvent = (
     | GapClosed
     | ConflictFound
     | ConflictResolved
+    | ReplanWanted
+    | ReplanDecided
     | RunRested
     | RunEnded
 )

@@ -286,6 +286,22 @@ class ConflictDecided:
 
 
 @fixed
+class ReplanAnswered:
+    """What speaks against the plan of a run was answered.
+
+    It goes on as it is, or another plan took its place: `plan`. `terminal` says that it was typed at one.
+    """
+
+    run: RunId
+    triggers: tuple[str, ...]
+    choice: Literal["go_on", "planned"]
+    by: str = ""
+    plan: Digest | None = None
+    because: Digest | None = None
+    terminal: bool = False
+
+
+@fixed
 class Pinned:
     """A person wants this kept whatever its age: a run, a step's present artifact, or a content.
 
@@ -374,6 +390,7 @@ LineEvent = (
     | ApprovalUsed
     | ApprovalRevoked
     | ConflictDecided
+    | ReplanAnswered
     | Pinned
     | Unpinned
     | RunCollected

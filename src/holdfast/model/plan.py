@@ -23,6 +23,7 @@ ANY_ID = re.compile(rf"{_ID}(?:\[[A-Za-z0-9_.\-@+=,~%]+\])?\Z")  # of items too
 LONGEST_ID = 200  # characters of the id of an item
 PLAN_SCHEMA = "holdfast.plan/1"
 FRAGMENT_SCHEMA = "holdfast.fragment/1"
+_PARTS = ("params", "origin", "voices", "contracts", "premises")  # of a plan; left out if empty
 MODEL_USES = frozenset({"llm", "agent"})
 TURNS = 20  # of a model with tools, if a step does not say how many
 GATHER = "gather"  # what a step uses that collects what its items made
@@ -137,6 +138,12 @@ class Step:
     fresh_for: float | None = None
     handoff: bool = False  # whether it is done only with a handoff
     context: Json = None  # whether it is told what steps above handed over, and how much of it
+    type: str = ""  # research, synthesize, experiment or develop
+    mode: str = ""  # how an experiment or a synthesis is meant
+    hypotheses: tuple[str, ...] = ()  # that it tests
+    requirements: tuple[str, ...] = ()  # that it serves
+    preregistered: tuple[str, ...] = ()  # what an experiment commits to beforehand
+    evaluate_against: tuple[str, ...] = ()  # what a synthesis judges by
     share: bool = False
     env: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
@@ -255,7 +262,8 @@ class Plan:
     `params` are the values it was loaded with; they are filled in already and kept to be shown. `origin` is
     what a file of another format said beside that, kept for whoever wants that format back. `voices` is
     what the words of its own agents count when they disagree, `contracts` what they and all steps that are
-    added later are held to; it is empty if the plan binds nobody.
+    added later are held to; it is empty if the plan binds nobody. `premises` is what it stands on, by the
+    keys of the plan file: hypotheses, requirements, unknowns, and when to plan again.
     """
 
     name: str
@@ -268,6 +276,7 @@ class Plan:
     origin: Mapping[str, Json] = field(default_factory=dict)
     voices: Mapping[str, Json] = field(default_factory=dict)
     contracts: Mapping[str, Json] = field(default_factory=dict)
+    premises: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a plan that no engine could run."""
@@ -321,14 +330,9 @@ def plan_bytes(plan: Plan) -> bytes:
         "project": plan.project,
         "limits": limits_json(plan.limits),
     }
-    if plan.params:
-        head["params"] = plan.params
-    if plan.origin:
-        head["origin"] = plan.origin
-    if plan.voices:
-        head["voices"] = plan.voices
-    if plan.contracts:
-        head["contracts"] = plan.contracts
+    for key in _PARTS:
+        if part := getattr(plan, key):
+            head[key] = part
     return encoded(f'{spelled(head)[:-1]},"steps":{{{steps}}}}}')
 
 
@@ -375,10 +379,7 @@ def plan_from_json(data: Mapping[str, Json]) -> Plan:
         project=str(data["project"]),
         limits=Limits(**_numbers(limits)),  # type: ignore[arg-type]  # keys come from _LIMITS
         steps={StepId(key): _step_from(StepId(key), value) for key, value in steps.items()},
-        params=_numbers(cast("Mapping[str, Json]", data.get("params", {}))),
-        origin=_numbers(cast("Mapping[str, Json]", data.get("origin", {}))),
-        voices=_numbers(cast("Mapping[str, Json]", data.get("voices", {}))),
-        contracts=_numbers(cast("Mapping[str, Json]", data.get("contracts", {}))),
+        **{key: _numbers(cast("Mapping[str, Json]", data.get(key, {}))) for key in _PARTS},
     )
 
 
@@ -399,7 +400,10 @@ _STEP = tuple(
 )
 _STEP_KEYS = frozenset(name for name, _ in _STEP)
 _LIMITS = _defaults(Limits)
-_TUPLES = {"run", "produces", "outputs", "env", "secrets", "escalate", "tools"}
+_TUPLES = {
+    *("run", "produces", "outputs", "env", "secrets", "escalate", "tools"),
+    *("hypotheses", "requirements", "preregistered", "evaluate_against"),
+}
 
 
 _all_of: Callable[[object], tuple[Json, ...]] = attrgetter(*(name for name, _ in _STEP))

@@ -1,0 +1,83 @@
+"""A plan that no longer holds: what speaks against it, and a person who lets it go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast import wire
+from holdfast.engine.decisions import Person
+from holdfast.engine.replans import Doubt, Held, go_on, held
+from holdfast.engine.unkept import Hidden, check_words
+from holdfast.errors import UsageError
+from holdfast.model.digest import Json
+from holdfast.model.text import one_line
+from holdfast.ports import Store
+
+REPLAN = "replan"  # what a person calls it
+
+
+def replan_lines(found: Sequence[Doubt]) -> list[str]:
+    """What speaks against a plan, a line each."""
+    return [f"{one.id}: {one_line(one.words)}" for one in found]
+
+
+def is_named(which: Sequence[str], found: Held) -> bool:
+    """Whether a person means this: by the word, by an id, or by the beginning of one."""
+    return any(
+        name == REPLAN or (name.startswith("t-") and one.startswith(name))
+        for name in which
+        for one in found.event.triggers
+    )
+
+
+def held_at(store: Store, line: str | None) -> Held | None:
+    """What the last run of a line waits for, if its plan is doubted."""
+    rows = store.runs(line)
+    return held(store, rows[-1].project, rows[-1].line) if rows else None
+
+
+def let_go_on(
+    store: Store, line: str | None, found: Held, person: Person, because: str, hidden: Hidden
+) -> None:
+    """Record that a run goes on with its plan as it is."""
+    check_words(because, hidden)
+    row = store.runs(line)[-1]
+    go_on(
+        store,
+        row.project,
+        row.line,
+        found,
+        person.user,
+        because,
+        wire.now_ms,
+        terminal=person.terminal,
+    )
+
+
+def refuse_others(which: Sequence[str]) -> None:
+    """UsageError if a plan and steps are named in one breath."""
+    if [name for name in which if name != REPLAN and not name.startswith("t-")]:
+        raise UsageError(
+            "a plan and steps are decided one after the other", hint="holdfast approve replan"
+        )
+
+
+def replan_json(found: Held, state: str) -> list[Json]:
+    """What speaks against a plan, for programs."""
+    return [
+        {
+            "approval": one.id,
+            "gate": REPLAN,
+            "step": one.step or None,
+            "run": found.run,
+            "from": [],
+            "subject": found.event.words,
+            "state": state,
+            "covers": {"cause": one.cause, "words": one.words, "entries": list(one.entries)},
+            "blocks": [],
+            "uses": [],
+            "revoked": None,
+            "decision": None,
+        }
+        for one in found.doubts
+    ]

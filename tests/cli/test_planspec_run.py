@@ -1,0 +1,88 @@
+"""A PlanSpec whose steps are done by all four kinds of executors, imported and run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.testing.server import Asked, Reply, Say
+from tests.cli.models import served
+from tests.cli.project import Project
+
+
+def step(kind: str, name: str, above: list[str], executor: dict[str, str]) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "id": name,
+        "description": f"Do {name}",
+        "dependencyIds": above,
+        "requirementIds": ["R1"],
+        "executor": executor,
+    }
+
+
+SPEC: dict[str, Any] = {
+    "id": "study",
+    "goalSummary": "Find out whether it grows",
+    "requirements": [{"id": "R1", "description": "a number", "priority": "must"}],
+    "hypotheses": [
+        {"id": "H1", "statement": "It grows", "assumptions": [], "testableVia": "counting"}
+    ],
+    "unknownsMap": {"knownKnowns": ["sales are published"], "knownUnknowns": []},
+    "steps": [
+        step("research", "read", [], {"kind": "agent", "ref": "literature-searcher"}),
+        {
+            **step("experiment", "count", ["read"], {"kind": "tool", "ref": "lab:count"}),
+            "mode": "confirmatory",
+            "hypothesisIds": ["H1"],
+            "procedure": "count twice",
+            "preregisteredCommitments": ["two counts"],
+        },
+        step("develop", "draw", ["count"], {"kind": "workflow", "ref": "draw.yaml"}),
+        step("develop", "script", ["count"], {"kind": "tool", "ref": "tools/size.sh"}),
+        {
+            **step("synthesize", "judge", ["draw", "script"], {"kind": "human"}),
+            "mode": "evaluative",
+            "evaluateAgainst": ["the goal"],
+        },
+    ],
+}
+LAB = """
+def count(read):
+    return f"counted after: {read}"
+"""
+DRAW = """
+steps:
+  outline: {shell: echo outline}
+  colour: {needs: [outline], shell: cat $HOLDFAST_INPUTS/outline; echo colour}
+"""
+
+
+def script(asked: Asked) -> Reply:
+    assert "Do read" in asked.last
+    return Say("three papers")
+
+
+@pytest.mark.req("R37", "R35", "R36")
+def test_agents_tools_workflows_and_people_do_their_steps(project: Project) -> None:
+    project.write("spec.json", json.dumps(SPEC))
+    project.write("lab.py", LAB)
+    project.write("draw.yaml", DRAW)
+    project.write("tools/size.sh", "#!/bin/sh\nwc -c < $HOLDFAST_INPUTS/count\n", executable=True)
+    answer = project.ok("import", "spec.json", "-o", "plan.yaml", "--json").json["files"][0]
+    steps = ["read", "count", "draw.outline", "draw.colour", "draw", "script", "judge"]
+    assert answer["plan"]["steps"] == steps
+    project.write("plan.yaml", "defaults: {model: 'fake:m'}\n" + project.read("plan.yaml"))
+    with served(project, script):
+        run = project.run("--yes")
+        assert run.code == 3, run.err
+        assert run.states["judge"] == "waiting"
+        project.ok("answer", "judge", "-", stdin=b"it holds\n")
+        assert set(project.resume("--yes").states.values()) == {"done"}
+    assert project.shown("count") == b"counted after: three papers"
+    assert project.shown("draw.colour") == b"outline\ncolour\n"
+    assert project.shown("script").strip() == b"27"
+    again = json.loads(project.ok("export", "@", "-", "--format", "execution-state").out)
+    assert again["planComplete"] is True

@@ -1,0 +1,98 @@
+"""A run whose plan is doubted, killed at any changing call: it is held once, and asks once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash import plans
+from tests.crash.faults import KILLED, Scene, Shim, each, spread, unsound
+
+HANDOFF = {
+    "attempted": "look",
+    "observed": [],
+    "changed": [],
+    "not_done": [],
+    "highest_impact_uncertainty": "",
+    "next_agent_should_first": "",
+    "replan": {"reason": "another source"},
+}
+
+
+def doubted(folder: Path) -> Scene:
+    """A step that asks for another plan, and one below it."""
+    scene = Scene(folder)
+    text = json.dumps(HANDOFF)
+    plan: dict[str, Any] = {
+        "name": "doubted",
+        "steps": {
+            "look": {"shell": plans.noted(f"printf '%s' '{text}' > $HOLDFAST_HANDOFF")},
+            "below": {"shell": "echo below", "needs": ["look"]},
+        },
+    }
+    plans.write_project(scene.root, plan, {})
+    return scene
+
+
+def held(scene: Scene) -> dict[str, int]:
+    """How often each run was held, and how often that was decided."""
+    journal = scene.journal()
+    kinds = [kind for run in journal.runs for kind, _ in journal.facts[f"run:{run}"]]
+    return {kind: kinds.count(kind) for kind in ("replan_wanted", "replan_decided")}
+
+
+@pytest.mark.req("R118", "R122", "R74")
+def test_killed_at_any_call_a_doubted_run_is_held_and_goes_on_once(
+    tmp_path: Path, shim: Shim
+) -> None:
+    calls = shim.count(doubted(tmp_path / "count"), "run", "-j", "1", code=3)
+    fired = []
+
+    def kill(number: int) -> None:
+        scene = doubted(tmp_path / f"case-{number}")
+        answer = scene.call("run", "-j", "1", fault=shim.fault(number))
+        fired.append(answer.code == KILLED)
+        journal = scene.journal()
+        again = scene.call("resume" if journal.runs else "run", "--json")
+        assert again.code == 3, (number, again.err)
+        found = json.loads(again.out)
+        assert found["reason"]["code"] == "replan_wanted"
+        assert {name: one["state"] for name, one in found["steps"].items()} == {
+            "look": "done",
+            "below": "pending",
+        }
+        assert held(scene) == {"replan_wanted": 1, "replan_decided": 0}
+        assert scene.call("approve", "replan", "--yes").code == 0
+        last = scene.call("resume", "--json")
+        assert last.code == 0, (number, last.err)
+        assert held(scene) == {"replan_wanted": 1, "replan_decided": 1}
+        assert unsound(scene.store) == []
+
+    each(kill, spread(calls, 10, seed=3))
+    assert sum(fired) >= len(fired) - 2
+
+
+@pytest.mark.req("R118", "R74")
+def test_killed_after_the_yes_a_run_goes_on_without_being_asked_again(
+    tmp_path: Path, shim: Shim
+) -> None:
+    def answered(folder: Path) -> Scene:
+        scene = doubted(folder)
+        assert scene.call("run").code == 3
+        assert scene.call("approve", "replan", "--yes").code == 0
+        return scene
+
+    calls = shim.count(answered(tmp_path / "count"), "resume", "-j", "1")
+
+    def kill(number: int) -> None:
+        scene = answered(tmp_path / f"case-{number}")
+        scene.call("resume", "-j", "1", fault=shim.fault(number))
+        last = scene.call("status", "--json")
+        if json.loads(last.out)["status"] != "completed":
+            last = scene.call("resume", "--json")
+            assert last.code == 0, (number, last.err)
+        assert held(scene) == {"replan_wanted": 1, "replan_decided": 1}
+        assert unsound(scene.store) == []
+
+    each(kill, spread(calls, 5, seed=4))
