@@ -8,7 +8,7 @@ was answered once, in this run or in an earlier one of the line, is not asked ab
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, cast
 
 from holdfast.core.premises import premises_of, rules_of
