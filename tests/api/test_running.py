@@ -280,27 +280,43 @@ def test_what_a_run_is_told_is_heeded_or_refused(flow: ModuleType, tmp_path: Pat
     assert made.run(max_cost_usd=0.25).state.options.max_cost == 250_000
 
 
-def test_ctrl_c_ends_the_steps_of_a_run_that_goes_on_beside_the_program(tmp_path: Path) -> None:
-    main = (
-        "if __name__ == '__main__':\n    h = slow.build().start()\n    print(h.run, flush=True)\n"
-    )
-    (tmp_path / "slow.py").write_text(f"{SLOW}\n\n{main}    h.wait()\n")
-    argv = [sys.executable, str(tmp_path / "slow.py")]
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as program:
-        assert program.stdout is not None
-        run = program.stdout.readline().strip()
-        program.send_signal(signal.SIGINT)
-        _, said = program.communicate(timeout=DEADLINE)
-    assert "KeyboardInterrupt" in said
-    store = wire.open_store(str(tmp_path / ".holdfast"), readonly=True)
+def began(folder: Path, after: str) -> subprocess.Popen[str]:
+    """A program that starts a run beside it, says its id and goes on with `after`."""
+    main = "if __name__ == '__main__':\n    h = slow.build().start()\n    print(h.run, flush=True)"
+    (folder / "slow.py").write_text(f"{SLOW}\n\n{main}\n    {after}\n")
+    argv = [sys.executable, str(folder / "slow.py")]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, cwd=folder, stdout=pipe, stderr=pipe, text=True)
+
+
+def stands(folder: Path, run: str) -> str:
+    store = wire.open_store(str(folder / ".holdfast"), readonly=True)
     try:
         state = read_state(store, RunId(run))
     finally:
         store.close()
     assert state is not None
-    assert state.status == "paused"
+    return str(state.status)
+
+
+@pytest.mark.parametrize("after", ["h.wait()", "while True: pass"])
+def test_ctrl_c_ends_the_steps_of_a_run_that_goes_on_beside_the_program(
+    tmp_path: Path, after: str
+) -> None:
+    with began(tmp_path, after) as program:
+        assert program.stdout is not None
+        run = program.stdout.readline().strip()
+        program.send_signal(signal.SIGINT)
+        _, said = program.communicate(timeout=DEADLINE)
+    assert "KeyboardInterrupt" in said
+    assert stands(tmp_path, run) == "paused"
+
+
+def test_a_run_outlives_the_last_line_of_its_program(tmp_path: Path) -> None:
+    with began(tmp_path, "open('gate', 'w')") as program:
+        out, said = program.communicate(timeout=DEADLINE)
+    assert (program.returncode, said) == (0, "")
+    assert stands(tmp_path, out.strip()) == "completed"
 
 
 def test_a_module_that_runs_its_plan_while_imported_is_refused(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, thread  # noqa: F401 - see _outlive
+from functools import cache
 from typing import Literal, TypedDict
 
 from holdfast import wire
@@ -70,6 +72,8 @@ class Handle:
         self._thread = threading.Thread(
             target=self._drive, args=(ready, wishes), name=f"holdfast {ready.plan.name}"
         )
+        _outlive()
+        _going.add(self)
         self._thread.start()
 
     def _drive(self, ready: Ready, wishes: Wishes) -> None:
@@ -78,6 +82,7 @@ class Handle:
         except BaseException as error:  # noqa: BLE001 - told to whoever waits
             self._result.set_exception(error)
         finally:
+            _going.discard(self)
             self._begun.set()
 
     def _note(self, run: RunId) -> None:
@@ -122,9 +127,35 @@ class Handle:
         finally:
             store.close()
 
+    def finish(self) -> None:
+        """The program ends: wait for the run, and let it rest first if Ctrl-C is why."""
+        if isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
+            self.stop(now=True)
+        self._thread.join()
+
     async def result(self) -> Result:
         """What came of it, for a program with an event loop."""
         return await asyncio.shield(asyncio.wrap_future(self._result))
+
+
+_going: set[Handle] = set()
+
+
+def _finish_all() -> None:
+    for handle in list(_going):
+        handle.finish()
+
+
+@cache
+def _outlive() -> None:
+    """Let runs outlive the last line of a program.
+
+    Python ends its pools of threads before it waits for threads, and an engine needs both. What is registered
+    last is called first: the module of the pools is loaded with this one.
+    """
+    register = getattr(threading, "_register_atexit", None)
+    if register is not None:
+        register(_finish_all)
 
 
 async def arun_ready(ready: Ready, wishes: Wishes) -> Result:
