@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from holdfast.core.moves import LOST, NOT_SELECTED, UNMET, UNMET_ABOVE, UNSEEN
 from holdfast.core.reopen import beyond, stagnates
-from holdfast.core.state import COMPLETE, State
+from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.model.artifact import tree_bytes
 from holdfast.model.digest import Digest, digest_bytes, digest_json
 from holdfast.model.event import (
@@ -41,6 +41,7 @@ PERMANENT = frozenset(
     }
 )
 BEYOND = frozenset({"guard_rejected", "guard_fatal", "command_failed", "stagnated"})
+_BELOW = {UNMET: UNMET_ABOVE, UNMET_ABOVE: UNMET_ABOVE, NOT_SELECTED: NOT_SELECTED}
 Ending = AttemptAccepted | AttemptParked | AttemptRejected | AttemptFailed | AttemptLost
 
 
@@ -145,6 +146,18 @@ def set_aside(state: State, step_id: StepId, words: str) -> StepsSkipped:
     """The condition of a step does not hold: it is left out, and so is what cannot go on without it."""
     items = [Skipped(step, UNMET_ABOVE, above) for step, above in _stopped(state, step_id)]
     return StepsSkipped((Skipped(step_id, UNMET, StepId(words)), *items))
+
+
+def lose(state: State, step_id: StepId, there: StepState) -> list[RunEvent]:
+    """A step failed or was left out in another run: it is lost here too, with what waits for it."""
+    reason = there.reason
+    assert reason is not None  # nothing is lost without one
+    if there.phase == "failed":
+        return fail(state, step_id, reason, there.said)
+    below = _BELOW.get(reason.code, "dependency_skipped")
+    items = [Skipped(step, below, above) for step, above in _stopped(state, step_id)]
+    because = StepId(reason.because[0])
+    return [StepsSkipped((Skipped(step_id, reason.code, because), *items))]
 
 
 def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
