@@ -103,3 +103,63 @@ def test_a_fork_tries_a_critical_step_again_before_it_asks_a_person(project: Pro
     assert (found.states["other"], found.states["log"]) == ("done", "pending")
     assert sorted(project.ran()) == ["a", "other"]
     whole(project)
+
+
+def test_a_condition_is_judged_again_when_what_it_compares_was_sent_back(project: Project) -> None:
+    flag = project.gates / "flag"
+    project.plan(
+        {
+            "a": {"shell": f"if [ -e {flag} ]; then echo x; else echo n; fi"},
+            "b": {"shell": project.sh(), "when": {"steps.a.output": {"equals": "x"}}},
+            "below": {"shell": project.sh(), "needs": ["b"]},
+            "c": {
+                "shell": f"if [ -e {flag} ]; then echo c; else touch {flag}; exit 1; fi",
+                "needs": ["a"],
+                "escalate": ["a"],
+            },
+        }
+    )
+    found = project.run("--yes")
+    assert found.code == 0
+    assert found.states == dict.fromkeys(("a", "b", "below", "c"), "done")
+    assert project.ran() == ["b", "below"]
+    whole(project)
+
+
+def test_a_condition_is_judged_again_when_a_gap_is_closed(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": f"[ -e {project.gates}/well ] && echo x"},
+            "b": {"shell": project.sh(), "when": {"steps.a.output": {"equals": "x"}}},
+            "below": {"shell": project.sh(), "needs": ["b"]},
+        }
+    )
+    project.run("--yes")
+    project.call("skip", "a", "--because", "later", "--yes")
+    assert project.status().codes["b"] == "condition_unmet"
+    project.open("well")
+    found = project.retry("a")
+    assert found.code == 0
+    assert found.states == dict.fromkeys(("a", "b", "below"), "done")
+    whole(project)
+
+
+def test_a_step_that_is_sent_back_takes_along_who_goes_on_without_another(
+    project: Project,
+) -> None:
+    def once(name: str) -> str:
+        flag = project.gates / name
+        return f"[ -e {flag} ] || {{ touch {flag}; exit 1; }}"
+
+    project.plan(
+        {
+            "a": {"shell": "echo a"},
+            "e": {"shell": "exit 1"},
+            "c": {"shell": once("c"), "needs": ["a"], "escalate": ["a"]},
+            "x": {"shell": once("x"), "needs": ["a"]},
+            "d": {"shell": project.sh(), "needs": ["x", {"step": "e", "optional": True}]},
+        }
+    )
+    found = project.run("--yes")
+    assert found.states == {"a": "done", "e": "failed", "c": "done", "x": "done", "d": "done"}
+    whole(project)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
-from holdfast.core.moves import LOST, NOT_SELECTED, UNMET, UNMET_ABOVE, UNSEEN
-from holdfast.core.reopen import beyond, stagnates
+from holdfast.core.moves import BY_CONDITION, LOST, NOT_SELECTED, UNMET, UNMET_ABOVE, UNSEEN
+from holdfast.core.reopen import beyond, is_cut_off, sent_back, stagnates
 from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.model.artifact import tree_bytes
 from holdfast.model.digest import Digest, digest_bytes, digest_json
@@ -200,19 +201,12 @@ def _reset(
     names = []
     for step_id in sorted(state.graph.below(again), key=state.graph.rank.__getitem__):
         if step_id not in again:
-            if state.steps[step_id].phase != "skipped" or _is_cut_off(state, step_id, again):
+            if state.steps[step_id].phase != "skipped" or is_cut_off(state, step_id, again):
                 continue
             again.add(step_id)
         names.append(step_id)
     wanted = tuple([step_id for step_id in names if step_id in asked])
     return [StepsReset(tuple(names), code, wanted)] if names else []
-
-
-def _is_cut_off(state: State, step_id: StepId, again: set[StepId]) -> bool:
-    return any(
-        state.steps[need.step].phase in LOST and need.step not in again and not need.optional
-        for need in state.plan.steps[step_id].needs
-    )
 
 
 def free(state: State, step_id: StepId) -> Sequence[RunEvent]:
@@ -253,12 +247,15 @@ def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:
     closed: set[StepId] = set()
     for step_id in steps:
         if step_id in wanted and step_id not in closed:
-            below = [s for s in state.graph.below([step_id], gaps) - closed if _is_made(state, s)]
+            cone = [s for s in state.graph.below([step_id], gaps) if s not in closed]
+            below = sent_back(state, step_id, filter(partial(_is_settled, state), cone))
             closed.update(below)
-            names = sorted(below, key=state.graph.rank.__getitem__)
-            events.append(GapClosed(step_id, tuple(names)))
+            events.append(GapClosed(step_id, tuple(below)))
     return events
 
 
-def _is_made(state: State, step_id: StepId) -> bool:
-    return state.steps[step_id].phase in COMPLETE
+def _is_settled(state: State, step_id: StepId) -> bool:
+    """Whether a step was made, or left out by a condition."""
+    here = state.steps[step_id]
+    unmet = here.reason is not None and here.reason.code in BY_CONDITION
+    return here.phase in COMPLETE or (here.phase == "skipped" and unmet)

@@ -40,7 +40,7 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
         "skipped": "pending",
     },
     "step_waived": {"pending": "reused"},
-    "gap_closed": {"done": "pending", "reused": "pending"},
+    "gap_closed": {"done": "pending", "reused": "pending", "skipped": "pending"},
     "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
 }
 INTERRUPTED: Final = "previous_interrupted"
@@ -49,7 +49,8 @@ UNSEEN: Final = frozenset({INTERRUPTED, LIMIT})  # ends of attempts that are not
 NOT_SELECTED: Final = "not_selected"
 UNMET: Final = "condition_unmet"
 UNMET_ABOVE: Final = "condition_above"
-LEFT_OUT: Final = frozenset({NOT_SELECTED, UNMET, UNMET_ABOVE})  # a run is complete without them
+BY_CONDITION: Final = frozenset({UNMET, UNMET_ABOVE})
+LEFT_OUT: Final = BY_CONDITION | {NOT_SELECTED}  # a run is complete without them
 LOST: Final = frozenset({"failed", "skipped"})
 WAIVED: Final = "skipped_by_person"
 IN_CONFLICT: Final = "conflict_open"

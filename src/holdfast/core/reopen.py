@@ -7,10 +7,10 @@ runs meanwhile on the old version comes to its end first, so the step is held un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from holdfast.core.effects import REJECTED, UNCONFIRMED, is_open
-from holdfast.core.moves import LEFT_OUT, REOPENING
+from holdfast.core.moves import LOST, NOT_SELECTED, REOPENING
 from holdfast.core.state import State
 from holdfast.model.event import (
     AttemptFailed,
@@ -63,12 +63,38 @@ def reopenings(state: State) -> Sequence[StepsReopened]:
 
 
 def _reopened(state: State, by: StepId, above: StepId, cone: set[StepId]) -> StepsReopened:
-    apart = {s for s in state.graph.below(_blocked(state, cone)) if s in cone}
-    steps = [s for s in cone if _moves(state, s) and not (s in apart and _is_cut(state, s))]
-    steps.sort(key=state.graph.rank.__getitem__)
+    steps = sent_back(state, above, cone)
+    if by not in steps:  # it stands on it only through steps that stay as they are
+        steps.append(by)
+        steps.sort(key=state.graph.rank.__getitem__)
     fed = state.steps[by].fed[-1:]
     told = (fed[0].guard, fed[0].digest, fed[0].feedback) if fed else ("", None, None)
     return StepsReopened(above, by, tuple(steps), *told)
+
+
+def sent_back(state: State, above: StepId, cone: Iterable[StepId]) -> list[StepId]:
+    """The step and what is to be made or judged again when it is made, in the order of the graph.
+
+    One pass from above: a step goes with one that it needs. A skipped step stays out if something else keeps
+    it from running; what only its condition left out is judged again.
+    """
+    again = {above}
+    for step_id in sorted(cone, key=state.graph.rank.__getitem__):
+        needs = state.plan.steps[step_id].needs
+        if step_id == above or not any(need.step in again for need in needs):
+            continue
+        cut = state.steps[step_id].phase == "skipped" and is_cut_off(state, step_id, again)
+        if _moves(state, step_id) and not cut:
+            again.add(step_id)
+    return sorted(again, key=state.graph.rank.__getitem__)
+
+
+def is_cut_off(state: State, step_id: StepId, again: Collection[StepId]) -> bool:
+    """Whether a step cannot run although those steps are made again: one that it needs stays lost."""
+    return any(
+        state.steps[need.step].phase in LOST and need.step not in again and not need.optional
+        for need in state.plan.steps[step_id].needs
+    )
 
 
 def _moves(state: State, step_id: StepId) -> bool:
@@ -78,17 +104,4 @@ def _moves(state: State, step_id: StepId) -> bool:
         return code != UNCONFIRMED
     if code == REJECTED and state.plan.steps[step_id].done_once:
         return is_open(state, step_id) is False
-    return not (step.phase == "skipped" and code in LEFT_OUT)
-
-
-def _blocked(state: State, cone: set[StepId]) -> set[StepId]:
-    """Steps beside the cone that failed or were left out: what needs them stays skipped."""
-    return {
-        s
-        for s, step in state.steps.items()
-        if step.phase in {"failed", "skipped"} and (s not in cone or not _moves(state, s))
-    }
-
-
-def _is_cut(state: State, step_id: StepId) -> bool:
-    return state.steps[step_id].phase == "skipped"
+    return not (step.phase == "skipped" and code == NOT_SELECTED)
