@@ -163,3 +163,20 @@ def test_a_step_that_is_sent_back_takes_along_who_goes_on_without_another(
     found = project.run("--yes")
     assert found.states == {"a": "done", "e": "failed", "c": "done", "x": "done", "d": "done"}
     whole(project)
+
+
+def test_a_step_that_waited_for_two_is_left_out_by_the_one_that_stays(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": "echo no"},
+            "f": {"shell": f"[ -e {project.gates}/well ]"},
+            "late": {"shell": "echo l", "needs": ["f"]},
+            "b": {"shell": "echo b", "when": {"steps.a.output": {"equals": "yes"}}},
+            "d": {"shell": project.sh(), "needs": ["f", "b"]},
+        }
+    )
+    assert project.run("--yes").states["d"] == "skipped"
+    project.open("well")
+    found = project.retry("f")
+    assert (found.code, found.codes["d"], found.because("d")) == (0, "condition_above", ["b"])
+    whole(project)

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
-from holdfast.core.moves import BY_CONDITION, LOST, NOT_SELECTED, UNMET, UNMET_ABOVE, UNSEEN
-from holdfast.core.reopen import beyond, is_cut_off, sent_back, stagnates
+from holdfast.core.moves import (
+    BY_CONDITION,
+    LOST,
+    NOT_SELECTED,
+    UNMET,
+    UNMET_ABOVE,
+    UNSEEN,
+    code_below,
+)
+from holdfast.core.reopen import beyond, lost_need, lost_otherwise, sent_back, stagnates
 from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.model.artifact import tree_bytes
 from holdfast.model.digest import Digest, digest_bytes, digest_json
@@ -168,9 +176,10 @@ def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
         if state.steps[step_id].phase != "pending":
             continue
         for need in state.plan.steps[step_id].needs:
-            phase = "skipped" if need.step in items else state.steps[need.step].phase
-            if phase in LOST and not need.optional:
-                items[step_id] = Skipped(step_id, f"dependency_{phase}", need.step)
+            above = items[need.step].code if need.step in items else ""
+            if (above or state.steps[need.step].phase in LOST) and not need.optional:
+                code = code_below(state, step_id, need.step, above)
+                items[step_id] = Skipped(step_id, code, need.step)
                 break
     return StepsSkipped(tuple(items.values())) if items else None
 
@@ -201,12 +210,14 @@ def _reset(
     names = []
     for step_id in sorted(state.graph.below(again), key=state.graph.rank.__getitem__):
         if step_id not in again:
-            if state.steps[step_id].phase != "skipped" or is_cut_off(state, step_id, again):
+            if state.steps[step_id].phase != "skipped" or lost_need(state, step_id, again):
                 continue
             again.add(step_id)
         names.append(step_id)
     wanted = tuple([step_id for step_id in names if step_id in asked])
-    return [StepsReset(tuple(names), code, wanted)] if names else []
+    if not names:
+        return []
+    return [StepsReset(tuple(names), code, wanted), *lost_otherwise(state, again, code)]
 
 
 def free(state: State, step_id: StepId) -> Sequence[RunEvent]:
@@ -235,7 +246,7 @@ def waive(state: State, request: int, asked: SkipRequested) -> tuple[StepWaived,
     return event, content
 
 
-def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:
+def close_gaps(state: State, steps: Iterable[StepId]) -> list[RunEvent]:
     """Steps that a person went on without are to be made after all, and what was made without them.
 
     What a person went on without besides, and did not name now, stays a gap: nothing below it was made
@@ -243,7 +254,7 @@ def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:
     """
     wanted = {step_id for step_id in steps if step_id in state.gaps}
     gaps = state.gaps.keys() - wanted
-    events: list[GapClosed] = []
+    events: list[RunEvent] = []
     closed: set[StepId] = set()
     for step_id in steps:
         if step_id in wanted and step_id not in closed:
@@ -251,7 +262,7 @@ def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:
             below = sent_back(state, step_id, filter(partial(_is_settled, state), cone))
             closed.update(below)
             events.append(GapClosed(step_id, tuple(below)))
-    return events
+    return [*events, *lost_otherwise(state, closed, "retried")]
 
 
 def _is_settled(state: State, step_id: StepId) -> bool:

@@ -111,6 +111,17 @@ def back_again(state: State, step_id: StepId) -> None:
         state.ready.discard(dependent)
 
 
+def code_below(state: State, step_id: StepId, lost: StepId, code: str = "") -> str:
+    """Why a step is skipped that needs a lost one; `code` is why that is skipped, if it will be so now."""
+    above = state.steps[lost]
+    if not code and above.phase == "failed":
+        return "dependency_failed"
+    code = code or (above.reason.code if above.reason is not None else "")
+    if code in BY_CONDITION:
+        return UNMET_ABOVE
+    return NOT_SELECTED if not state.may_run(step_id) else "dependency_skipped"
+
+
 def require_needs(state: State, step_id: StepId, kind: str) -> None:
     """Refuse an event about a step whose needs are not complete."""
     if state.missing[step_id]:
