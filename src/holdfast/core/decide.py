@@ -157,6 +157,16 @@ def set_aside(state: State, step_id: StepId, words: str) -> StepsSkipped:
     return StepsSkipped((Skipped(step_id, UNMET, StepId(words)), *items))
 
 
+def stop(state: State, step_id: StepId, lost: StepId) -> StepsSkipped:
+    """A ready step cannot do without one that is lost, whatever its need says: it is skipped."""
+    code = code_below(state, step_id, lost)
+    items = [
+        Skipped(step, _BELOW.get(code, "dependency_skipped"), above)
+        for step, above in _stopped(state, step_id)
+    ]
+    return StepsSkipped((Skipped(step_id, code, lost), *items))
+
+
 def lose(state: State, step_id: StepId, there: StepState) -> list[RunEvent]:
     """A step failed or was left out in another run: it is lost here too, with what waits for it."""
     reason = there.reason

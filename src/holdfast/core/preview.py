@@ -182,7 +182,8 @@ class _Foresight:
             self._writes[step.id] = self._writes[above]
 
     def _stuck_above(self, step: Step) -> Outlook | None:
-        waits = [n.step for n in step.needs if self._waits_for(n)]
+        source = source_of(step.for_each)  # without a list there is nothing to go on with
+        waits = [n.step for n in step.needs if self._waits_for(n, needed=n.step == source)]
         if not waits:
             return None
         stuck = [need for need in waits if self.outlooks[need].is_stuck]
@@ -196,11 +197,11 @@ class _Foresight:
             code = "dependency_skipped" if self._is_selected(step) else "not_selected"
         return Outlook("wait", Reason(code, tuple(sorted(stuck or left_out or waits))))
 
-    def _waits_for(self, need: Need) -> bool:
+    def _waits_for(self, need: Need, *, needed: bool) -> bool:
         """Whether a step waits because this one does: it may go on without one that is lost."""
         if self.outlooks[need.step].decision != "wait":
             return False
-        return not (need.optional and self._is_lost(need.step))
+        return needed or not (need.optional and self._is_lost(need.step))
 
     def _is_selected(self, step: Step) -> bool:
         return not self._selected or step.id in self._selected
