@@ -195,13 +195,11 @@ def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
 
 
 def leave_out(state: State, step_id: StepId) -> StepsSkipped:
-    """A step that would run was not selected: it is left out, and what needs it cannot run either."""
-    items = []
-    for below in state.graph.below([step_id]):
-        if state.steps[below].phase == "pending":
-            code = "dependency_skipped" if state.may_run(below) else NOT_SELECTED
-            items.append(Skipped(below, code, step_id))
-    items.sort(key=lambda item: state.graph.rank[item.step])
+    """A step that would run was not selected: it is left out, and so is what cannot go on without it."""
+    items = [Skipped(step_id, NOT_SELECTED, step_id)]
+    for below, _ in _stopped(state, step_id):
+        code = "dependency_skipped" if state.may_run(below) else NOT_SELECTED
+        items.append(Skipped(below, code, step_id))
     return StepsSkipped(tuple(items))
 
 
