@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.core.consent import is_unasked, items_unasked
-from holdfast.core.decide import cut_off, free, waive
+from holdfast.core.decide import cut_off, free, stop, waive
+from holdfast.core.moves import LOST
 from holdfast.engine.gathering import opened_by
 from holdfast.engine.grow import Extension, Grower, Steps, fitting, words_of
 from holdfast.engine.result import Result
@@ -170,12 +171,16 @@ class Growth:
 
         If they are not there they are added, and it waits for them; `may_add` asks people first, if they cost
         money and nobody knew how many they are. A list that is none fails it; so does one that is another
-        than its items were made from, because the step that lists them was made again.
+        than its items were made from, because the step that lists them was made again. Without a list there
+        is nothing to go on with, also where that need is optional; what a person skipped lists nothing.
         """
         source = source_of(base.for_each)
-        if source is None:
+        if source is None or source in self._state.gaps:
             return True
         listing = self._state.steps[source]
+        if listing.phase in LOST:
+            self._scribe.append(stop(self._state, base.id, source))
+            return False
         assert listing.digest is not None  # what is looked at has its needs
         try:
             steps = opened_by(
@@ -192,8 +197,7 @@ class Growth:
             here = self._state.plan.steps
             if all(here.get(step_id) == step for step_id, step in steps.items()):
                 return True
-            words = f"what '{source}' lists is not what its items were made from"
-            self._scribe.fail(base.id, Reason("command_failed", (f"{words}: holdfast run",)))
+            self._scribe.fail(base.id, Reason("items_changed", (source,)))
             return False
         if len(steps) == 1:
             return True

@@ -54,6 +54,7 @@ from holdfast.model.event import (
     Reused,
     RunEvent,
     StepHeld,
+    StepsReopened,
 )
 from holdfast.model.plan import Step, StepId
 
@@ -163,7 +164,8 @@ class Engine:
         while self.state.reopening and (following := reopenings(self.state)):
             for reopened in following:
                 self._append(reopened)
-                self._looker.reopened(reopened.steps)
+                if isinstance(reopened, StepsReopened):
+                    self._looker.reopened(reopened.steps)
             self._desk.again()
 
     async def drive(self) -> State:
