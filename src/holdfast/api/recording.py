@@ -12,7 +12,8 @@ from typing import Protocol, cast
 
 from holdfast.api.calling import Function
 from holdfast.api.references import Later, LaterList, as_value, whole_of
-from holdfast.api.typed import INPUTS, hints_of, wants_file
+from holdfast.api.typed import hints_of, wants_file
+from holdfast.core.values import INPUTS
 from holdfast.errors import UsageError
 from holdfast.generators.child import signature
 from holdfast.model.digest import Json

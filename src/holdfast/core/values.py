@@ -26,6 +26,7 @@ from holdfast.model.expression import (
 from holdfast.model.plan import Step, StepId
 from holdfast.model.strict import strict_json
 
+INPUTS = "HOLDFAST_INPUTS/"  # before the name of a need, for a function that wants its file
 _MOST_NAMES = 20
 _LONGEST_NAME = 60
 
@@ -85,6 +86,21 @@ def read_by(step: Step) -> frozenset[StepId]:
     """The needs whose artifacts the prompt or the values of a step read by themselves."""
     found = (part for part in parts((step.prompt, step.values)) if isinstance(part, Reference))
     return frozenset(StepId(part.name) for part in found if part.root == "steps")
+
+
+def file_values(step: Step) -> dict[str, StepId]:
+    """The values of a function that stand for the files of needs, and these, by the names it knows.
+
+    Only what the plan itself says counts: text that another step made names no file.
+    """
+    if step.uses != "python" or not step.values:
+        return {}
+    places = {f"{INPUTS}{step.called(need)}": step.called(need) for need in step.data_needs}
+    return {
+        name: places[value]
+        for name, value in step.values.items()
+        if isinstance(value, str) and value in places
+    }
 
 
 def has_expressions(step: Step) -> bool:
