@@ -192,7 +192,8 @@ class _Artifacts:
             except ValueError as error:
                 start = _short(" ".join(text[:200].split()))
                 lacks = f" and has no '{reference.fields[0]}'" if reference.fields else ""
-                what = f"is not JSON{lacks}; it begins with '{start}'"
+                why = "" if isinstance(error, json.JSONDecodeError) else f" ({error})"
+                what = f"is not JSON{why}{lacks}; it begins with '{start}'"
                 hint = f"print JSON in '{reference.name}', or take the whole text: "
                 whole = f"{OPEN} steps.{reference.name}.output {CLOSE}"
                 raise _refused(reference, what, hint + whole) from error
@@ -210,10 +211,9 @@ def _gathered(reference: Reference, content: Content) -> Json:
 
 def _scalar(text: str) -> Json:
     try:
-        found: Json = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        return strict_json(text)
+    except ValueError:
         return text.removesuffix("\n")
-    return found
 
 
 def _value(reference: Reference, content: Content) -> Json:
@@ -225,14 +225,9 @@ def _value(reference: Reference, content: Content) -> Json:
     except UnicodeDecodeError as error:
         raise _refused(reference, "has an item that is not UTF-8 text") from error
     try:
-        found: Json = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        return strict_json(text)
+    except ValueError:
         return text
-    return found
-
-
-def _refuse(word: str) -> Json:
-    raise ValueError(f"{word} is not a number of JSON")
 
 
 def _inside(reference: Reference, value: Json, depth: int, field: str) -> Json:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Json
 from holdfast.model.plan import Guard
+from holdfast.model.strict import strict_json
 from holdfast.ports import Candidate, Job
 
 Flaws = Callable[[Json, Mapping[str, Json], str], list[str]]
@@ -29,7 +29,7 @@ class PlanGuard:
     async def judge(self, guard: Guard, candidate: Candidate, job: Job) -> Verdict:
         config = guard.config if isinstance(guard.config, Mapping) else {}
         try:
-            value: Json = json.loads(candidate.content)
+            value = strict_json(candidate.content.decode())
         except ValueError as error:
             return Verdict("reject", guard.name or guard.kind, f"the answer is not JSON: {error}")
         told = self._flaws(value, config, job.root)
