@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.model.digest import Json
+from holdfast.model.expression import literals
 from holdfast.model.plan import Guard, Plan, Step, StepId
 from holdfast.planner.found import SCHEMA, Bounds, Found
 
@@ -102,7 +103,9 @@ def question(
         prompt={"role": _ROLE, "task": task},
         model=model,
         tier=tier,
-        values=values,
+        values={
+            name: literals(value) for name, value in values.items()
+        },  # nobody's words are expressions
         schema=SCHEMA,
         guards=(Guard(KIND, config, name="plan"),),
         retries=bounds.rounds - 1,
