@@ -17,6 +17,7 @@ from holdfast.planner.found import SCHEMA, Bounds, Found
 PLANNING = ".planning"  # what the name of a line ends in on which its plans are made
 STEP = StepId("plan")
 KIND = "plan"  # of the guard
+GOAL = "GOAL"  # what its words are called
 FILES = "PROJECT FILES"  # what the listing is called
 _ROLE = (
     "You plan work. You find the artifacts that have to exist when a goal is reached, and what each of them"
@@ -79,7 +80,7 @@ def question(
 
     `files` is a listing of the project, if the planner is to see one.
     """
-    values: dict[str, Json] = {"GOAL": goal}
+    values: dict[str, Json] = {GOAL: goal}
     task = _TASK.format(artifacts=bounds.artifacts, depth=bounds.depth) + _STRATEGIES[strategy]
     if files:
         values[FILES] = files
