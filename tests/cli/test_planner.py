@@ -6,8 +6,8 @@ import pytest
 
 from holdfast import wire
 from holdfast.cli import templates
-from holdfast.engine.versions import keep_planned, kept_plan, planned
-from holdfast.model.plan import StepId
+from holdfast.engine.versions import keep_planned, kept_plan, planned, versions
+from holdfast.model.plan import RunId, StepId
 from holdfast.testing.server import Hang, Say
 from tests.cli.goals import API, GOAL, STEPS, answer, artifact, digest, planner
 from tests.cli.project import Project, kill, until
@@ -153,6 +153,22 @@ def test_a_wish_about_planning_that_comes_too_late_is_told(project: Project) -> 
         assert len(model.planned) == 1
 
 
+def test_what_a_run_planned_is_kept_once(project: Project) -> None:
+    with planner(project):
+        project.ok("plan", GOAL, "--yes", "--plan-id", "api")
+    store = wire.open_store(str(project.store), create=False, readonly=False)
+    try:
+        (first,) = versions(store, "", "api")
+        plan = kept_plan(store, first.plan)
+        keep_planned(store, plan, first.run, "me", wire.now_ms)
+        assert versions(store, "", "api") == [first]
+        keep_planned(store, plan, RunId("r-other"), "me", wire.now_ms)
+        second = versions(store, "", "api")[-1]
+        assert (second.reason, second.parent) == ("replanned", first.plan)
+    finally:
+        store.close()
+
+
 @pytest.mark.req("R101")
 def test_an_old_plan_is_used_and_said_to_be_old_and_a_fresh_one_is_not(project: Project) -> None:
     with planner(project) as (model, _):
@@ -163,7 +179,7 @@ def test_an_old_plan_is_used_and_said_to_be_old_and_a_fresh_one_is_not(project: 
             version = planned(store, "", "api")
             assert version is not None
             plan = kept_plan(store, version.plan)
-            keep_planned(store, plan, version.run, "me", lambda: wire.now_ms() - 2 * DAY)
+            keep_planned(store, plan, RunId("r-before"), "me", lambda: wire.now_ms() - 2 * DAY)
         finally:
             store.close()
         said = project.ok("run", GOAL, "--plan-id", "api", "--show-plan").err
