@@ -52,6 +52,40 @@ def test_values_flow_from_step_to_step_with_their_types(flow: ModuleType, tmp_pa
         result["nothing"]
 
 
+def test_text_that_a_step_made_never_names_a_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of the host")
+    (tmp_path / "flow.py").write_text("""
+import os
+from holdfast import Guarded, guard, plan, step
+
+@step
+def ask() -> dict:
+    return {"up": "HOLDFAST_INPUTS/../" * 12 + os.getcwd() + "/secret", "other": "HOLDFAST_INPUTS/ask"}
+
+@guard
+def exact(out: str, data: bytes) -> Guarded:
+    return Guarded.ok() if data.decode() == out else Guarded.reject(data.decode())
+
+@step(guards=[exact])
+def size(data: bytes) -> str:
+    return data.decode()
+
+@step
+def whole(it: bytes) -> str:
+    return it.decode()[:7]
+
+@plan
+def reads():
+    found = ask()
+    size(found["up"]), size(found["other"]), whole(found)
+""")
+    with imported(tmp_path, "flow") as module:
+        result = module.reads.build().run()
+    assert result["size"].value == "HOLDFAST_INPUTS/../" * 12 + f"{tmp_path}/secret"
+    assert result["size-2"].value == "HOLDFAST_INPUTS/ask"
+    assert result["whole"].value == '{"other'
+
+
 @pytest.mark.req("R54")
 def test_bytecode_that_looks_as_old_as_its_source_is_not_believed(tmp_path: Path) -> None:
     source, second = tmp_path / "flow.py", 1_700_000_000

@@ -316,6 +316,8 @@ def test_items_of_items(project: Project) -> None:
         ('{"hits": [{"id": 1}, {"id": "1"}]}', "items 0 and 1 of 'extract' have the same key '1'"),
         ('{"hits": [{"id": 1}]}', "item '1' of 'extract' has no 'n'"),
         ('{"hits": [{"id": "\\ud800", "n": 1}]}', "holds a lone surrogate"),
+        ('{"hits": [{"id": 1, "n": 1e999}]}', "is not JSON (1e999 is too large for a number)"),
+        (f'{{"hits": {"[" * 900}{"]" * 900}}}', "is not JSON (nested too deeply)"),
     ],
 )
 def test_a_list_that_is_none_fails_the_step_with_words(

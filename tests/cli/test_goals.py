@@ -188,6 +188,35 @@ def test_work_that_failed_is_planned_again_if_the_policy_says_so(project: Projec
     assert project.read("a.txt") == "def ("
 
 
+@pytest.mark.req("R154")
+def test_the_same_plan_is_not_tried_again_after_it_failed(project: Project) -> None:
+    broken = answer(artifact("A", produces_file="a.py"))
+    with planner(project, broken) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        model.makes = Say("def (")
+        words = ("run", GOAL, "--trust", digest(project), "--on-failure", "regenerate")
+        again = project.call(*words, "--yes")
+        assert again.code == 1, again.err
+        assert "planned the same again" in again.err
+        assert "the same plan would fail again: this is for a person to decide" in again.err
+        made = len(model.made)
+        assert len(model.planned) == 2
+        bounded = project.call(*words, "--max-cost", "1")
+        assert bounded.code == 1, bounded.err
+        assert "it is not planned again: a new plan would take the place" in bounded.err
+        assert "hint: say --yes" in bounded.err
+        assert len(model.planned) == 2
+        assert len(model.made) == 2 * made
+
+
+def test_a_goal_that_no_plan_can_hold_asks_nobody(project: Project) -> None:
+    with planner(project) as (model, _):
+        for line in ((), ("--plan-id", "api")):
+            said = project.refused(2, "plan", "ring the \x07 bell", "--yes", *line)
+            assert "the goal holds the character U+0007" in said
+        assert not model.planned
+
+
 @pytest.mark.req("R98", "R99")
 def test_flags_that_only_show_run_nothing(project: Project) -> None:
     with planner(project) as (model, server):

@@ -231,3 +231,30 @@ def test_what_grows_old_is_made_again_and_only_what_differs_follows(project: Pro
     assert project.ran() == ["each[3]", "each[4]", "late", "search", "soon[x]"]
     assert found.states["each[2]"] == "reused"
     assert project.ok("verify").code == 0
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "1e999",
+        "-1e999",
+        "[" * 900 + "]" * 900,
+        '{"$decimal": "3"}',
+        '"\\ud800"',
+        "9" * 5000,
+        '{"a": 1, "a": 3}',
+    ],
+)
+@pytest.mark.parametrize("test", [{"equals": 3}, {"in": [3, "x"]}, {"at_least": 3}])
+def test_a_value_that_nobody_can_compare_meets_no_condition(
+    project: Project, made: str, test: dict[str, Any]
+) -> None:
+    project.write("made", made)
+    steps = {
+        "a": {"shell": project.sh("cat made"), "inputs": ["made"]},
+        "b": {"shell": project.sh(), "when": {"steps.a.output": test}},
+        "c": {"shell": project.sh(), "when": {"steps.a.output": {"not": 3}}},
+    }
+    project.plan(steps)
+    assert project.run().states == {"a": "done", "b": "skipped", "c": "done"}
+    assert project.run().states == {"a": "reused", "b": "skipped", "c": "reused"}

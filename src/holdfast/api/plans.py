@@ -27,7 +27,7 @@ from holdfast.formats.pyplan import load_python
 from holdfast.model import plan as model
 from holdfast.model.agent import Agent, Registry, contracts, voices, with_contracts
 from holdfast.model.digest import Json
-from holdfast.model.expression import OPEN, Wrong, parts
+from holdfast.model.expression import Wrong, parts
 from holdfast.model.plan import Guard, Need, Step, StepId
 
 
@@ -122,9 +122,6 @@ class Plan:
             _refuse_unwritable(step_id, self.steps[step_id].run[0])
         made = self.build()
         if self.source is not None and self.source[0] == made:
-            for name, value in made.params.items():
-                if isinstance(value, str) and OPEN in value:
-                    raise UsageError(f"the value of the param '{name}' cannot stand in a plan file")
             return data_yaml(self.source[1])
         return plan_yaml(made)
 

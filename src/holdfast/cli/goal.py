@@ -32,6 +32,7 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.trust import Trust
 from holdfast.engine.versions import keep_planned, planned
 from holdfast.errors import UsageError
+from holdfast.formats.nodes import FORBIDDEN
 from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, RunId, plan_digest
@@ -175,6 +176,11 @@ def _planned(
 
 
 def _question(where: Place, wanted: Wanted, current: Plan | None) -> Plan:
+    if odd := FORBIDDEN.search(where.goal):
+        raise UsageError(
+            f"the goal holds the character U+{ord(odd.group()):04X}, which no plan may hold",
+            hint="say it in plain text",
+        )
     own = read_planner()
     bounds = Bounds(
         wanted.artifacts or own.artifacts, wanted.depth or own.depth, wanted.rounds or own.rounds

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from holdfast.cli.again import mend
 from holdfast.cli.ending import last_words
 from holdfast.cli.goal import loaded_for
 from holdfast.cli.place import Place
@@ -14,7 +15,9 @@ from holdfast.config.settings import read_planner
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
+from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
+from holdfast.model.plan import plan_digest
 from holdfast.model.text import one_line
 
 _FAILED = 1
@@ -42,8 +45,16 @@ def regenerated(
             return code
         talk(f"{short(state.run)} failed; planning again")
         again = replace(wanted, replan=True, fresh=False, failed=words)
-        loaded = loaded_for(where, again, manner)
+        try:
+            loaded = loaded_for(where, again, manner)
+        except UsageError as error:  # that the work failed is what counts
+            mend(error)
+            talk(f"it is not planned again: {error}")
+            return code
         if loaded is None:
+            return code
+        if plan_digest(loaded.plan) == state.base:
+            talk("the same plan would fail again: this is for a person to decide")
             return code
         code = start(loaded)
     return code

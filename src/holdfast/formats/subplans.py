@@ -17,7 +17,7 @@ from holdfast.formats.nodes import Mapping, Node
 from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.shapes import PATH
-from holdfast.model.condition import JOINS, referred
+from holdfast.model.condition import JOINS, references, referred
 from holdfast.model.digest import Json
 from holdfast.model.expression import Part, Reference, fill, parse, parts, write
 from holdfast.model.items import base_of
@@ -132,16 +132,36 @@ def _taken_over(base: Step, plan: Plan) -> dict[StepId, Step]:
             if inner.uses == GATHER:  # it gathers nothing, and not that either
                 needs = tuple(replace(need, type="sequence", key="") for need in base.needs)
                 inner = replace(inner, needs=needs)
+        elif all(need.optional for need in step.needs):
+            inner = _conditional(base, inner)
         found[inner.id] = inner
     last = [StepId(prefix + s) for s in plan.steps if s not in needed and base_of(s) is None]
-    found[base.id] = Step(
+    whole = Step(
         base.id,
         uses=GATHER,
         needs=tuple(Need(step_id) for step_id in last),
         description=base.description,
         optional=base.optional,
     )
+    goes_on = all(found[step_id].optional for step_id in last)
+    found[base.id] = _conditional(base, whole) if goes_on else whole
     return found
+
+
+def _conditional(base: Step, inner: Step) -> Step:
+    """A step that would go on without all others of its plan, under the condition of that plan.
+
+    Any other is left out with what it needs.
+    """
+    if base.when is None:
+        return inner
+    compared = {StepId(reference.name) for reference in references(base.when)}
+    needs = [replace(need, type="sequence", key="") for need in base.needs if need.step in compared]
+    template = inner.template and _conditional(base, inner.template)
+    items = tuple(need for need in inner.needs if base_of(need.step) == inner.id)
+    own = tuple(need for need in inner.needs if base_of(need.step) != inner.id)
+    when = _joined(base.when, inner.when)
+    return replace(inner, needs=(*own, *needs, *items), when=when, template=template)
 
 
 def _joined(outer: Json, inner: Json) -> Json:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
-from holdfast.model.digest import Json, spelled
+from holdfast.model.digest import EncodingError, Json, spelled
 from holdfast.model.expression import CLOSE, OPEN, Reference, parse
 
 OPERATORS = ("equals", "not", "in", "at_least", "at_most", "exists")
@@ -78,13 +78,21 @@ def _holds(operator: str, found: Found, value: Json) -> bool:
     if isinstance(found, Absent):
         return operator == "not"
     if operator in {"equals", "not"}:
-        return (spelled(found) == spelled(value)) == (operator == "equals")
+        return _is_same(found, value) == (operator == "equals")
     if operator == "in":
-        return spelled(found) in {spelled(item) for item in cast("Sequence[Json]", value)}
+        return any(_is_same(found, item) for item in cast("Sequence[Json]", value))
     if not _is_number(found) or not _is_number(value):
         return False
     number, bound = cast("float", found), cast("float", value)
     return number >= bound if operator == "at_least" else number <= bound
+
+
+def _is_same(found: Json, value: Json) -> bool:
+    """Whether two values are equal; one that has no spelling is equal to none of a plan."""
+    try:
+        return spelled(found) == spelled(value)
+    except EncodingError:
+        return False
 
 
 def _is_number(value: Json) -> bool:

@@ -73,7 +73,7 @@ def question(
     )
 
 
-def flaws(value: Json, config: Mapping[str, Json], root: str) -> list[str]:
+def flaws(value: Json, config: Mapping[str, Json], goal: str, root: str) -> list[str]:
     """Everything that keeps an answer from being a plan: as a graph, then as a plan file."""
     from holdfast.planner.found import Bounds, read_found
     from holdfast.planner.found import flaws as wrong
@@ -86,7 +86,7 @@ def flaws(value: Json, config: Mapping[str, Json], root: str) -> list[str]:
     if told := wrong(found, bounds, str(config.get("strategy", ""))):
         return told
     try:
-        _made(value, config, "goal", "goal", root)
+        _made(value, config, goal, "goal", root)
     except PlanError as error:
         return [f"{p.message} ({p.hint})" if p.hint else p.message for p in error.problems]
     return []
