@@ -253,3 +253,30 @@ def test_to_plan_afresh_is_to_forget_the_plan_that_stands(project: Project) -> N
         project.ok("plan", GOAL, "--fresh", "--yes")
         assert len(model.planned) == 3
         assert "EARLIER PLAN" not in model.planned[2]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["plan.yaml", "plan.yml", "Plan.JSON", "sub/plan.yaml", "holdfast.toml", "./holdfast.toml"]
+    + ["pyproject.toml", "mine.yaml", "work.py", "other.json"],
+)
+def test_no_planned_step_writes_what_says_what_runs(project: Project, path: str) -> None:
+    """A later bare `run` would do what a model wrote, and nobody approved that."""
+    project.write("mine.yaml", "steps: {a: {shell: 'echo a'}}\n")
+    project.write("other.json", '{"schema": "holdfast.plan/1", "steps": {"a": {"shell": "x"}}}')
+    project.write("work.py", "import holdfast\n")
+    before = project.read("mine.yaml")
+    with planner(project, answer(artifact("A", produces_file=path)), API) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        assert len(model.planned) == 2
+        assert "no planned step may write it" in model.planned[1]
+        assert sorted(project.ok("plan", GOAL, "--json").json["steps"]) == STEPS
+    assert project.read("mine.yaml") == before
+
+
+def test_files_that_only_look_like_plans_may_be_planned(project: Project) -> None:
+    paths = ["docs/planning.yaml", "api/pyproject.toml", "src/plan.py", "plan.md"]
+    found = [artifact(f"A{n}", produces_file=path) for n, path in enumerate(paths)]
+    with planner(project, answer(*found)) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        assert len(model.planned) == 1

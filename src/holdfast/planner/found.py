@@ -6,6 +6,7 @@ build: not empty, without circles, with nothing missing, and no larger than the 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from holdfast.model.provider import TIERS
 _NAMED = 5  # of a circle, or of others, that are told
 _INTERFACES = ("contract", "format", "interface", "outline", "protocol", "schema")
 _MEDIUM_NEEDS = 2
+COMMANDS = frozenset({"plan.yaml", "plan.yml", "plan.json", "holdfast.toml"})  # in any folder
+OF_PROJECT = frozenset({"pyproject.toml"})  # beside the plan
 
 
 class Bounds(NamedTuple):
@@ -165,6 +168,19 @@ def _flaws_of(one: Found, known: set[str]) -> Iterable[str]:
         yield f"'{name}' requires '{need}' more than once"
     if one.tier and one.tier not in TIERS:
         yield f"'{name}' has the tier '{one.tier}', which is none of {', '.join(TIERS)}"
+    if decides_what_runs(one.produces_file):
+        yield (
+            f"'{name}' is the file '{one.produces_file}', which says what runs in this project:"
+            " no planned step may write it"
+        )
+
+
+def decides_what_runs(path: str) -> bool:
+    """Whether a bare `holdfast run` or its settings would read this file, however it is spelled."""
+    plain = unicodedata.normalize("NFKC", path).casefold().replace("\\", "/")
+    parts = [part.rstrip(" .") for part in plain.split("/")]
+    parts = [part for part in parts if part]
+    return bool(parts) and (parts[-1] in COMMANDS or (len(parts) == 1 and parts[0] in OF_PROJECT))
 
 
 def _twice(names: Iterable[str]) -> list[str]:
