@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import string
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -34,6 +34,7 @@ from holdfast.model.plan import Plan, Step, StepId, plan_digest
 SHORTEST = 12
 MOST_BYTES = 256 * 2**20
 TOLD = 5
+_GUESSED = frozenset({"duration_ms", "saved_ms", "saved_usd", "without_history", "recorded"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +141,10 @@ def _read(file: str) -> Mapping[str, Json] | None:
 def hold_to(where: Place, loaded: Loaded, options: Options, saved: Saved) -> Ahead:
     """The preview, which must be what was saved."""
     ahead = gather(where, loaded, options)
-    if ahead.foreseen.digest == saved.data["digest"]:
+    now = cast("Mapping[str, Json]", json.loads(json.dumps(preview_json(ahead))))
+    if now["digest"] == saved.data["digest"] and _claims(now) == _claims(saved.data, now):
         return ahead
-    told = _differences(saved.data, preview_json(ahead))
+    told = _differences(saved.data, now)
     more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
     raise StaleError(
         f"'{saved.name}' is stale: {'; '.join(told[:TOLD])}{more}",
@@ -167,6 +169,26 @@ def hold_to_digest(where: Place, loaded: Loaded, options: Options, given: str) -
     return ahead
 
 
+def _claims(data: Mapping[str, Json], beside: Mapping[str, Json] | None = None) -> Json:
+    """What a preview says would happen: who reads it agrees to that, not to the digest in it.
+
+    Times are guesses that every run makes better. What changed counts if it is told against the same.
+    """
+    steps = _mapping(data.get("steps"))
+    apart = beside is not None and data.get("against") != beside.get("against")
+    return {
+        **{key: data.get(key) for key in ("waves", "models", "details", "left_out")},
+        "plan": {key: _at(data, "plan", key) for key in ("line", "ref", "digest")},
+        "steps": {name: _without(steps[name], _GUESSED) for name in steps},
+        "totals": _without(data.get("totals"), _GUESSED),
+        "changes": _mapping(beside).get("changes") if apart else data.get("changes"),
+    }
+
+
+def _without(value: Json, keys: Collection[str]) -> Json:
+    return {key: said for key, said in _mapping(value).items() if key not in keys}
+
+
 def _differences(then: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
     """What a preview says otherwise than before, step by step."""
     told = []
@@ -187,7 +209,13 @@ def _differences(then: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]
             told.append(f"'{name}' has another reason: {words}")
         elif _at(then, "details", name) != _at(now, "details", name):
             told.append(f"'{name}' stands on something else than before")
-    return told or ["something it was made from changed"]
+        elif was.get("model") != is_now.get("model"):
+            told.append(f"'{name}' asks {is_now.get('model') or 'no model'}")
+        elif was.get("cost_usd") != is_now.get("cost_usd"):
+            told.append(f"'{name}' has another price")
+    if told or then.get("digest") != now.get("digest"):
+        return told or ["something it was made from changed"]
+    return ["it does not say what would happen"]
 
 
 def _at(data: Mapping[str, Json], part: str, name: str) -> Json:
