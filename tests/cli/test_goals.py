@@ -218,6 +218,21 @@ def test_a_saved_preview_of_a_goal_runs_as_it_was_shown(project: Project) -> Non
         assert "stale" in project.refused(6, "run", "review.plan.json")
 
 
+def test_a_preview_of_a_goal_is_stale_before_it_is_unapproved(project: Project) -> None:
+    """Whoever holds on to what he saw is not led to approve what he did not see."""
+    with planner(project, API, answer(artifact("A"))) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        project.ok("plan", GOAL, "-o", "my review.json")
+        project.ok("plan", GOAL, "--replan", "--yes")
+        said = project.refused(6, "run", "my review.json")
+        assert "is stale: the plan changed" in said
+        assert f"holdfast plan '{GOAL}' -o 'my review.json'" in said
+        assert "--trust" not in said
+        project.ok("plans", "delete", GOAL, "--yes")
+        assert "the plan for its goal is gone" in project.refused(6, "run", "my review.json")
+        assert len(model.planned) == 2
+
+
 def test_a_new_plan_that_a_person_refuses_changes_nothing(project: Project) -> None:
     other = answer(artifact("A"))
     with planner(project, API, other, API) as (model, _):

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from holdfast.cli.again import again
+from holdfast.cli.again import again, quoted
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, is_selected, preview_json
 from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.consent import agreed_with, said_of_money
@@ -108,7 +108,7 @@ def find_saved(given: str | None) -> Saved | None:
     if not whole or not isinstance(data.get("digest"), str):
         raise UsageError(
             f"'{given}' is a preview, but not one that was saved whole",
-            hint=f"holdfast plan -o {given}",
+            hint=f"holdfast plan -o {quoted(given)}",
         )
     head = cast("Mapping[str, Json]", plan)
     return Saved(
@@ -138,6 +138,17 @@ def _read(file: str) -> Mapping[str, Json] | None:
 # --- holding a run to it -----------------------------------------------------------------------------------
 
 
+def held_to(where: Place, loaded: Loaded, given: Options, asked: Asked) -> Ahead | None:
+    """The preview that a run was asked to hold itself to, if it was; StaleError if it is another one now."""
+    held: Ahead | None = None
+    if asked.saved is not None:
+        held = hold_to(where, loaded, _held_options(asked.saved, given), asked.saved)
+    if asked.preview is not None:
+        options = given if asked.saved is None else _held_options(asked.saved, given)
+        held = hold_to_digest(where, loaded, options, asked.preview)
+    return held
+
+
 def hold_to(where: Place, loaded: Loaded, options: Options, saved: Saved) -> Ahead:
     """The preview, which must be what was saved."""
     ahead = gather(where, loaded, options)
@@ -148,7 +159,7 @@ def hold_to(where: Place, loaded: Loaded, options: Options, saved: Saved) -> Ahe
     more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
     raise StaleError(
         f"'{saved.name}' is stale: {'; '.join(told[:TOLD])}{more}",
-        hint=f"holdfast plan {saved.file} -o {saved.name}",
+        hint=f"holdfast plan -o {quoted(saved.name)}",
     )
 
 
@@ -419,20 +430,16 @@ def agree(
     asked: Asked,
     manner: Mapping[str, object],
     seen: Ahead | None = None,
+    held: Ahead | None = None,
 ) -> Agreement | None:
     """What to run with once everything that was asked is answered; None to run nothing.
 
-    Who said yes to all that is `seen` is not asked again.
+    Who said yes to all that is `seen`, or to what the run is `held` to, is not asked again.
     """
     options = given if asked.saved is None else _held_options(asked.saved, given)
     if asked.diff_plan:
         show_changes(where, loaded, options, as_json=bool(manner["as_json"]))
         return None
-    held: Ahead | None = None
-    if asked.saved is not None:
-        held = hold_to(where, loaded, options, asked.saved)
-    if asked.preview is not None:
-        held = hold_to_digest(where, loaded, options, asked.preview)
     told = said_of_money(manner)
     if asked.show_plan or asked.dry_run:
         shown = show_first(where, loaded, options, manner, asks=not asked.dry_run)
@@ -458,7 +465,7 @@ def _held_options(saved: Saved, given: Options) -> Options:
     if replace(given, **manner) != Options():  # type: ignore[arg-type]  # as they are by default
         raise UsageError(
             f"'{saved.name}' says already how to run: no --force, --resample, --cutoff, --on-drift, -s",
-            hint=f"holdfast run {saved.name}",
+            hint=f"holdfast run {quoted(saved.name)}",
         )
     return replace(
         saved.options,
