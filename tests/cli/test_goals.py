@@ -188,6 +188,20 @@ def test_work_that_failed_is_planned_again_if_the_policy_says_so(project: Projec
     assert project.read("a.txt") == "def ("
 
 
+def test_one_bound_holds_for_the_work_and_all_planning(project: Project) -> None:
+    """What the run that failed spent, and planning again, is gone: the bound is that of the command."""
+    broken = answer(artifact("A", produces_file="a.py"))
+    fixed = answer(artifact("A", produces_file="b.py"))
+    with planner(project, broken, fixed) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        model.makes = Say("def (", output=1000)
+        words = ("--yes", "--on-failure", "regenerate", "--max-cost", "0.008")
+        code, seen = at_terminal(project, "y\ny", "run", GOAL, "--trust", digest(project), *words)
+        assert code == 5, seen
+        assert "of $0.0019 the run has $0 left" in seen.replace("\r\n    ", " ")
+        assert len(model.made) == 4
+
+
 @pytest.mark.req("R98", "R99")
 def test_flags_that_only_show_run_nothing(project: Project) -> None:
     with planner(project) as (model, server):

@@ -305,6 +305,8 @@ def _start_planned(
         mend(error)
         talk(str(error))
         return WAITING
+    bound = replace(given.options, max_cost=max_cost(where, loaded.plan, manner))
+    given = replace(given, options=bound)
     return _start(where, loaded.plan, given, manner, "", removed)
 
 
