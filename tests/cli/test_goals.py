@@ -309,3 +309,36 @@ def test_files_that_only_look_like_plans_may_be_planned(project: Project) -> Non
     with planner(project, answer(*found)) as (model, _):
         project.ok("plan", GOAL, "--yes")
         assert len(model.planned) == 1
+
+
+@pytest.mark.parametrize("odd", ["\x1b", "\x01", "\x85", "\x7f"])
+def test_a_goal_that_no_plan_can_hold_is_refused_before_anybody_is_asked(
+    project: Project, odd: str
+) -> None:
+    with planner(project) as (model, _):
+        said = project.refused(2, "plan", f"Build a{odd} thing", "--yes")
+        assert f"the character U+{ord(odd):04X} is not allowed" in said
+        assert odd not in said
+        assert not model.planned
+    assert not project.store.exists()
+
+
+def test_a_goal_that_was_pasted_is_planned_as_it_is(project: Project) -> None:
+    """Line separators come with text from elsewhere; a plan holds them, and so do its words."""
+    with planner(project, answer(artifact("A", contract="one\u2028two"))) as (model, _):
+        project.ok("plan", "Build a\u2028 thing\u2029 of\nparts", "--yes")
+        assert len(model.planned) == 1
+        assert "Build a\u2028 thing\u2029 of\nparts" in model.planned[0]
+
+
+def test_everything_wrong_with_an_answer_is_told_at_once(project: Project) -> None:
+    odd = answer(artifact("A", "Z", contract="\x1b[31m", description="one\x00"), artifact("A"))
+    with planner(project, odd, API) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+    for words in (
+        "'contract' of 'A' has the character U+001B",
+        "'description' of 'A' has the character U+0000",
+        "'A' requires 'Z'",
+        "'A' is there more than once",
+    ):
+        assert words in model.planned[1]

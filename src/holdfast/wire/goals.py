@@ -70,6 +70,7 @@ def question(
     from holdfast.planner.steps import found_of
 
     model, tier = planning_model(root, given)
+    _check(goal, line, model, root)
     found = found_of(earlier) if earlier is not None else ()
     return planning.question(
         goal,
@@ -82,6 +83,18 @@ def question(
         failed=failed,
         files=files,
     )
+
+
+def _check(goal: str, line: str, model: str, root: str) -> None:
+    """Refuse a goal that no plan can hold, before anybody is paid to plan for it."""
+    artifact: dict[str, Json] = {"id": "a", "description": "a", "contract": "a"}
+    try:
+        _made({"artifacts": [artifact]}, {"model": model}, goal, line, root)
+    except PlanError as error:
+        raise UsageError(
+            f"no plan can be made for this goal: {error.problems[0].message}",
+            hint="say it in other characters",
+        ) from error
 
 
 def flaws(value: Json, config: Mapping[str, Json], root: str) -> list[str]:
@@ -137,5 +150,5 @@ def _made(value: Json, config: Mapping[str, Json], goal: str, line: str, root: s
     named = [tier for tier in TIERS if tier in market.known_models(root).names]
     data = plan_data(goal, line, read_found(value), named, str(config["model"]))
     asked = Asked(line, models=market.known_models)
-    content = json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    content = json.dumps(data).encode()  # escaped: line separators may stand in words
     return load_text(content, "plan.json", root, asked).plan
