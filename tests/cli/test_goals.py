@@ -188,6 +188,26 @@ def test_work_that_failed_is_planned_again_if_the_policy_says_so(project: Projec
     assert project.read("a.txt") == "def ("
 
 
+def test_programs_read_one_object_however_often_it_is_planned(project: Project) -> None:
+    broken = answer(artifact("A", produces_file="a.py"))
+    for other in (broken, answer(artifact("A", produces_file="b.py")), CIRCLE):
+        with planner(project, broken, other) as (model, _):
+            project.ok("plan", GOAL, "--yes", "--fresh")
+            model.makes = Say("def (")
+            words = ("--on-failure", "regenerate", "--json", "--trust", digest(project))
+            ran = project.call("run", GOAL, "--yes", "--force", *words)
+            assert ran.code != 0
+            assert json.loads(ran.out)["schema"] == "holdfast.run/1"
+
+
+@pytest.mark.parametrize("last", [Say(API[:40], finish="length"), Say("", refusal="no"), Say("")])
+def test_no_answer_that_is_a_plan_is_for_a_person(project: Project, last: Say) -> None:
+    with planner(project, CIRCLE, last):
+        answered = project.call("plan", GOAL, "--yes", "--rounds", "2")
+    assert answered.code == 8
+    assert "no plan held" in answered.err
+
+
 def test_one_bound_holds_for_the_work_and_all_planning(project: Project) -> None:
     """What the run that failed spent, and planning again, is gone: the bound is that of the command."""
     broken = answer(artifact("A", produces_file="a.py"))

@@ -43,6 +43,16 @@ from holdfast.wire import goals
 
 OLD_MS = 24 * 3_600_000  # when a plan is said to be old
 ESCALATED = 8
+_NO_PLAN = frozenset(  # a model was asked as often as it may be, and none of its answers is a plan
+    {
+        "guard_rejected",
+        "stagnated",
+        "model_refused",
+        "answer_cut",
+        "answer_empty",
+        "answer_too_large",
+    }
+)
 _QUIET_MANNER: Mapping[str, object] = {
     "as_json": False,
     "quiet": False,
@@ -267,7 +277,7 @@ def _failed(store: Store, state: State, asked: Plan, manner: Mapping[str, object
     keep_here(Here(store=here_now().store, plan_id=asked.name))
     code = conclude(store, state, None, as_json=bool(manner["as_json"]))
     reason = state.steps[STEP].reason
-    if state.status == "failed" and reason is not None and reason.code == "guard_rejected":
+    if state.status == "failed" and reason is not None and reason.code in _NO_PLAN:
         talk("no plan held; say the goal otherwise, name another --model, or allow more --rounds")
         return ESCALATED
     return code

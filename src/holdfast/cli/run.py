@@ -42,7 +42,7 @@ from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
 from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved, held_to, shown_whole
-from holdfast.cli.say import short, talk
+from holdfast.cli.say import last_object, short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
@@ -285,14 +285,15 @@ def run(
     given = replace(given, options=bound, agreed=told or given.agreed)
     if watching:
         return _watched(where, given, manner, removed)
-    code = _start(where, loaded.plan, given, manner, key, removed)
-    if where.goal:
-        from holdfast.cli.regenerate import regenerated
+    if not where.goal:
+        return _start(where, loaded.plan, given, manner, key, removed)
+    from holdfast.cli.regenerate import regenerated
 
-        later = replace(given, options=asking_for_nothing(given.options))
-        start = partial(_start_planned, where, later, manner, removed)
+    later = replace(given, options=asking_for_nothing(given.options))
+    start = partial(_start_planned, where, later, manner, removed)
+    with last_object():
+        code = _start(where, loaded.plan, given, manner, key, removed)
         return regenerated(where, code, wanted, manner, on_failure, start)
-    return code
 
 
 def _start_planned(
