@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli import models
 from tests.cli.project import COMMAND, DEADLINE, Project, kill
 
 
@@ -362,6 +363,39 @@ def test_a_preview_is_saved_over_nothing_else(project: Project) -> None:
     assert json.loads(project.read("p.json"))["options"]["force_steps"] == ["a"]
     project.write("torn.json", '{"schema": "holdfast.preview/1"}')
     assert "not one that was saved whole" in project.refused(2, "run", "torn.json")
+
+
+@pytest.mark.parametrize("part", ["step", "model", "price", "waves", "models", "totals"])
+def test_a_saved_preview_is_held_to_what_it_says(project: Project, part: str) -> None:
+    """Who reads it agrees to that: a copy that hides what costs money is no consent to it."""
+    project.plan({"a": {"shell": project.sh()}, "b": models.step()})
+    with models.served(project, "x") as server:
+        project.ok("plan", "-o", "r.json")
+        data = json.loads(project.read("r.json"))
+        paid = data["steps"]["b"]
+        if part == "step":
+            data["steps"].pop("b")
+            data["details"].pop("b")
+        elif part == "model":
+            paid["model"] = None
+        elif part == "price":
+            paid["cost_usd"] = data["steps"]["a"]["cost_usd"]
+        else:
+            data[part] = {}
+        project.write("e.json", json.dumps(data))
+        assert "'e.json' is stale" in project.refused(6, "run", "e.json")
+        assert not server.requests
+        assert project.run("r.json").code == 0
+
+
+def test_a_preview_against_another_version_is_run_as_it_was_shown(project: Project) -> None:
+    project.plan({"a": {"shell": project.sh()}})
+    project.run()
+    project.plan({"a": {"shell": project.sh()}, "b": {"shell": project.sh()}})
+    project.run()
+    project.plan({"c": {"shell": project.sh()}})
+    project.ok("plan", "--against", "@-1", "-o", "r.json")
+    assert project.run("r.json").code == 0
 
 
 @pytest.mark.req("R98")

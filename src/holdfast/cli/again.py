@@ -135,21 +135,21 @@ def _command(found: re.Match[str], here: Here, folder: str, recorded: Iterable[s
             w for key, value in here.params.items() for w in _flag("--param", f"{key}={value}")
         ]
     if name in ASKING:
-        words += map(_quoted, recorded)
+        words += map(quoted, recorded)
     return " ".join(words)
 
 
 def _file(name: str, file: str) -> Iterable[str]:
     if name in ARGUMENT:
-        return [_quoted(file)]
+        return [quoted(file)]
     return _flag("--file" if name in LONG else "-f", file)
 
 
 def _flag(flag: str, value: str) -> list[str]:
-    return [flag, _quoted(value)] if value else []
+    return [flag, quoted(value)] if value else []
 
 
-def _quoted(word: str) -> str:
+def quoted(word: str) -> str:
     """A word as a shell takes it whole; plain ones stay as they are."""
     if re.fullmatch(r"[\w@%+=:,./~-]+", word, re.ASCII) and not word.startswith("~"):
         return word

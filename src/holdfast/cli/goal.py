@@ -32,7 +32,6 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.trust import Trust
 from holdfast.engine.versions import keep_planned, planned
 from holdfast.errors import UsageError
-from holdfast.formats.nodes import FORBIDDEN
 from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, RunId, plan_digest
@@ -44,6 +43,16 @@ from holdfast.wire import goals
 
 OLD_MS = 24 * 3_600_000  # when a plan is said to be old
 ESCALATED = 8
+_NO_PLAN = frozenset(  # a model was asked as often as it may be, and none of its answers is a plan
+    {
+        "guard_rejected",
+        "stagnated",
+        "model_refused",
+        "answer_cut",
+        "answer_empty",
+        "answer_too_large",
+    }
+)
 _QUIET_MANNER: Mapping[str, object] = {
     "as_json": False,
     "quiet": False,
@@ -176,11 +185,6 @@ def _planned(
 
 
 def _question(where: Place, wanted: Wanted, current: Plan | None) -> Plan:
-    if odd := FORBIDDEN.search(where.goal):
-        raise UsageError(
-            f"the goal holds the character U+{ord(odd.group()):04X}, which no plan may hold",
-            hint="say it in plain text",
-        )
     own = read_planner()
     bounds = Bounds(
         wanted.artifacts or own.artifacts, wanted.depth or own.depth, wanted.rounds or own.rounds
@@ -273,7 +277,7 @@ def _failed(store: Store, state: State, asked: Plan, manner: Mapping[str, object
     keep_here(Here(store=here_now().store, plan_id=asked.name))
     code = conclude(store, state, None, as_json=bool(manner["as_json"]))
     reason = state.steps[STEP].reason
-    if state.status == "failed" and reason is not None and reason.code == "guard_rejected":
+    if state.status == "failed" and reason is not None and reason.code in _NO_PLAN:
         talk("no plan held; say the goal otherwise, name another --model, or allow more --rounds")
         return ESCALATED
     return code

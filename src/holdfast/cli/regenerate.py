@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 from holdfast.cli.again import mend
 from holdfast.cli.ending import last_words
@@ -40,6 +41,8 @@ def regenerated(
         if code != _FAILED or (found := _failed(where)) is None:
             return code
         state, words = found
+        if (most := cast("int | None", manner["max_cost"])) is not None:
+            manner["max_cost"] = max(0, most - state.spent.cost)  # one bound for the whole command
         if mode == "hybrid" and not is_recoverable(state):
             talk("another plan would not help: this is for a person to decide")
             return code

@@ -41,8 +41,8 @@ from holdfast.cli.planning import goal_options, taken
 from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
-from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved, shown_whole
-from holdfast.cli.say import short, talk
+from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved, held_to, shown_whole
+from holdfast.cli.say import last_object, short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
@@ -59,7 +59,7 @@ from holdfast.engine.repeat import Repeated
 from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
-from holdfast.errors import PlanError, UsageError
+from holdfast.errors import PlanError, StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Agreed, Drift, Options
 from holdfast.model.money import dollars
@@ -241,6 +241,10 @@ def run(
     where = place(saved.file, store, saved.line) if saved else place(plan, store, plan_id)
     where = with_goal(where, wanted)
     if where.goal:
+        if saved is not None and where.planned() is None:
+            raise StaleError(
+                f"'{saved.name}' is stale: the plan for its goal is gone", hint="holdfast plan"
+            )
         found = loaded_for(where, wanted, manner, takes=not diff_plan)
         if found is None:
             return 0
@@ -262,10 +266,11 @@ def run(
         max_ms=max_ms,
     )
     yes = bool(manner["yes"]) or saved is not None
+    held = None if diff_plan else held_to(where, loaded, options, asked)
     seen = None
     if not (show_plan or dry_run or diff_plan):
         seen = _check_trust(where, loaded, options, trust, manner)
-    if (given := agree(where, loaded, options, asked, manner, seen)) is None:
+    if (given := agree(where, loaded, options, asked, manner, seen, held)) is None:
         return 0
     if show_plan and (loaded.foreign or trust is not None):  # who said yes saw this very plan
         trust_foreign(where, loaded, options, trust, lambda: True)
@@ -280,14 +285,15 @@ def run(
     given = replace(given, options=bound, agreed=told or given.agreed)
     if watching:
         return _watched(where, given, manner, removed)
-    code = _start(where, loaded.plan, given, manner, key, removed)
-    if where.goal:
-        from holdfast.cli.regenerate import regenerated
+    if not where.goal:
+        return _start(where, loaded.plan, given, manner, key, removed)
+    from holdfast.cli.regenerate import regenerated
 
-        later = replace(given, options=asking_for_nothing(given.options))
-        start = partial(_start_planned, where, later, manner, removed)
+    later = replace(given, options=asking_for_nothing(given.options))
+    start = partial(_start_planned, where, later, manner, removed)
+    with last_object():
+        code = _start(where, loaded.plan, given, manner, key, removed)
         return regenerated(where, code, wanted, manner, on_failure, start)
-    return code
 
 
 def _start_planned(
@@ -300,6 +306,8 @@ def _start_planned(
         mend(error)
         talk(str(error))
         return WAITING
+    bound = replace(given.options, max_cost=max_cost(where, loaded.plan, manner))
+    given = replace(given, options=bound)
     return _start(where, loaded.plan, given, manner, "", removed)
 
 

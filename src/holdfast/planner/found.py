@@ -6,6 +6,8 @@ build: not empty, without circles, with nothing missing, and no larger than the 
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +19,10 @@ from holdfast.model.provider import TIERS
 _NAMED = 5  # of a circle, or of others, that are told
 _INTERFACES = ("contract", "format", "interface", "outline", "protocol", "schema")
 _MEDIUM_NEEDS = 2
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # in no plan
+_WORDS = ("description", "contract", "produces_file", "domain_type")
+COMMANDS = frozenset({"plan.yaml", "plan.yml", "plan.json", "holdfast.toml"})  # in any folder
+OF_PROJECT = frozenset({"pyproject.toml"})  # beside the plan
 
 
 class Bounds(NamedTuple):
@@ -156,6 +162,9 @@ def _flaws_of(one: Found, known: set[str]) -> Iterable[str]:
         yield f"'{name}' has no description: say in one sentence what it is"
     if not one.contract:
         yield f"'{name}' has no contract: say what it must fulfil"
+    for key in _WORDS:
+        if odd := _CONTROL.search(getattr(one, key)):
+            yield f"'{key}' of '{name}' has the character U+{ord(odd[0]):04X}: leave it out"
     for need in dict.fromkeys(one.requires):
         if need == one.id:
             yield f"'{name}' requires itself"
@@ -165,6 +174,19 @@ def _flaws_of(one: Found, known: set[str]) -> Iterable[str]:
         yield f"'{name}' requires '{need}' more than once"
     if one.tier and one.tier not in TIERS:
         yield f"'{name}' has the tier '{one.tier}', which is none of {', '.join(TIERS)}"
+    if decides_what_runs(one.produces_file):
+        yield (
+            f"'{name}' is the file '{one.produces_file}', which says what runs in this project:"
+            " no planned step may write it"
+        )
+
+
+def decides_what_runs(path: str) -> bool:
+    """Whether a bare `holdfast run` or its settings would read this file, however it is spelled."""
+    plain = unicodedata.normalize("NFKC", path).casefold().replace("\\", "/")
+    parts = [part.rstrip(" .") for part in plain.split("/")]
+    parts = [part for part in parts if part]
+    return bool(parts) and (parts[-1] in COMMANDS or (len(parts) == 1 and parts[0] in OF_PROJECT))
 
 
 def _twice(names: Iterable[str]) -> list[str]:
