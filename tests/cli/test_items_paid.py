@@ -154,3 +154,43 @@ def test_a_person_at_a_terminal_is_asked_twice(project: Project) -> None:
         terminal.finish()
         until(lambda: "completed" in project.ok("status").out, "the items are made")
         assert len(shop.asked) == 2
+
+
+def unsure(project: Project) -> None:
+    """A list of four that only might be made anew: what it needs is made again."""
+    listing = project.sh("""echo '["l1","l2","l3","l4"]'""")
+    project.plan(
+        {
+            "u": {"shell": project.sh("cat word.txt"), "inputs": ["word.txt"]},
+            "search": {"needs": ["u"], "shell": listing},
+            "each": asking("say ${{ item }}", for_each="${{ steps.search.output }}"),
+        }
+    )
+
+
+def test_a_list_that_only_might_be_reused_was_not_seen_and_its_items_are_asked_about(
+    project: Project,
+) -> None:
+    with market(project, answer) as shop:
+        project.write("word.txt", "same\n")
+        unsure(project)
+        project.ok("run", "-s", "u", "-s", "search")
+        project.ok("plan", "--force-node", "u", "-o", "review.json")
+        assert "as many as search finds" in project.ok("plan", "--force-node", "u").out
+        assert project.call("run", "review.json").code == 3
+        assert project.status().states == {"u": "done", "search": "reused", "each": "waiting"}
+        assert shop.asked == []
+        project.ok("approve", "each", "--yes")
+        assert project.resume().code == 0
+        assert len(shop.asked) == 4
+        assert project.ok("verify").code == 0
+
+
+def test_who_saw_the_items_is_not_asked_again_in_the_background(project: Project) -> None:
+    with market(project, answer) as shop:
+        plan(project, "a", "b")
+        project.ok("run", "-s", "search")
+        project.ok("plan", "-o", "review.json")
+        project.ok("run", "review.json", "--detach")
+        until(lambda: "completed" in project.ok("status").out, "the items are made")
+        assert len(shop.asked) == 2

@@ -197,7 +197,7 @@ class Growth:
             return False
         if len(steps) == 1:
             return True
-        asks = items_unasked(self._state, base.id, source)
+        asks = items_unasked(self._state, source)
         items = [step for step in steps.values() if step.id != base.id]
         paid = [item for item in items if self._is_paid(item, base.id)] if asks else []
         if not paid or may_add(base, paid):
