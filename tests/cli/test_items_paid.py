@@ -194,3 +194,39 @@ def test_who_saw_the_items_is_not_asked_again_in_the_background(project: Project
         project.ok("run", "review.json", "--detach")
         until(lambda: "completed" in project.ok("status").out, "the items are made")
         assert len(shop.asked) == 2
+
+
+def test_an_item_that_the_list_has_no_more_is_not_asked_for_again(project: Project) -> None:
+    def script(asked: Asked) -> Reply:
+        return Say("bad" if "FAILME" in asked.last else "good", input=10, output=5)
+
+    lists = """[ -e again ] && echo '["x1","x3"]' || echo '["x1","FAILME"]'; touch again"""
+    with market(project, script) as shop:
+        project.plan(
+            {
+                "search": {"shell": lists, "workspace": "shared"},
+                "each": {
+                    **asking("say ${{ item }}", for_each="${{ steps.search.output }}"),
+                    "guards": [{"regex": {"pattern": "good"}}],
+                    "escalate": ["search"],
+                    "retries": 1,
+                },
+            }
+        )
+        found = project.run("--yes")
+        assert found.states == {
+            "search": "done",
+            "each[x1]": "reused",
+            "each[FAILME]": "failed",
+            "each": "skipped",
+        }
+        assert found.code == 1
+        assert (
+            "what 'search' lists is not what its items were made from" in project.ok("status").out
+        )
+        assert len(shop.asked) == 3, "one for x1 and two for what failed"
+        found = project.run("--yes")
+        assert found.states == dict.fromkeys(["search", "each[x1]", "each[x3]", "each"], "done") | {
+            "search": "reused",
+            "each[x1]": "reused",
+        }
