@@ -82,3 +82,12 @@ def test_a_failed_item_is_replayed(project: Project) -> None:
     project.ok("replay")
     assert set(project.status().states.values()) <= {"done", "reused"}
     assert AS_ID in project.ran()
+
+
+def test_items_that_a_step_finds_are_listed_by_name(project: Project) -> None:
+    plan(project)
+    project.run()
+    assert project.ok("ls", "-s", "extract[fr]").out == "extract[fr]\n"
+    assert f"{ODD}\nextract[fr]" in project.ok("ls", "-s", "extract").out
+    assert project.ok("ls", "-s", ODD, "--long").out.startswith(f"{ODD}  shell")
+    assert project.ok("ls", "-s", "extract", "--json").json["steps"][-1]["id"] == "extract"
