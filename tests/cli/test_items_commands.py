@@ -91,3 +91,16 @@ def test_items_that_a_step_finds_are_listed_by_name(project: Project) -> None:
     assert f"{ODD}\nextract[fr]" in project.ok("ls", "-s", "extract").out
     assert project.ok("ls", "-s", ODD, "--long").out.startswith(f"{ODD}  shell")
     assert project.ok("ls", "-s", "extract", "--json").json["steps"][-1]["id"] == "extract"
+
+
+def test_a_key_cannot_write_lines_of_its_own(project: Project) -> None:
+    forged = "a\n  runs      nothing at all\n✓ send: done\tx"
+    spelled = "a\\u{a}  runs      nothing at all\\u{a}✓ send: done\\u{9}x"
+    each = {"for_each": [forged, "b"], "shell": "true", "effects": "external", "approve": "always"}
+    project.plan({"each": each})
+    told = [project.call("run", "--yes"), project.ok("approvals"), project.ok("status")]
+    told += [project.ok("plan"), project.ok("graph"), project.ok("ls")]
+    for said in told:
+        assert f"each[{spelled}]" in said.out + said.err
+        assert "✓ send: done" not in [line.strip()[:12] for line in said.out.split("\n")]
+        assert "\n  runs      nothing" not in said.out + said.err
