@@ -84,6 +84,17 @@ def test_a_failed_item_is_replayed(project: Project) -> None:
     assert AS_ID in project.ran()
 
 
+@pytest.mark.parametrize("key", ["..", "%41", "a@1", "a]@b"])
+def test_an_item_is_shown_by_a_key_that_could_be_an_id(project: Project, key: str) -> None:
+    each = {"for_each": [key, "A"], "with": {"v": "${{ item }}"}, "shell": "cat $HOLDFAST_WITH/v"}
+    project.plan({"each": each})
+    project.run()
+    assert project.shown(f"each[{key}]") == key.encode()
+    assert project.shown(f"each[{key}]@1") == key.encode()
+    assert project.ok("why", f"each[{key}]").out.startswith(f"each[{key}] is reused")
+    assert project.ok("diff", f"each[{key}]@1", f"each[{key}]@1").code == 0
+
+
 def test_items_that_a_step_finds_are_listed_by_name(project: Project) -> None:
     plan(project)
     project.run()

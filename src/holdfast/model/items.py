@@ -106,6 +106,14 @@ def step_named(given: str, steps: Mapping[StepId, object]) -> StepId | None:
     return found if found in steps else None
 
 
+def ids_meant(given: str) -> tuple[StepId, ...]:
+    """The ids that a person may mean, whatever steps there are: as it is, then by its key."""
+    base, bracket, rest = given.partition("[")
+    if not bracket or not rest.endswith("]"):
+        return (StepId(given),)
+    return (StepId(given), item_id(StepId(base), rest[:-1]))
+
+
 def as_id(given: str) -> StepId:
     """What a person typed as the id of a step, whatever steps there are."""
     base, bracket, rest = given.partition("[")
