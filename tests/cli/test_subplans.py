@@ -136,7 +136,7 @@ def test_a_condition_of_a_sub_plan_holds_for_what_goes_on_without_others(project
         name="inner",
     )
     project.plan({"t": {"uses": "plan", "run": "inner.yaml"}}, file="middle.yaml", name="middle")
-    steps = {
+    steps: dict[str, dict[str, Any]] = {
         "check": {"shell": project.sh("cat word"), "inputs": ["word"]},
         "s": {
             "uses": "plan",
@@ -201,3 +201,17 @@ def test_what_is_written_is_the_same_plan(project: Project, tmp_path: Path) -> N
     file = tmp_path / "again.yaml"
     file.write_text(plan_yaml(plan))
     assert load_plan(str(file)).plan == plan
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("b", "a.b"), ("b.c", "a.b"), ("B", "a.b"), ("b", "A.b")]
+)
+def test_steps_of_two_plans_cannot_have_the_same_id(project: Project, one: str, other: str) -> None:
+    project.plan({one: {"shell": "echo one"}}, file="one.yaml")
+    project.plan({"c": {"shell": "echo two"}}, file="two.yaml")
+    plans = {"a": {"uses": "plan", "run": "one.yaml"}, other: {"uses": "plan", "run": "two.yaml"}}
+    for steps in (plans, dict(reversed(plans.items()))):
+        project.plan(steps)
+        refused = project.refused(2, "check")
+        assert "P050" in refused
+        assert "and so has the plan that it takes over" in refused

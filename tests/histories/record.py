@@ -499,6 +499,21 @@ class Ann(Project):
         return {**super().environment(extra), "LOGNAME": "ann"}
 
 
+def shown(project: Project) -> None:
+    """Items of a list that stood when somebody said yes, paid for without another question."""
+    ask = {"prompt": "say ${{ item }}", "model": "fake:m"}
+    project.plan(
+        {
+            "search": {"shell": "echo '[1, 2]'"},
+            "each": {**ask, "for_each": "${{ steps.search.output }}"},
+        }
+    )
+    with served(project, [Say("one"), Say("two")]):
+        project.run("-s", "search")
+        project.ok("plan", "-o", "review.json")
+        project.ok("run", "review.json")
+
+
 SCENARIOS: dict[str, Callable[[Project], None]] = {
     "basic": basic,
     "failures": failures,
@@ -519,6 +534,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "consent": consent,
     "goals": goals,
     "items": items,
+    "shown": shown,
 }
 
 

@@ -61,7 +61,8 @@ from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
 from holdfast.errors import PlanError, StaleError, UsageError
 from holdfast.formats.planfile import Loaded
-from holdfast.model.event import Agreed, Drift, Options
+from holdfast.model.digest import Digest
+from holdfast.model.event import Agreed, Drift, Options, Shown
 from holdfast.model.money import dollars
 from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Store
@@ -192,6 +193,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--agreed", "told", type=click.Choice(["nothing", "shown", "anything"]), hidden=True
 )  # what whoever began this in the background agreed to pay for
+@click.option("--shown", nargs=2, multiple=True, hidden=True)  # and what he saw come of it
 @goal_options
 def run(
     plan: str | None,
@@ -222,6 +224,7 @@ def run(
     trust: str | None,
     on_failure: str | None,
     told: Agreed | None,
+    shown: tuple[tuple[str, str], ...],
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
@@ -280,8 +283,10 @@ def run(
         leave_earlier(where, loaded.plan, yes=yes)
     if detach:
         _check_secrets(loaded.plan, manner_of(manner).secrets)
-        return detached(where, loaded.plan, key, given.agreed, as_json=bool(manner["as_json"]))
+        return detached(where, loaded.plan, key, given, as_json=bool(manner["as_json"]))
     bound = replace(given.options, max_cost=max_cost(where, loaded.plan, manner))
+    if told:
+        bound = replace(bound, shown=tuple(Shown(StepId(s), Digest(d)) for s, d in shown))
     given = replace(given, options=bound, agreed=told or given.agreed)
     if watching:
         return _watched(where, given, manner, removed)
@@ -513,7 +518,7 @@ def retry(
         loaded.plan,
         manner,
         given.agreed,
-        lambda world: start_run(world, loaded.plan, loaded.plan.name, options),
+        lambda world: start_run(world, loaded.plan, loaded.plan.name, given.options),
     )
 
 

@@ -28,7 +28,7 @@ from holdfast.core.versions import compare
 from holdfast.errors import StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
-from holdfast.model.event import Agreed, Options
+from holdfast.model.event import Agreed, Options, Shown
 from holdfast.model.plan import Plan, Step, StepId, plan_digest
 
 SHORTEST = 12
@@ -321,7 +321,17 @@ def _shown(loaded: Loaded, ahead: Ahead, told: Agreed) -> Agreement:
     """What somebody agrees to who says yes to a preview."""
     steps, paid = ahead.foreseen.plan.steps, paid_in(ahead)
     seen = {step_id: steps[step_id] for step_id in (*_touched(loaded, ahead), *paid)}
-    return Agreement(ahead.options, agreed_with(told, paid), seen)
+    return Agreement(replace(ahead.options, shown=shown_in(ahead)), agreed_with(told, paid), seen)
+
+
+def shown_in(ahead: Ahead) -> tuple[Shown, ...]:
+    """The steps whose artifacts a preview could read, and what comes of them, so that it has that too."""
+    found = {}
+    for origin in ahead.foreseen.added.values():
+        artifact = ahead.outlooks[origin].artifact
+        if artifact is not None:
+            found[origin] = Shown(origin, artifact.digest)
+    return tuple(found.values())
 
 
 def paid_in(ahead: Ahead) -> list[StepId]:

@@ -37,7 +37,7 @@ from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Reason
-from holdfast.model.items import as_id
+from holdfast.model.items import ids_meant
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
@@ -208,8 +208,11 @@ def _print_samples(store: Store, stands: Artifact | None, ref: str, *, as_json: 
 
 
 def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
-    name, _, attempt = ref.partition("@")
-    rows = [row for row in store.artifacts(step=as_id(name)) if line is None or row.line == line]
+    name, attempt = ref, ""
+    if not ref.endswith("]"):  # a key may have that sign too
+        name, _, attempt = ref.rpartition("@") if "]@" in ref else ref.partition("@")
+    found = (list(store.artifacts(step=step)) for step in ids_meant(name))
+    rows = [row for row in next(filter(None, found), []) if line is None or row.line == line]
     if attempt:
         last = next((row.run for row in reversed(rows) if row.attempt), "")
         rows = (

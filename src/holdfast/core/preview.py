@@ -401,7 +401,7 @@ def _first(probe: Probe, *, stable_only: bool) -> Reason | None:
 # --- the digest of a preview -------------------------------------------------------------------------
 
 _MANNER = frozenset(
-    {"joined", "fail_fast", "barrier", "max_cost", "max_ms"}
+    {"joined", "fail_fast", "barrier", "max_cost", "max_ms", "shown"}
 )  # how a run is driven, not what it decides
 
 

@@ -285,6 +285,9 @@ class Engine:
         if step.template is not None and not self._growth.has_items(step, self._people.may_add):
             self._claims.let_go(step_id)
             return
+        if step_id.endswith("]") and not self._growth.is_listed(step):
+            self._claims.let_go(step_id)
+            return
         look = self._decided(step)
         if look is None:
             self._claims.let_go(step_id)

@@ -14,7 +14,7 @@ from typing import cast
 
 from holdfast.errors import PlanError, Problem, UsageError
 from holdfast.formats.nodes import Mapping, Node
-from holdfast.formats.problems import Placed, quoted
+from holdfast.formats.problems import Placed, folded, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.shapes import PATH
 from holdfast.model.condition import JOINS, references, referred
@@ -80,6 +80,7 @@ def inlined(reading: Reading, steps: Table[StepId, Step], load: Load) -> dict[St
     if not any(step.uses == PLAN_USES for step in steps.values()):
         return dict(steps)
     found: dict[StepId, Step] = {}
+    owners = {folded(step_id): step_id for step_id in steps}
     for step_id, step in steps.items():
         place = reading.plans.get(step_id)
         if step.uses != PLAN_USES or place is None:  # without a file it was refused
@@ -98,7 +99,7 @@ def inlined(reading: Reading, steps: Table[StepId, Step], load: Load) -> dict[St
         for warning in warnings:
             reading.problems.warn(warning.code, place, _told(warning), warning.hint)
         for name, inner in _taken_over(step, plan).items():
-            _check_id(reading, name, steps, place)
+            _check_id(reading, name, owners.setdefault(folded(name), step_id), step_id, place)
             found[name] = inner
     return found
 
@@ -110,12 +111,13 @@ def _told(problem: Problem) -> str:
     return f"{problem.file}:{problem.line}:{problem.column}: {problem.message}"
 
 
-def _check_id(reading: Reading, name: StepId, steps: Table[StepId, Step], place: Placed) -> None:
+def _check_id(reading: Reading, name: StepId, owner: StepId, base: StepId, place: Placed) -> None:
+    """See that the step has an id, and that the plan has no other of it: `owner` says whose it is."""
     plain = base_of(name) or name
     if not STEP_ID.match(plain):
         message = f"{quoted(name)}, a step of another plan, has too long an id"
         reading.problems.add("P002", place, message, "give the step a shorter id")
-    elif name in steps and steps[name].uses != PLAN_USES:
+    elif owner != base:
         message = f"the plan has a step {quoted(name)}, and so has the plan that it takes over"
         reading.problems.add("P050", place, message, "give one of them another id")
 
