@@ -7,6 +7,7 @@ version that is no more.
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import pytest
@@ -16,21 +17,25 @@ from hypothesis import strategies as st
 from holdfast.core.state import COMPLETE, PHASES, State
 from holdfast.engine.audit import audit
 from holdfast.engine.fork import fork_run, free_name
+from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import tell_line
+from holdfast.engine.loop import Engine
 from holdfast.engine.runs import resume_run, start_run
+from holdfast.engine.world import World
 from holdfast.errors import HoldfastError
 from holdfast.model.artifact import Artifact
 from holdfast.model.condition import references
 from holdfast.model.event import Options
 from holdfast.model.line import LineEvent, SkipRequested
-from holdfast.model.plan import Need, Plan, Step, StepId
+from holdfast.model.plan import Need, Plan, RunId, Step, StepId
 from holdfast.ports import Job
 from holdfast.store.memory import MemoryStore
-from holdfast.testing import Answer, ScriptedExecutor, failed
+from holdfast.testing import Answer, Crash, CrashingStore, ScriptedExecutor, failed
 from tests.laws.choosing import Choose, by_seed, several
 from tests.laws.harness import LINE, Bed, drive, go_on
 
+Begin = Callable[[World], tuple[Hold, Engine]]
 Act = Literal["resume", "retry", "skip", "fork"]
 ACTS: tuple[Act, ...] = ("resume", "retry", "skip", "fork")
 LUCK = ("x", "n", "-")  # `-` fails
@@ -72,6 +77,7 @@ class Play:
         self.bed = Bed(MemoryStore(), root)
         self.tries: Counter[str] = Counter()
         self.executor = ScriptedExecutor(self._answer)
+        self.dies_at = 0
 
     def _answer(self, job: Job) -> Answer:
         luck = self.story.luck[job.step.id]
@@ -80,8 +86,20 @@ class Play:
         return failed("no") if now == "-" else now.encode()
 
     def begin(self) -> State:
-        world = self.bed.world(self.executor)
-        return self._rest(drive(lambda: start_run(world, self.story.plan, LINE, Options())))
+        return self._drive(lambda world: start_run(world, self.story.plan, LINE, Options()), LINE)
+
+    def _drive(self, begin: Begin, line: str, run: RunId | None = None) -> State:
+        """Drive a run until it rests; if its process dies on the way, another one goes on with it."""
+        dying = CrashingStore(self.bed.store, at=self.dies_at)
+        world = self.bed.world(self.executor, dying)
+        try:
+            return self._rest(drive(lambda: begin(world)))
+        except Crash:
+            whole, runs = self.bed.world(self.executor), self.bed.store.runs(line)
+        there = run or (runs[-1].run if runs else None)
+        if there is None:
+            return self._rest(drive(lambda: begin(whole)))
+        return self._rest(drive(lambda: resume_run(whole, there, only=())))
 
     def act(self, state: State, act: Act, number: int) -> State:
         """Do it if it fits; the run that is looked at from now on."""
@@ -89,14 +107,15 @@ class Play:
         if not fitting:
             return state
         step = fitting[number % len(fitting)]
-        world = self.bed.world(self.executor)
         if act == "fork":
             line = free_name(self.bed.store, state, None)
-            return self._rest(drive(lambda: fork_run(world, state, step, line)))
+            return self._drive(lambda world: fork_run(world, state, step, line), line)
         if act == "skip":
             self._ask_to_skip(state, step)
         only = {"resume": None, "skip": ()}.get(act, (step,))
-        return self._rest(drive(lambda: resume_run(world, state.run, only=only)))
+        return self._drive(
+            lambda world: resume_run(world, state.run, only=only), state.line, state.run
+        )
 
     def _ask_to_skip(self, state: State, step: StepId) -> None:
         words = self.bed.store.put(b"without it")
@@ -167,8 +186,9 @@ def _holds(bed: Bed, state: State, step: Step) -> bool:
     )
 
 
-def whole(story: Story, root: str) -> State:
+def whole(story: Story, root: str, dies_at: int = 0) -> State:
     play = Play(story, root)
+    play.dies_at = dies_at
     state = play.begin()
     for act, number in story.acts:
         state = play.act(state, act, number)
@@ -185,6 +205,13 @@ def test_everything_follows_from_what_stands(root: str, part: int) -> None:
         _tell(seed, 7, root)
 
 
+@pytest.mark.req("R73", "R182")
+@pytest.mark.parametrize("part", range(4))
+def test_everything_follows_though_processes_die(root: str, part: int) -> None:
+    for seed in range(part, MANY // 2, 4):
+        _tell(seed, 7, root, dies_at=1 + seed % 11)
+
+
 @pytest.mark.soak
 @pytest.mark.req("R182")
 @settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -193,10 +220,10 @@ def test_everything_follows_in_many_stories(root: str, seed: int) -> None:
     _tell(seed, 9, root)
 
 
-def _tell(seed: int, most: int, root: str) -> None:
+def _tell(seed: int, most: int, root: str, dies_at: int = 0) -> None:
     story = a_story(by_seed(random.Random(seed)), most)
     try:
-        whole(story, root)
+        whole(story, root, dies_at)
     except (AssertionError, HoldfastError) as error:
         raise AssertionError(f"seed {seed}: {error}\n{told(story)}") from error
 
