@@ -155,12 +155,16 @@ def test_a_step_that_is_sent_back_takes_along_who_goes_on_without_another(
         {
             "a": {"shell": "echo a"},
             "e": {"shell": "exit 1"},
-            "c": {"shell": once("c"), "needs": ["a"], "escalate": ["a"]},
+            "c": {
+                "shell": f"{project.gate('x')}; {once('c')}",
+                "needs": ["a"],
+                "escalate": ["a"],
+            },
             "x": {"shell": once("x"), "needs": ["a"]},
             "d": {"shell": project.sh(), "needs": ["x", {"step": "e", "optional": True}]},
         }
     )
-    found = project.run("--yes")
+    found = project.run("--yes", "-j", "3")
     assert found.states == {"a": "done", "e": "failed", "c": "done", "x": "done", "d": "done"}
     whole(project)
 

@@ -181,17 +181,24 @@ def lose(state: State, step_id: StepId, there: StepState) -> list[RunEvent]:
 
 def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
     """Added steps that need one which did not get through in this run are skipped like any other."""
+    items = _out_of_reach(state, [s for s in added if state.steps[s].phase == "pending"])
+    return StepsSkipped(items) if items else None
+
+
+def _out_of_reach(
+    state: State, steps: Iterable[StepId], again: Collection[StepId] = ()
+) -> tuple[Skipped, ...]:
+    """Those of the steps that need one which is lost and not made again, each with it."""
     items: dict[StepId, Skipped] = {}
-    for step_id in sorted(added, key=state.graph.rank.__getitem__):
-        if state.steps[step_id].phase != "pending":
-            continue
+    for step_id in sorted(steps, key=state.graph.rank.__getitem__):
         for need in state.plan.steps[step_id].needs:
             above = items[need.step].code if need.step in items else ""
-            if (above or state.steps[need.step].phase in LOST) and not need.optional:
+            lost = state.steps[need.step].phase in LOST and need.step not in again
+            if (above or lost) and not need.optional:
                 code = code_below(state, step_id, need.step, above)
                 items[step_id] = Skipped(step_id, code, need.step)
                 break
-    return StepsSkipped(tuple(items.values())) if items else None
+    return tuple(items.values())
 
 
 def leave_out(state: State, step_id: StepId) -> StepsSkipped:
@@ -270,7 +277,9 @@ def close_gaps(state: State, steps: Iterable[StepId]) -> list[RunEvent]:
             below = sent_back(state, step_id, filter(partial(_is_settled, state), cone))
             closed.update(below)
             events.append(GapClosed(step_id, tuple(below)))
-    return [*events, *lost_otherwise(state, closed, "retried")]
+    events += lost_otherwise(state, closed, "retried")
+    cut = _out_of_reach(state, closed, closed)
+    return [*events, StepsSkipped(cut)] if cut else events
 
 
 def _is_settled(state: State, step_id: StepId) -> bool:

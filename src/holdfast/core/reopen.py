@@ -49,7 +49,7 @@ def beyond(state: State, step: Step) -> StepHeld | None:
 
 def _can_help(state: State, above: StepId, step_id: StepId) -> bool:
     """Whether a step can be made again, and the one that asks for it is made from it."""
-    if not state.may_run(above) or above in state.gaps:
+    if not state.may_run(above) or above in state.gaps or state.steps[above].phase == "skipped":
         return False
     return not state.gaps or step_id in state.graph.below([above], state.gaps)
 
