@@ -136,7 +136,7 @@ def test_a_condition_of_a_sub_plan_holds_for_what_goes_on_without_others(project
         name="inner",
     )
     project.plan({"t": {"uses": "plan", "run": "inner.yaml"}}, file="middle.yaml", name="middle")
-    steps = {
+    steps: dict[str, dict[str, Any]] = {
         "check": {"shell": project.sh("cat word"), "inputs": ["word"]},
         "s": {
             "uses": "plan",

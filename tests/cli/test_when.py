@@ -250,7 +250,7 @@ def test_a_value_that_nobody_can_compare_meets_no_condition(
     project: Project, made: str, test: dict[str, Any]
 ) -> None:
     project.write("made", made)
-    steps = {
+    steps: dict[str, dict[str, Any]] = {
         "a": {"shell": project.sh("cat made"), "inputs": ["made"]},
         "b": {"shell": project.sh(), "when": {"steps.a.output": test}},
         "c": {"shell": project.sh(), "when": {"steps.a.output": {"not": 3}}},
