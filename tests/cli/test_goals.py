@@ -362,3 +362,23 @@ def test_everything_wrong_with_an_answer_is_told_at_once(project: Project) -> No
         "'A' is there more than once",
     ):
         assert words in model.planned[1]
+
+
+def test_the_line_of_planning_is_found_and_forgotten_with_its_goal(project: Project) -> None:
+    with planner(project):
+        project.ok("plan", GOAL, "--yes")
+        shown = project.ok("plans", "show", f"{LINE[:12]}.planning").out
+        assert "planning of 'Build a REST API" in shown
+        assert len(project.ok("plans", "list", "--all", "--json").json["lines"]) == 2
+        project.ok("plans", "delete", GOAL, "--yes")
+        assert project.ok("plans", "list", "--all", "--json").json["lines"] == []
+
+
+def test_runs_that_plan_are_not_compared_with_those_that_work(project: Project) -> None:
+    with planner(project, API, answer(artifact("A"))):
+        project.ok("plan", GOAL, "--yes")
+        first = project.run(GOAL, "--yes", "--trust", digest(project)).data["run"]
+        project.ok("plan", GOAL, "--replan", "--yes")
+        second = project.run(GOAL, "--yes", "--trust", digest(project)).data["run"]
+        found = project.ok("diff", "@-1", "@", "--json").json
+    assert (found["a"]["run"], found["b"]["run"]) == (first, second)

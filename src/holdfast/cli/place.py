@@ -15,6 +15,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import Here, here_now, keep_here
 from holdfast.cli.say import talk
+from holdfast.cli.titles import is_planning
 from holdfast.errors import PlanError, UsageError
 from holdfast.formats.heading import plan_name, python_part
 from holdfast.model.digest import Json, digest_bytes
@@ -305,14 +306,17 @@ json_option = click.option(
 )
 
 
-def find_run(store: Store, given: str | None, line: str | None) -> RunId:
+def find_run(store: Store, given: str | None, line: str | None, *, of_work: bool = False) -> RunId:
     """A run by id, by unique prefix, or counted back: `@` is the last, `@-1` the one before.
 
-    Runs of other stores are counted only if they are named by a person and there is no other.
+    Runs of other stores are counted only if they are named by a person and there is no other. `of_work`:
+    those that made a plan are not counted, unless there is no other.
     """
     if given is not None and not given.startswith("@"):
         return _by_prefix(list(store.runs(imported=True)), given)
     rows = store.runs(line) or (store.runs(line, imported=True) if given else ())
+    if of_work and line is None:
+        rows = [row for row in rows if not is_planning(row.line)] or rows
     if not rows:
         raise UsageError(
             "there is no run yet" + (f" of line '{line}'" if line else ""), hint="holdfast run"
