@@ -382,3 +382,34 @@ def test_runs_that_plan_are_not_compared_with_those_that_work(project: Project) 
         second = project.run(GOAL, "--yes", "--trust", digest(project)).data["run"]
         found = project.ok("diff", "@-1", "@", "--json").json
     assert (found["a"]["run"], found["b"]["run"]) == (first, second)
+
+
+def test_what_follows_planning_names_the_goal(project: Project) -> None:
+    """Nothing can be planned or run on the line of planning itself."""
+    with planner(project, CIRCLE, Hang(), API) as (model, _):
+        engine = project.start("plan", GOAL, "--yes")
+        until(lambda: len(model.planned) == 2, "the second is asked for")
+        held = project.refused(7, "plan", GOAL, "--yes")
+        assert f"wait for it, or holdfast stop --plan-id {LINE[:12]}.planning" in held
+        assert "--join" not in held
+        kill(engine)
+        shown = project.ok("resume", "--plan-id", f"{LINE[:12]}.planning", "--yes").out
+        assert f"holdfast plan '{GOAL}'" in shown
+        assert "plan --plan-id" not in shown
+
+
+def test_a_command_in_quotes_has_no_quotes_inside(project: Project) -> None:
+    with planner(project):
+        project.ok("plan", GOAL, "--yes")
+        said = project.ok("plan", GOAL, "--model", "fake:m").err
+    assert f"`holdfast plan '{GOAL}' --replan`" in said
+
+
+@pytest.mark.parametrize("goal", ["-v is the goal", "word " * 5000])
+def test_a_goal_that_is_no_argument_is_named_by_its_digest(project: Project, goal: str) -> None:
+    line = hashlib.sha256(goal.encode()).hexdigest()[:12]
+    with planner(project):
+        shown = project.ok("plan", "--yes", "--", goal)
+        assert f"holdfast run --plan-id {line}" in shown.out
+        assert len(shown.out) < 5000
+        project.ok("plan", "--plan-id", line)

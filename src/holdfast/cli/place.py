@@ -31,6 +31,8 @@ PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
 SUFFIXES = (".yaml", ".yml", ".json", ".py")
 PLANNED = "planned"  # what a plan is called that a model made for a goal
 
+_LONG = 300  # characters of a goal that is not said again in every hint
+
 _DIGITS = re.compile(r"[0-9a-f]{6,63}(\.planning)?")
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -242,7 +244,9 @@ def _here(found: Place, plan: str | None, store: str | None) -> Here:
     file = plan if plan is not None and plan != _found() else ""
     is_own = found.location == wire.store_location(found.root, None)
     line = found.plan_id or ""
-    if found.goal and line == goal_line(found.goal):
+    if found.goal and (len(found.goal) > _LONG or found.goal.startswith("-")):
+        file = ""  # its digest is shorter, and no option
+    elif found.goal and line == goal_line(found.goal):
         line = ""
     if line and found.file is not None and plan_name(found.file) == line:
         line = ""
