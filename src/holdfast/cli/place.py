@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,8 @@ PLANNED = "planned"  # what a plan is called that a model made for a goal
 
 _LONG = 300  # characters of a goal that is not said again in every hint
 
+_HEAD = 256  # bytes in which a saved preview says what it is
+_PREVIEW = re.compile(rb"""\s*\{\s*"schema"\s*:\s*"holdfast\.preview/(\w+)\"""")
 _DIGITS = re.compile(r"[0-9a-f]{6,63}(\.planning)?")
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -147,6 +150,11 @@ def load_file(path: str, asked: Asked) -> Loaded:
     from holdfast.formats.planfile import load_text, read_file
 
     content, root = read_file(path)
+    if found := _PREVIEW.match(content[:_HEAD]):
+        version, name = found[1].decode(), shlex.quote(path)
+        if version != "1":
+            raise UsageError(f"'{path}' is a saved preview of the unknown version {version}")
+        raise UsageError(f"'{path}' is a saved preview, no plan", hint=f"holdfast run {name}")
     return load_text(content, path, root, asked)
 
 
