@@ -306,8 +306,18 @@ def test_to_plan_afresh_is_to_forget_the_plan_that_stands(project: Project) -> N
 
 @pytest.mark.parametrize(
     "path",
-    ["plan.yaml", "plan.yml", "Plan.JSON", "sub/plan.yaml", "holdfast.toml", "./holdfast.toml"]
-    + ["pyproject.toml", "mine.yaml", "work.py", "other.json"],
+    [
+        "plan.yaml",
+        "plan.yml",
+        "Plan.JSON",
+        "sub/plan.yaml",
+        "holdfast.toml",
+        "./holdfast.toml",
+        "pyproject.toml",
+        "mine.yaml",
+        "work.py",
+        "other.json",
+    ],
 )
 def test_no_planned_step_writes_what_says_what_runs(project: Project, path: str) -> None:
     """A later bare `run` would do what a model wrote, and nobody approved that."""
@@ -413,3 +423,22 @@ def test_a_goal_that_is_no_argument_is_named_by_its_digest(project: Project, goa
         assert f"holdfast run --plan-id {line}" in shown.out
         assert len(shown.out) < 5000
         project.ok("plan", "--plan-id", line)
+
+
+def test_who_does_not_approve_a_plan_ends_in_peace(project: Project) -> None:
+    with planner(project) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        code, seen = at_terminal(project, "n", "run", GOAL)
+        assert code == 0, seen
+        assert "not approved; nothing was run" in seen
+        assert not model.made
+
+
+def test_no_line_takes_the_name_of_its_planning(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    with planner(project) as (model, _):
+        for words in ((GOAL,), ()):
+            for command in ("run", "plan"):
+                said = project.refused(2, command, *words, "--plan-id", "x.planning")
+                assert "'x.planning' is the name of a line on which plans are made" in said
+        assert not model.planned

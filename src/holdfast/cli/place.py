@@ -174,6 +174,15 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     return found
 
 
+def refuse_planning(plan_id: str | None) -> None:
+    """No plan of one's own is kept on the line on which plans are made."""
+    if plan_id is not None and is_planning(plan_id):
+        raise UsageError(
+            f"'{plan_id}' is the name of a line on which plans are made",
+            hint="name another --plan-id, without .planning at its end",
+        )
+
+
 def root_of(file: str | None) -> str:
     """The project directory of a plan file; without one, where the person is."""
     try:
