@@ -311,6 +311,9 @@ def test_what_a_run_is_told_is_heeded_or_refused(flow: ModuleType, tmp_path: Pat
     with pytest.raises(UsageError, match="give one of them"):
         made.run(max_cost=1, max_cost_usd=1)
     assert not (tmp_path / ".holdfast").exists()
+    for odd in (-1, float("nan"), float("inf")):
+        with pytest.raises(UsageError, match="dollars, 0 or more"):
+            made.run(max_cost_usd=odd)
     assert made.run(max_cost_usd=0.25).state.options.max_cost == 250_000
 
 

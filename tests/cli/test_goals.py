@@ -393,3 +393,73 @@ def test_everything_wrong_with_an_answer_is_told_at_once(project: Project) -> No
         "'A' is there more than once",
     ):
         assert words in model.planned[1]
+
+
+def test_the_line_of_planning_is_found_and_forgotten_with_its_goal(project: Project) -> None:
+    with planner(project):
+        project.ok("plan", GOAL, "--yes")
+        shown = project.ok("plans", "show", f"{LINE[:12]}.planning").out
+        assert "planning of 'Build a REST API" in shown
+        assert len(project.ok("plans", "list", "--all", "--json").json["lines"]) == 2
+        project.ok("plans", "delete", GOAL, "--yes")
+        assert project.ok("plans", "list", "--all", "--json").json["lines"] == []
+
+
+def test_runs_that_plan_are_not_compared_with_those_that_work(project: Project) -> None:
+    with planner(project, API, answer(artifact("A"))):
+        project.ok("plan", GOAL, "--yes")
+        first = project.run(GOAL, "--yes", "--trust", digest(project)).data["run"]
+        project.ok("plan", GOAL, "--replan", "--yes")
+        second = project.run(GOAL, "--yes", "--trust", digest(project)).data["run"]
+        found = project.ok("diff", "@-1", "@", "--json").json
+    assert (found["a"]["run"], found["b"]["run"]) == (first, second)
+
+
+def test_what_follows_planning_names_the_goal(project: Project) -> None:
+    """Nothing can be planned or run on the line of planning itself."""
+    with planner(project, CIRCLE, Hang(), API) as (model, _):
+        engine = project.start("plan", GOAL, "--yes")
+        until(lambda: len(model.planned) == 2, "the second is asked for")
+        held = project.refused(7, "plan", GOAL, "--yes")
+        assert f"wait for it, or holdfast stop --plan-id {LINE[:12]}.planning" in held
+        assert "--join" not in held
+        kill(engine)
+        shown = project.ok("resume", "--plan-id", f"{LINE[:12]}.planning", "--yes").out
+        assert f"holdfast plan '{GOAL}'" in shown
+        assert "plan --plan-id" not in shown
+
+
+def test_a_command_in_quotes_has_no_quotes_inside(project: Project) -> None:
+    with planner(project):
+        project.ok("plan", GOAL, "--yes")
+        said = project.ok("plan", GOAL, "--model", "fake:m").err
+    assert f"`holdfast plan '{GOAL}' --replan`" in said
+
+
+@pytest.mark.parametrize("goal", ["-v is the goal", "word " * 5000])
+def test_a_goal_that_is_no_argument_is_named_by_its_digest(project: Project, goal: str) -> None:
+    line = hashlib.sha256(goal.encode()).hexdigest()[:12]
+    with planner(project):
+        shown = project.ok("plan", "--yes", "--", goal)
+        assert f"holdfast run --plan-id {line}" in shown.out
+        assert len(shown.out) < 5000
+        project.ok("plan", "--plan-id", line)
+
+
+def test_who_does_not_approve_a_plan_ends_in_peace(project: Project) -> None:
+    with planner(project) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        code, seen = at_terminal(project, "n", "run", GOAL)
+        assert code == 0, seen
+        assert "not approved; nothing was run" in seen
+        assert not model.made
+
+
+def test_no_line_takes_the_name_of_its_planning(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    with planner(project) as (model, _):
+        for words in ((GOAL,), ()):
+            for command in ("run", "plan"):
+                said = project.refused(2, command, *words, "--plan-id", "x.planning")
+                assert "'x.planning' is the name of a line on which plans are made" in said
+        assert not model.planned

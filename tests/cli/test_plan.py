@@ -320,6 +320,22 @@ def test_files_of_removed_steps_are_listed_kept_or_pruned_by_choice(project: Pro
     assert "old.txt" not in project.run().err
 
 
+def test_a_file_that_somebody_changed_is_said_to_be_kept(project: Project) -> None:
+    steps = {
+        name: {"shell": f"echo {name} > {name}.txt", "produces": f"{name}.txt"} for name in "ab"
+    }
+    project.plan({**steps, "c": {"shell": "echo c"}})
+    project.run()
+    project.write("a.txt", "mine")
+    project.plan({"c": {"shell": "echo c"}})
+    assert "a.txt" not in project.run().err
+    pruned = project.run("--removed", "prune").err
+    assert "- a.txt: kept, somebody changed it since 'a' made it" in pruned
+    assert "- b.txt: deleted" in pruned
+    assert project.read("a.txt") == "mine"
+    assert not project.has("b.txt")
+
+
 # --- a run that is held to a preview ------------------------------------------------------------------------
 
 
@@ -386,6 +402,20 @@ def test_a_saved_preview_is_held_to_what_it_says(project: Project, part: str) ->
         assert "'e.json' is stale" in project.refused(6, "run", "e.json")
         assert not server.requests
         assert project.run("r.json").code == 0
+
+
+@pytest.mark.parametrize("command", ["plan", "check", "graph"])
+def test_a_saved_preview_is_no_plan(project: Project, command: str) -> None:
+    pair(project)
+    project.ok("plan", "-o", "r.json")
+    said = project.refused(2, command, "r.json")
+    assert "'r.json' is a saved preview, no plan" in said
+    assert "hint: holdfast run r.json" in said
+    project.write(
+        "x.json", project.read("r.json").replace("holdfast.preview/1", "holdfast.preview/9")
+    )
+    for words in ((command, "x.json"), ("run", "x.json")):
+        assert "a saved preview of the unknown version 9" in project.refused(2, *words)
 
 
 def test_a_preview_against_another_version_is_run_as_it_was_shown(project: Project) -> None:

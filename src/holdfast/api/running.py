@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import math
 import os
 import sys
 import threading
@@ -235,7 +236,10 @@ def _most(wishes: Wishes) -> float | None:
     """The dollars that may be spent; of two words for it only one may be said."""
     if wishes.keys() >= {"max_cost", "max_cost_usd"}:
         raise UsageError("max_cost and max_cost_usd are the same: give one of them")
-    return wishes.get("max_cost", wishes.get("max_cost_usd"))
+    most = wishes.get("max_cost", wishes.get("max_cost_usd"))
+    if most is not None and not 0 <= most < math.inf:
+        raise UsageError(f"max_cost is {most}", hint="dollars, 0 or more")
+    return most
 
 
 def _recordings(root: str, wishes: Wishes) -> tuple[str | None, str | None]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from holdfast import wire
-from holdfast.cli.again import again, folded
+from holdfast.cli.again import again, folded, here_now, keep_here
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.limits import (
@@ -23,6 +24,7 @@ from holdfast.cli.money import spent_words
 from holdfast.cli.progress import choices
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.since import waiting_since
+from holdfast.cli.titles import is_planning
 from holdfast.cli.view import width_now
 from holdfast.core.estimate import asked_models, looked_back
 from holdfast.core.outlay import Saved
@@ -162,11 +164,19 @@ def end_block(
         lines.append(f"{SIGNS['skipped']} {_steps(skipped)} skipped because of that")
     lines += _left_out(state)
     if state.status in {"paused", "escalated"} and state.counts["pending"]:
-        lines.append(
-            f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
-        )
+        lines.append(f"{SIGNS['pending']} {_unfinished(state)}; nothing done is lost")
+    if is_planning(state.line):
+        keep_here(replace(here_now(), plan_id=state.line, goal=state.plan.goal))
     lines.append(again(f"next: {next_commands(state, driven=driven, own=money.own)}"))
     return [one_line(line) for line in lines]
+
+
+def _unfinished(state: State) -> str:
+    """How many steps were not begun, and how many were tried and are not through."""
+    pending = [step for step in state.steps.values() if step.phase == "pending"]
+    tried = sum(step.attempts > 0 for step in pending)
+    counted = {"not begun": len(pending) - tried, "not finished": tried}
+    return ", ".join(f"{count} {words}" for words, count in counted.items() if count)
 
 
 def _left_out(state: State) -> list[str]:

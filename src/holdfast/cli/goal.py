@@ -31,7 +31,7 @@ from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.trust import Trust
 from holdfast.engine.versions import keep_planned, planned
-from holdfast.errors import UsageError
+from holdfast.errors import HeldError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, RunId, plan_digest
@@ -265,6 +265,10 @@ def _ask(
         else:
             run = left.run
             state = once(drive, lambda world: resume_run(world, run, max_cost=most))
+    except HeldError as error:
+        keep_here(Here(store=here_now().store, plan_id=asked.name))
+        error.hint = "somebody plans for this goal already: wait for it, or holdfast stop"
+        raise
     finally:
         store.close()
     if most is not None:

@@ -36,6 +36,7 @@ from holdfast.cli.place import (
     known_step,
     place,
     place_options,
+    refuse_planning,
 )
 from holdfast.cli.planning import goal_options, taken
 from holdfast.cli.provisions import provide, provide_again
@@ -237,6 +238,7 @@ def run(
     _exclude(force, incremental, "--force and --incremental")
     if watching and (detach or key or manner["as_json"]):
         raise UsageError("--watch goes with none of --detach, --key and --json")
+    refuse_planning(plan_id)
     saved = find_saved(plan)
     asked = Asked(saved, preview, show_plan, dry_run, diff_plan)
     if (watching and asked != Asked()) or (detach and (show_plan or dry_run or diff_plan)):
@@ -310,6 +312,8 @@ def _start_planned(
     except UsageError as error:
         mend(error)
         talk(str(error))
+        return WAITING
+    except click.exceptions.Exit:  # he said no, and may say yes later
         return WAITING
     bound = replace(given.options, max_cost=max_cost(where, loaded.plan, manner))
     given = replace(given, options=bound)

@@ -66,7 +66,7 @@ def side(where: Place, store: Store | None, given: str) -> Side:
     if given.startswith(("@", "r-")):
         if store is None:
             raise UsageError(f"there is no run '{given}': no store yet", hint="holdfast run")
-        state = load_state(store, find_run(store, given, where.line()))
+        state = load_state(store, find_run(store, given, where.line(), of_work=True))
         files = {
             step_id: _of_artifact(store, state.plan.steps[step_id], step.digest, step.form)
             for step_id, step in state.steps.items()
