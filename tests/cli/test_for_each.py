@@ -405,3 +405,12 @@ def test_a_person_adds_a_step_with_items(project: Project) -> None:
     assert engine.wait() == 0
     assert project.status().states == dict.fromkeys(["scan", "each", "each[a]"], "done")
     assert project.ok("verify").code == 0
+
+
+def test_a_list_that_is_no_json_is_not_told_to_be_what_it_is(project: Project) -> None:
+    each = {"for_each": "${{ steps.s.output }}", "shell": "true"}
+    project.plan({"s": {"shell": "echo one two"}, "each": each})
+    assert project.run().code == 1
+    told = project.ok("status").out + project.ok("why", "each", "--run", "@").out
+    assert "is not JSON; it begins with 'one two'" in told
+    assert "take the whole text" not in told
