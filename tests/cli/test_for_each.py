@@ -485,3 +485,12 @@ def test_a_list_that_changed_when_it_was_sent_back_asks_for_another_run(project:
     assert "holdfast retry" not in answer.out
     found = project.run("--yes")
     assert (found.code, found.states["it[3]"], found.states["c"]) == (0, "done", "done")
+
+
+def test_a_list_that_is_no_json_is_not_told_to_be_what_it_is(project: Project) -> None:
+    each = {"for_each": "${{ steps.s.output }}", "shell": "true"}
+    project.plan({"s": {"shell": "echo one two"}, "each": each})
+    assert project.run().code == 1
+    told = project.ok("status").out + project.ok("why", "each", "--run", "@").out
+    assert "is not JSON; it begins with 'one two'" in told
+    assert "take the whole text" not in told

@@ -72,6 +72,9 @@ def test_a_yes_to_an_open_number_is_asked_again_when_it_is_known(project: Projec
         assert project.resume().code == 3
         assert shop.asked == []
         project.ok("approve", "each", "--yes")
+        told = project.ok("status").out
+        assert "approved: it goes on with holdfast resume" in told
+        assert "next: holdfast resume" in told
         assert set(project.resume().states.values()) == {"done"}
         assert len(shop.asked) == 2
         assert agreed(project) == [True]

@@ -39,7 +39,7 @@ def test_what_a_condition_leaves_out_is_said_and_the_run_is_complete(project: Pr
     assert found.code == 0
     assert found.states == {"check": "done", "publish": "skipped", "tell": "skipped", "log": "done"}
     assert found.codes["publish"] == "condition_unmet"
-    assert found.because("publish") == ["steps.check.output.score at_least 7"]
+    assert found.because("publish") == ["steps.check.output.score at_least 7: it is 3"]
     assert (found.codes["tell"], found.because("tell")) == ("condition_above", ["publish"])
     assert project.shown("log").decode() == "nullcheck\n"
     assert project.ran() == ["check", "log"]
@@ -258,3 +258,18 @@ def test_a_value_that_nobody_can_compare_meets_no_condition(
     project.plan(steps)
     assert project.run().states == {"a": "done", "b": "skipped", "c": "done"}
     assert project.run().states == {"a": "reused", "b": "skipped", "c": "reused"}
+
+
+def test_the_reason_names_what_was_found(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": "echo 8"},
+            "b": {"shell": "true", "when": {"steps.a.output": {"equals": "8"}}},
+            "c": {"shell": "true", "when": {"steps.a.output.n": {"at_least": 1}}},
+            "d": {"shell": "true", "when": {"steps.a.output": {"equals": 8}}},
+        }
+    )
+    found = project.run()
+    assert found.because("b") == ['steps.a.output equals "8": it is 8']
+    assert found.because("c") == ["steps.a.output.n at_least 1: nothing is there"]
+    assert found.states["d"] == "done"

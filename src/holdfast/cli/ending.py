@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -273,15 +273,23 @@ def _waiting(state: State, words: Mapping[StepId, str]) -> list[str]:
     return lines
 
 
-def next_commands(state: State, *, driven: bool = True, own: Own = NO_MONEY.own) -> str:
-    """The commands that fit where a run stands."""
+def next_commands(
+    state: State,
+    *,
+    driven: bool = True,
+    own: Own = NO_MONEY.own,
+    answered: Collection[StepId] = (),
+) -> str:
+    """The commands that fit where a run stands; nobody is asked about steps that are `answered`."""
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
     if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
         return "    ".join(mends)
     if state.status == "waiting":
-        waiting = (s for s in state.graph.order if state.steps[s].phase == "waiting")
-        first = next(waiting, None)
+        waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
+        first = next((s for s in waiting if s not in answered), None)
+        if first is None and waiting:
+            return "holdfast resume    holdfast status"
         if first is None:  # all is made, and agents disagree about it
             return (
                 f"holdfast conflicts    holdfast resolve {next(iter(state.conflicts))} --take STEP"

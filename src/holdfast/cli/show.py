@@ -25,7 +25,7 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.say import out, out_json, out_line, short
-from holdfast.cli.since import waiting_since
+from holdfast.cli.since import answered_in, waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import COMPLETE, State
@@ -100,6 +100,7 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
         additions=more,
         why=limit_words(store, state),
         own=own_of(state, where.file),
+        answered=answered_in(store, state),
     )
     if imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]

@@ -194,9 +194,11 @@ class _Artifacts:
                 lacks = f" and has no '{reference.fields[0]}'" if reference.fields else ""
                 why = "" if isinstance(error, json.JSONDecodeError) else f" ({error})"
                 what = f"is not JSON{why}{lacks}; it begins with '{start}'"
-                hint = f"print JSON in '{reference.name}', or take the whole text: "
-                whole = f"{OPEN} steps.{reference.name}.output {CLOSE}"
-                raise _refused(reference, what, hint + whole) from error
+                hint = f"print JSON in '{reference.name}'"
+                if reference.fields:
+                    whole = f"{OPEN} steps.{reference.name}.output {CLOSE}"
+                    hint += f", or take the whole text: {whole}"
+                raise _refused(reference, what, hint) from error
         return self._parsed[reference.name]
 
 

@@ -20,6 +20,7 @@ from holdfast.model.expression import CLOSE, OPEN, Reference, parse
 
 OPERATORS = ("equals", "not", "in", "at_least", "at_most", "exists")
 JOINS = ("all", "any")
+_LONGEST = 60  # characters of a value that a reason names
 
 
 class Absent(NamedTuple):
@@ -68,8 +69,17 @@ def unmet(when: Json, find: Callable[[Reference], Found]) -> str:
 def _compared(path: str, tests: Mapping[str, Json], found: Found) -> str:
     for operator, value in tests.items():
         if not _holds(operator, found, value):
-            return f"{path} {operator} {spelled(value)}"
+            told = "" if operator == "exists" else f": {_told(found)}"
+            return f"{path} {operator} {spelled(value)}{told}"
     return ""
+
+
+def _told(found: Found) -> str:
+    """What was found, short enough to be read."""
+    if isinstance(found, Absent):
+        return "nothing is there"
+    text = spelled(found)
+    return f"it is {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
 
 
 def _holds(operator: str, found: Found, value: Json) -> bool:
