@@ -12,6 +12,7 @@ A value that is not there equals nothing, is in no list and is compared with no 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -20,7 +21,7 @@ from holdfast.model.expression import CLOSE, OPEN, Reference, parse
 
 OPERATORS = ("equals", "not", "in", "at_least", "at_most", "exists")
 JOINS = ("all", "any")
-_LONGEST = 60  # characters of a value that a reason names
+_LONGEST = 60  # characters of a number that a reason names
 
 
 class Absent(NamedTuple):
@@ -70,16 +71,24 @@ def _compared(path: str, tests: Mapping[str, Json], found: Found) -> str:
     for operator, value in tests.items():
         if not _holds(operator, found, value):
             told = "" if operator == "exists" else f": {_told(found)}"
-            return f"{path} {operator} {spelled(value)}{told}"
+            return f"{path} {operator} {json.dumps(value, ensure_ascii=False)}{told}"
     return ""
 
 
 def _told(found: Found) -> str:
-    """What was found, short enough to be read."""
-    if isinstance(found, Absent):
-        return "nothing is there"
-    text = spelled(found)
-    return f"it is {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+    """What was found: a number as it is; of anything else only what it is, because events hold no content."""
+    match found:
+        case Absent():
+            return "nothing is there"
+        case None | bool() | int() | float():
+            text = json.dumps(found)
+            return f"it is {text if len(text) <= _LONGEST else 'a long number'}"
+        case str():
+            return "it is text"
+        case Mapping():
+            return "it is an object"
+        case _:
+            return "it is a list"
 
 
 def _holds(operator: str, found: Found, value: Json) -> bool:
