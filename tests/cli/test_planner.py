@@ -149,7 +149,7 @@ def test_a_wish_about_planning_that_comes_too_late_is_told(project: Project) -> 
     with planner(project) as (model, _):
         project.ok("plan", GOAL, "--yes")
         said = project.ok("plan", GOAL, "--strategy", "sequential", "--yes").err
-        assert "a plan for this goal stands and is used; another one: 'holdfast plan" in said
+        assert "a plan for this goal stands and is used; another one: `holdfast plan" in said
         assert len(model.planned) == 1
 
 
@@ -183,8 +183,8 @@ def test_an_old_plan_is_used_and_said_to_be_old_and_a_fresh_one_is_not(project: 
         finally:
             store.close()
         said = project.ok("run", GOAL, "--plan-id", "api", "--show-plan").err
-        assert "this plan was made 2 days ago; 'holdfast run 'Build a REST" in said
-        assert "--replan' makes another one" in said
+        assert "this plan was made 2 days ago; `holdfast run 'Build a REST" in said
+        assert "--replan` makes another one" in said
         assert len(model.planned) == 1
         project.ok("plan", GOAL, "--plan-id", "api", "--fresh", "--yes")
         assert len(model.planned) == 2
