@@ -447,6 +447,7 @@ class Job:
     effect: str = ""
     calls: Calls | None = None
     place: Callable[[], Awaitable[None]] | None = None
+    files: Mapping[str, StepId] = field(default_factory=dict)  # values that are files of needs
     told: frozenset[StepId] = frozenset()  # needs that the prompt or the values read by themselves
     context: str = ""  # what the handoffs of the steps above come to
 

@@ -163,6 +163,13 @@ def test_what_cannot_be_mapped_is_refused(flow: ModuleType) -> None:
         flow.square.map([1])
 
     @holdfast.plan
+    def given() -> None:
+        flow.extract.map([1], hit=2)
+
+    with pytest.raises(UsageError, match="'hit' of 'extract' is the item, and is given for all"):
+        given.build()
+
+    @holdfast.plan
     def twice() -> None:
         flow.square.map([1, 1])
 

@@ -52,6 +52,40 @@ def test_values_flow_from_step_to_step_with_their_types(flow: ModuleType, tmp_pa
         result["nothing"]
 
 
+def test_text_that_a_step_made_never_names_a_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of the host")
+    (tmp_path / "flow.py").write_text("""
+import os
+from holdfast import Guarded, guard, plan, step
+
+@step
+def ask() -> dict:
+    return {"up": "HOLDFAST_INPUTS/../" * 12 + os.getcwd() + "/secret", "other": "HOLDFAST_INPUTS/ask"}
+
+@guard
+def exact(out: str, data: bytes) -> Guarded:
+    return Guarded.ok() if data.decode() == out else Guarded.reject(data.decode())
+
+@step(guards=[exact])
+def size(data: bytes) -> str:
+    return data.decode()
+
+@step
+def whole(it: bytes) -> str:
+    return it.decode()[:7]
+
+@plan
+def reads():
+    found = ask()
+    size(found["up"]), size(found["other"]), whole(found)
+""")
+    with imported(tmp_path, "flow") as module:
+        result = module.reads.build().run()
+    assert result["size"].value == "HOLDFAST_INPUTS/../" * 12 + f"{tmp_path}/secret"
+    assert result["size-2"].value == "HOLDFAST_INPUTS/ask"
+    assert result["whole"].value == '{"other'
+
+
 @pytest.mark.req("R54")
 def test_bytecode_that_looks_as_old_as_its_source_is_not_believed(tmp_path: Path) -> None:
     source, second = tmp_path / "flow.py", 1_700_000_000
@@ -277,30 +311,49 @@ def test_what_a_run_is_told_is_heeded_or_refused(flow: ModuleType, tmp_path: Pat
     with pytest.raises(UsageError, match="give one of them"):
         made.run(max_cost=1, max_cost_usd=1)
     assert not (tmp_path / ".holdfast").exists()
+    for odd in (-1, float("nan"), float("inf")):
+        with pytest.raises(UsageError, match="dollars, 0 or more"):
+            made.run(max_cost_usd=odd)
     assert made.run(max_cost_usd=0.25).state.options.max_cost == 250_000
 
 
-def test_ctrl_c_ends_the_steps_of_a_run_that_goes_on_beside_the_program(tmp_path: Path) -> None:
-    main = (
-        "if __name__ == '__main__':\n    h = slow.build().start()\n    print(h.run, flush=True)\n"
-    )
-    (tmp_path / "slow.py").write_text(f"{SLOW}\n\n{main}    h.wait()\n")
-    argv = [sys.executable, str(tmp_path / "slow.py")]
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as program:
-        assert program.stdout is not None
-        run = program.stdout.readline().strip()
-        program.send_signal(signal.SIGINT)
-        _, said = program.communicate(timeout=DEADLINE)
-    assert "KeyboardInterrupt" in said
-    store = wire.open_store(str(tmp_path / ".holdfast"), readonly=True)
+def began(folder: Path, after: str) -> subprocess.Popen[str]:
+    """A program that starts a run beside it, says its id and goes on with `after`."""
+    main = "if __name__ == '__main__':\n    h = slow.build().start()\n    print(h.run, flush=True)"
+    (folder / "slow.py").write_text(f"{SLOW}\n\n{main}\n    {after}\n")
+    argv = [sys.executable, str(folder / "slow.py")]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, cwd=folder, stdout=pipe, stderr=pipe, text=True)
+
+
+def stands(folder: Path, run: str) -> str:
+    store = wire.open_store(str(folder / ".holdfast"), readonly=True)
     try:
         state = read_state(store, RunId(run))
     finally:
         store.close()
     assert state is not None
-    assert state.status == "paused"
+    return str(state.status)
+
+
+@pytest.mark.parametrize("after", ["h.wait()", "while True: pass"])
+def test_ctrl_c_ends_the_steps_of_a_run_that_goes_on_beside_the_program(
+    tmp_path: Path, after: str
+) -> None:
+    with began(tmp_path, after) as program:
+        assert program.stdout is not None
+        run = program.stdout.readline().strip()
+        program.send_signal(signal.SIGINT)
+        _, said = program.communicate(timeout=DEADLINE)
+    assert "KeyboardInterrupt" in said
+    assert stands(tmp_path, run) == "paused"
+
+
+def test_a_run_outlives_the_last_line_of_its_program(tmp_path: Path) -> None:
+    with began(tmp_path, "open('gate', 'w')") as program:
+        out, said = program.communicate(timeout=DEADLINE)
+    assert (program.returncode, said) == (0, "")
+    assert stands(tmp_path, out.strip()) == "completed"
 
 
 def test_a_module_that_runs_its_plan_while_imported_is_refused(tmp_path: Path) -> None:

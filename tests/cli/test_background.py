@@ -84,7 +84,8 @@ def test_a_notify_command_that_fails_changes_nothing(project: Project) -> None:
         ("[run]\nparallel = 0\n", "from 1 to 1024"),
         ("[run]\nfast = true\n", "unknown key 'run.fast'"),
         ("[run\n", "is not TOML"),
-        ("[templates]\n", "not available in this version"),
+        ("[templates]\n", "'templates' in"),
+        ('templates = ""\n', "must be the name of a folder"),
         ('[providers.x]\nbase_url = "http://127.0.0.1:9"\n', "belongs to a person"),
     ],
 )

@@ -316,6 +316,8 @@ def test_items_of_items(project: Project) -> None:
         ('{"hits": [{"id": 1}, {"id": "1"}]}', "items 0 and 1 of 'extract' have the same key '1'"),
         ('{"hits": [{"id": 1}]}', "item '1' of 'extract' has no 'n'"),
         ('{"hits": [{"id": "\\ud800", "n": 1}]}', "holds a lone surrogate"),
+        ('{"hits": [{"id": 1, "n": 1e999}]}', "is not JSON (1e999 is too large for a number)"),
+        (f'{{"hits": {"[" * 900}{"]" * 900}}}', "is not JSON (nested too deeply)"),
     ],
 )
 def test_a_list_that_is_none_fails_the_step_with_words(
@@ -405,3 +407,90 @@ def test_a_person_adds_a_step_with_items(project: Project) -> None:
     assert engine.wait() == 0
     assert project.status().states == dict.fromkeys(["scan", "each", "each[a]"], "done")
     assert project.ok("verify").code == 0
+
+
+@pytest.mark.parametrize("where", ["need", "step"])
+def test_without_a_list_there_is_nothing_to_go_on_with(project: Project, where: str) -> None:
+    src: dict[str, Any] = {"shell": f"[ -e {project.gates}/well ] && echo '[1]'"}
+    it: dict[str, Any] = {"for_each": "${{ steps.src.output }}", "shell": "echo hi"}
+    if where == "need":
+        it["needs"] = [{"step": "src", "optional": True}]
+    else:
+        src["optional"] = True
+    project.plan({"src": src, "it": it, "below": {"needs": ["it"], "shell": project.sh()}})
+    found = project.run("--yes")
+    assert (found.code, found.states["it"], found.states["below"]) == (1, "skipped", "skipped")
+    assert (found.codes["it"], found.because("it")) == ("dependency_failed", ["src"])
+    assert project.resume("--yes").states["it"] == "skipped"
+    project.open("well")
+    assert project.retry("src").states["it[1]"] == "done"
+    assert project.ok("verify").code == 0
+
+
+def test_a_condition_leaves_out_a_list_and_all_that_stands_on_it(project: Project) -> None:
+    project.plan(
+        {
+            "ask": {"shell": "echo no"},
+            "src": {"shell": "echo '[1]'", "when": {"steps.ask.output": {"equals": "yes"}}},
+            "it": {
+                "for_each": "${{ steps.src.output }}",
+                "needs": [{"step": "src", "optional": True}],
+                "shell": "echo hi",
+            },
+            "below": {"needs": ["it"], "shell": project.sh()},
+        }
+    )
+    found = project.run("--yes")
+    assert (found.code, found.codes["it"]) == (0, "condition_above")
+    assert found.codes["below"] == "condition_above"
+    told = project.ok("plan", "--json").json["steps"]
+    assert told["it"]["reason"]["code"] == "condition_above"
+
+
+def test_a_list_that_a_person_skipped_has_no_items(project: Project) -> None:
+    project.plan(
+        {
+            "src": {"shell": f"[ -e {project.gates}/well ] && echo '[1, 2]'"},
+            "it": {"for_each": "${{ steps.src.output }}", "shell": "echo hi"},
+            "below": {"with": {"all": "${{ steps.it.output }}"}, "shell": "cat $HOLDFAST_WITH/all"},
+        }
+    )
+    project.run("--yes")
+    assert project.call("skip", "src", "--because", "down", "--yes").code == 0
+    assert project.shown("below") == b"[]"
+    project.open("well")
+    found = project.retry("src")
+    assert (found.code, found.states["it[2]"]) == (0, "done")
+    assert project.shown("below") == b'["hi\\n", "hi\\n"]'
+    assert project.ok("verify").code == 0
+
+
+def test_a_list_that_changed_when_it_was_sent_back_asks_for_another_run(project: Project) -> None:
+    flag = project.gates / "flag"
+    project.plan(
+        {
+            "src": {"shell": f"[ -e {flag} ] && echo '[1, 2, 3]' || echo '[1, 2]'"},
+            "it": {"for_each": "${{ steps.src.output }}", "shell": "echo hi"},
+            "c": {
+                "shell": f"[ -e {flag} ] || {{ touch {flag}; exit 1; }}",
+                "needs": ["it"],
+                "escalate": ["src"],
+            },
+        }
+    )
+    answer = project.call("run", "--yes")
+    assert answer.code == 1
+    assert "it: its items were made from another list than src has now" in answer.out
+    assert "next: holdfast run " in answer.out
+    assert "holdfast retry" not in answer.out
+    found = project.run("--yes")
+    assert (found.code, found.states["it[3]"], found.states["c"]) == (0, "done", "done")
+
+
+def test_a_list_that_is_no_json_is_not_told_to_be_what_it_is(project: Project) -> None:
+    each = {"for_each": "${{ steps.s.output }}", "shell": "true"}
+    project.plan({"s": {"shell": "echo one two"}, "each": each})
+    assert project.run().code == 1
+    told = project.ok("status").out + project.ok("why", "each", "--run", "@").out
+    assert "is not JSON; it begins with 'one two'" in told
+    assert "take the whole text" not in told

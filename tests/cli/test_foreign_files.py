@@ -146,12 +146,12 @@ def test_a_saved_plan_is_trusted_run_and_seen_as_other_programs_see_it(project: 
     }
     tiers = {name: one["model_tier"] for name, one in execution["completed"].items()}
     assert tiers["UserProtocol"] == "small"
-    assert tiers["App"] == "medium"
+    assert tiers["App"] == "large"
     assert not any(
         one["verified"] for one in execution["completed"].values()
     )  # nothing guards them
     metrics = plan["metrics"]
-    assert metrics["model_distribution"] == {"small": 2, "medium": 3, "large": 0}
+    assert metrics["model_distribution"] == {"small": 2, "medium": 2, "large": 1}
     took = sum(one["duration_ms"] for one in execution["completed"].values())
     assert metrics["estimated_sequential_ms"] == took
     assert metrics["parallelization_factor"] == round(took / metrics["total_duration_ms"], 2)

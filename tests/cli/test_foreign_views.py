@@ -285,3 +285,28 @@ def test_a_line_with_any_name_has_its_own_files(project: Project) -> None:
         assert plan["goal"] == name
     assert len([*(project.store / "plans").glob("*.json")]) == 4
     assert not [*project.root.glob("*up*")]
+
+
+@pytest.mark.req("R182")
+@pytest.mark.parametrize("form", ["graph", "atomicguard", "sunwell", "tasks", "planspec"])
+@pytest.mark.parametrize("listed", ["${{ steps.search.output }}", ["b", "b/c", "B", ""]])
+def test_items_stand_under_ids_that_every_format_has(
+    project: Project, form: str, listed: object
+) -> None:
+    project.plan(
+        {
+            "search": {"shell": """echo '["b", "b/c", "B", ""]'"""},
+            "each": {"needs": ["search"], "for_each": listed, "shell": "echo 1"},
+            "each.b_c": {"shell": "true"},
+            "last": {"needs": ["each"], "shell": "true"},
+        }
+    )
+    assert project.run().code == 0
+    told = project.ok("export", "@", "o.json", "--format", form).out
+    assert "there are no items: each[" in told
+    assert "each[b/c] as each.b_c-2" in told
+    assert "there is no word for 'for_each' of each: it is left out" in told
+    project.ok("check", "o.json")
+    names = project.ok("export", "@", "again.json", "--format", form, "--json").json["steps"]
+    assert {"each.B", "each.b-2", "each.b_c-2", "each._", "each", "last"} <= set(names)
+    assert "each.b_c-2" in project.read("o.json")

@@ -155,4 +155,4 @@ def test_a_preview_of_a_goal_is_held_to_by_its_digest(project: Project) -> None:
         )
         assert "the preview is" in said
         now = project.ok("plan", GOAL, *name, "--json").json["digest"]
-        assert project.run(GOAL, *name, "--preview", now[:12]).code == 0
+        assert project.run(GOAL, *name, "--trust", trusted, "--preview", now[:12]).code == 0

@@ -188,6 +188,61 @@ def test_work_that_failed_is_planned_again_if_the_policy_says_so(project: Projec
     assert project.read("a.txt") == "def ("
 
 
+@pytest.mark.req("R154")
+def test_the_same_plan_is_not_tried_again_after_it_failed(project: Project) -> None:
+    broken = answer(artifact("A", produces_file="a.py"))
+    with planner(project, broken) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        model.makes = Say("def (")
+        words = ("run", GOAL, "--trust", digest(project), "--on-failure", "regenerate")
+        again = project.call(*words, "--yes")
+        assert again.code == 1, again.err
+        assert "planned the same again" in again.err
+        assert "the same plan would fail again: this is for a person to decide" in again.err
+        made = len(model.made)
+        assert len(model.planned) == 2
+        bounded = project.call(*words, "--max-cost", "1")
+        assert bounded.code == 1, bounded.err
+        assert "it is not planned again: a new plan would take the place" in bounded.err
+        assert "hint: say --yes" in bounded.err
+        assert len(model.planned) == 2
+        assert len(model.made) == 2 * made
+
+
+def test_programs_read_one_object_however_often_it_is_planned(project: Project) -> None:
+    broken = answer(artifact("A", produces_file="a.py"))
+    for other in (broken, answer(artifact("A", produces_file="b.py")), CIRCLE):
+        with planner(project, broken, other) as (model, _):
+            project.ok("plan", GOAL, "--yes", "--fresh")
+            model.makes = Say("def (")
+            words = ("--on-failure", "regenerate", "--json", "--trust", digest(project))
+            ran = project.call("run", GOAL, "--yes", "--force", *words)
+            assert ran.code != 0
+            assert json.loads(ran.out)["schema"] == "holdfast.run/1"
+
+
+@pytest.mark.parametrize("last", [Say(API[:40], finish="length"), Say("", refusal="no"), Say("")])
+def test_no_answer_that_is_a_plan_is_for_a_person(project: Project, last: Say) -> None:
+    with planner(project, CIRCLE, last):
+        answered = project.call("plan", GOAL, "--yes", "--rounds", "2")
+    assert answered.code == 8
+    assert "no plan held" in answered.err
+
+
+def test_one_bound_holds_for_the_work_and_all_planning(project: Project) -> None:
+    """What the run that failed spent, and planning again, is gone: the bound is that of the command."""
+    broken = answer(artifact("A", produces_file="a.py"))
+    fixed = answer(artifact("A", produces_file="b.py"))
+    with planner(project, broken, fixed) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        model.makes = Say("def (", output=1000)
+        words = ("--yes", "--on-failure", "regenerate", "--max-cost", "0.008")
+        code, seen = at_terminal(project, "y\ny", "run", GOAL, "--trust", digest(project), *words)
+        assert code == 5, seen
+        assert "of $0.0019 the run has $0 left" in seen.replace("\r\n    ", " ")
+        assert len(model.made) == 4
+
+
 @pytest.mark.req("R98", "R99")
 def test_flags_that_only_show_run_nothing(project: Project) -> None:
     with planner(project) as (model, server):
@@ -216,6 +271,21 @@ def test_a_saved_preview_of_a_goal_runs_as_it_was_shown(project: Project) -> Non
         ran = project.run("review.plan.json", "--trust", digest(project))
         assert set(ran.states.values()) == {"done"}
         assert "stale" in project.refused(6, "run", "review.plan.json")
+
+
+def test_a_preview_of_a_goal_is_stale_before_it_is_unapproved(project: Project) -> None:
+    """Whoever holds on to what he saw is not led to approve what he did not see."""
+    with planner(project, API, answer(artifact("A"))) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        project.ok("plan", GOAL, "-o", "my review.json")
+        project.ok("plan", GOAL, "--replan", "--yes")
+        said = project.refused(6, "run", "my review.json")
+        assert "is stale: the plan changed" in said
+        assert f"holdfast plan '{GOAL}' -o 'my review.json'" in said
+        assert "--trust" not in said
+        project.ok("plans", "delete", GOAL, "--yes")
+        assert "the plan for its goal is gone" in project.refused(6, "run", "my review.json")
+        assert len(model.planned) == 2
 
 
 def test_a_new_plan_that_a_person_refuses_changes_nothing(project: Project) -> None:
@@ -253,3 +323,143 @@ def test_to_plan_afresh_is_to_forget_the_plan_that_stands(project: Project) -> N
         project.ok("plan", GOAL, "--fresh", "--yes")
         assert len(model.planned) == 3
         assert "EARLIER PLAN" not in model.planned[2]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "plan.yaml",
+        "plan.yml",
+        "Plan.JSON",
+        "sub/plan.yaml",
+        "holdfast.toml",
+        "./holdfast.toml",
+        "pyproject.toml",
+        "mine.yaml",
+        "work.py",
+        "other.json",
+    ],
+)
+def test_no_planned_step_writes_what_says_what_runs(project: Project, path: str) -> None:
+    """A later bare `run` would do what a model wrote, and nobody approved that."""
+    project.write("mine.yaml", "steps: {a: {shell: 'echo a'}}\n")
+    project.write("other.json", '{"schema": "holdfast.plan/1", "steps": {"a": {"shell": "x"}}}')
+    project.write("work.py", "import holdfast\n")
+    before = project.read("mine.yaml")
+    with planner(project, answer(artifact("A", produces_file=path)), API) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        assert len(model.planned) == 2
+        assert "no planned step may write it" in model.planned[1]
+        assert sorted(project.ok("plan", GOAL, "--json").json["steps"]) == STEPS
+    assert project.read("mine.yaml") == before
+
+
+def test_files_that_only_look_like_plans_may_be_planned(project: Project) -> None:
+    paths = ["docs/planning.yaml", "api/pyproject.toml", "src/plan.py", "plan.md"]
+    found = [artifact(f"A{n}", produces_file=path) for n, path in enumerate(paths)]
+    with planner(project, answer(*found)) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        assert len(model.planned) == 1
+
+
+@pytest.mark.parametrize("odd", ["\x1b", "\x01", "\x85", "\x7f"])
+def test_a_goal_that_no_plan_can_hold_is_refused_before_anybody_is_asked(
+    project: Project, odd: str
+) -> None:
+    with planner(project) as (model, _):
+        said = project.refused(2, "plan", f"Build a{odd} thing", "--yes")
+        assert f"the character U+{ord(odd):04X} is not allowed" in said
+        assert odd not in said
+        assert not model.planned
+    assert not project.store.exists()
+
+
+def test_a_goal_that_was_pasted_is_planned_as_it_is(project: Project) -> None:
+    """Line separators come with text from elsewhere; a plan holds them, and so do its words."""
+    with planner(project, answer(artifact("A", contract="one\u2028two"))) as (model, _):
+        project.ok("plan", "Build a\u2028 thing\u2029 of\nparts", "--yes")
+        assert len(model.planned) == 1
+        assert "Build a\u2028 thing\u2029 of\nparts" in model.planned[0]
+
+
+def test_everything_wrong_with_an_answer_is_told_at_once(project: Project) -> None:
+    odd = answer(artifact("A", "Z", contract="\x1b[31m", description="one\x00"), artifact("A"))
+    with planner(project, odd, API) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+    for words in (
+        "'contract' of 'A' has the character U+001B",
+        "'description' of 'A' has the character U+0000",
+        "'A' requires 'Z'",
+        "'A' is there more than once",
+    ):
+        assert words in model.planned[1]
+
+
+def test_the_line_of_planning_is_found_and_forgotten_with_its_goal(project: Project) -> None:
+    with planner(project):
+        project.ok("plan", GOAL, "--yes")
+        shown = project.ok("plans", "show", f"{LINE[:12]}.planning").out
+        assert "planning of 'Build a REST API" in shown
+        assert len(project.ok("plans", "list", "--all", "--json").json["lines"]) == 2
+        project.ok("plans", "delete", GOAL, "--yes")
+        assert project.ok("plans", "list", "--all", "--json").json["lines"] == []
+
+
+def test_runs_that_plan_are_not_compared_with_those_that_work(project: Project) -> None:
+    with planner(project, API, answer(artifact("A"))):
+        project.ok("plan", GOAL, "--yes")
+        first = project.run(GOAL, "--yes", "--trust", digest(project)).data["run"]
+        project.ok("plan", GOAL, "--replan", "--yes")
+        second = project.run(GOAL, "--yes", "--trust", digest(project)).data["run"]
+        found = project.ok("diff", "@-1", "@", "--json").json
+    assert (found["a"]["run"], found["b"]["run"]) == (first, second)
+
+
+def test_what_follows_planning_names_the_goal(project: Project) -> None:
+    """Nothing can be planned or run on the line of planning itself."""
+    with planner(project, CIRCLE, Hang(), API) as (model, _):
+        engine = project.start("plan", GOAL, "--yes")
+        until(lambda: len(model.planned) == 2, "the second is asked for")
+        held = project.refused(7, "plan", GOAL, "--yes")
+        assert f"wait for it, or holdfast stop --plan-id {LINE[:12]}.planning" in held
+        assert "--join" not in held
+        kill(engine)
+        shown = project.ok("resume", "--plan-id", f"{LINE[:12]}.planning", "--yes").out
+        assert f"holdfast plan '{GOAL}'" in shown
+        assert "plan --plan-id" not in shown
+
+
+def test_a_command_in_quotes_has_no_quotes_inside(project: Project) -> None:
+    with planner(project):
+        project.ok("plan", GOAL, "--yes")
+        said = project.ok("plan", GOAL, "--model", "fake:m").err
+    assert f"`holdfast plan '{GOAL}' --replan`" in said
+
+
+@pytest.mark.parametrize("goal", ["-v is the goal", "word " * 5000])
+def test_a_goal_that_is_no_argument_is_named_by_its_digest(project: Project, goal: str) -> None:
+    line = hashlib.sha256(goal.encode()).hexdigest()[:12]
+    with planner(project):
+        shown = project.ok("plan", "--yes", "--", goal)
+        assert f"holdfast run --plan-id {line}" in shown.out
+        assert len(shown.out) < 5000
+        project.ok("plan", "--plan-id", line)
+
+
+def test_who_does_not_approve_a_plan_ends_in_peace(project: Project) -> None:
+    with planner(project) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+        code, seen = at_terminal(project, "n", "run", GOAL)
+        assert code == 0, seen
+        assert "not approved; nothing was run" in seen
+        assert not model.made
+
+
+def test_no_line_takes_the_name_of_its_planning(project: Project) -> None:
+    project.plan({"a": {"shell": "echo a"}})
+    with planner(project) as (model, _):
+        for words in ((GOAL,), ()):
+            for command in ("run", "plan"):
+                said = project.refused(2, command, *words, "--plan-id", "x.planning")
+                assert "'x.planning' is the name of a line on which plans are made" in said
+        assert not model.planned

@@ -58,3 +58,26 @@ def test_a_forced_step_an_amendment_and_a_rebuilt_index_agree(project: Project) 
 def test_screens(project: Project, screen: Screen) -> None:
     _plan(project)
     screen("impact", "one.txt", "d", name="impact")
+
+
+@pytest.mark.req("R111", "R182")
+def test_impact_names_what_a_longer_list_and_another_answer_may_run(project: Project) -> None:
+    project.write("hits.json", '["a", "b"]')
+    project.plan(
+        {
+            "search": {"shell": "cat hits.json", "inputs": "hits.json"},
+            "read": {"for_each": "${{ steps.search.output }}", "shell": "echo x"},
+            "list": {"shell": "ls $HOLDFAST_INPUTS", "needs": "read"},
+            "late": {"shell": "true", "when": {"steps.search.output.2": {"exists": True}}},
+        }
+    )
+    for items in ([], ["read[a]", "read[b]"]):
+        told = project.ok("impact", "hits.json").out
+        assert "~ search" in told
+        for name in (*items, "read", "list", "late"):
+            assert f"? {name} " in told
+        total = 4 + len(items)
+        assert f"1 of {total} steps, perhaps {total - 1} more" in told
+        data = project.ok("impact", "hits.json", "--json").json
+        assert data["unsure"] == [step for step in data["steps"] if step != "search"]
+        assert project.run().code == 0

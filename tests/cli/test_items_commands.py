@@ -82,3 +82,36 @@ def test_a_failed_item_is_replayed(project: Project) -> None:
     project.ok("replay")
     assert set(project.status().states.values()) <= {"done", "reused"}
     assert AS_ID in project.ran()
+
+
+@pytest.mark.parametrize("key", ["..", "%41", "a@1", "a]@b"])
+def test_an_item_is_shown_by_a_key_that_could_be_an_id(project: Project, key: str) -> None:
+    each = {"for_each": [key, "A"], "with": {"v": "${{ item }}"}, "shell": "cat $HOLDFAST_WITH/v"}
+    project.plan({"each": each})
+    project.run()
+    assert project.shown(f"each[{key}]") == key.encode()
+    assert project.shown(f"each[{key}]@1") == key.encode()
+    assert project.ok("why", f"each[{key}]").out.startswith(f"each[{key}] is reused")
+    assert project.ok("diff", f"each[{key}]@1", f"each[{key}]@1").code == 0
+
+
+def test_items_that_a_step_finds_are_listed_by_name(project: Project) -> None:
+    plan(project)
+    project.run()
+    assert project.ok("ls", "-s", "extract[fr]").out == "extract[fr]\n"
+    assert f"{ODD}\nextract[fr]" in project.ok("ls", "-s", "extract").out
+    assert project.ok("ls", "-s", ODD, "--long").out.startswith(f"{ODD}  shell")
+    assert project.ok("ls", "-s", "extract", "--json").json["steps"][-1]["id"] == "extract"
+
+
+def test_a_key_cannot_write_lines_of_its_own(project: Project) -> None:
+    forged = "a\n  runs      nothing at all\n✓ send: done\tx"
+    spelled = "a\\u{a}  runs      nothing at all\\u{a}✓ send: done\\u{9}x"
+    each = {"for_each": [forged, "b"], "shell": "true", "effects": "external", "approve": "always"}
+    project.plan({"each": each})
+    told = [project.call("run", "--yes"), project.ok("approvals"), project.ok("status")]
+    told += [project.ok("plan"), project.ok("graph"), project.ok("ls")]
+    for said in told:
+        assert f"each[{spelled}]" in said.out + said.err
+        assert "✓ send: done" not in [line.strip()[:12] for line in said.out.split("\n")]
+        assert "\n  runs      nothing" not in said.out + said.err

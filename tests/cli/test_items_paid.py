@@ -72,6 +72,9 @@ def test_a_yes_to_an_open_number_is_asked_again_when_it_is_known(project: Projec
         assert project.resume().code == 3
         assert shop.asked == []
         project.ok("approve", "each", "--yes")
+        told = project.ok("status").out
+        assert "approved: it goes on with holdfast resume" in told
+        assert "next: holdfast resume" in told
         assert set(project.resume().states.values()) == {"done"}
         assert len(shop.asked) == 2
         assert agreed(project) == [True]
@@ -154,3 +157,79 @@ def test_a_person_at_a_terminal_is_asked_twice(project: Project) -> None:
         terminal.finish()
         until(lambda: "completed" in project.ok("status").out, "the items are made")
         assert len(shop.asked) == 2
+
+
+def unsure(project: Project) -> None:
+    """A list of four that only might be made anew: what it needs is made again."""
+    listing = project.sh("""echo '["l1","l2","l3","l4"]'""")
+    project.plan(
+        {
+            "u": {"shell": project.sh("cat word.txt"), "inputs": ["word.txt"]},
+            "search": {"needs": ["u"], "shell": listing},
+            "each": asking("say ${{ item }}", for_each="${{ steps.search.output }}"),
+        }
+    )
+
+
+def test_a_list_that_only_might_be_reused_was_not_seen_and_its_items_are_asked_about(
+    project: Project,
+) -> None:
+    with market(project, answer) as shop:
+        project.write("word.txt", "same\n")
+        unsure(project)
+        project.ok("run", "-s", "u", "-s", "search")
+        project.ok("plan", "--force-node", "u", "-o", "review.json")
+        assert "as many as search finds" in project.ok("plan", "--force-node", "u").out
+        assert project.call("run", "review.json").code == 3
+        assert project.status().states == {"u": "done", "search": "reused", "each": "waiting"}
+        assert shop.asked == []
+        project.ok("approve", "each", "--yes")
+        assert project.resume().code == 0
+        assert len(shop.asked) == 4
+        assert project.ok("verify").code == 0
+
+
+def test_who_saw_the_items_is_not_asked_again_in_the_background(project: Project) -> None:
+    with market(project, answer) as shop:
+        plan(project, "a", "b")
+        project.ok("run", "-s", "search")
+        project.ok("plan", "-o", "review.json")
+        project.ok("run", "review.json", "--detach")
+        until(lambda: "completed" in project.ok("status").out, "the items are made")
+        assert len(shop.asked) == 2
+
+
+def test_an_item_that_the_list_has_no_more_is_not_asked_for_again(project: Project) -> None:
+    def script(asked: Asked) -> Reply:
+        return Say("bad" if "FAILME" in asked.last else "good", input=10, output=5)
+
+    lists = """[ -e again ] && echo '["x1","x3"]' || echo '["x1","FAILME"]'; touch again"""
+    with market(project, script) as shop:
+        project.plan(
+            {
+                "search": {"shell": lists, "workspace": "shared"},
+                "each": {
+                    **asking("say ${{ item }}", for_each="${{ steps.search.output }}"),
+                    "guards": [{"regex": {"pattern": "good"}}],
+                    "escalate": ["search"],
+                    "retries": 1,
+                },
+            }
+        )
+        found = project.run("--yes")
+        assert found.states == {
+            "search": "done",
+            "each[x1]": "reused",
+            "each[FAILME]": "failed",
+            "each": "skipped",
+        }
+        assert found.code == 1
+        assert (
+            "its items were made from another list than search has now" in project.ok("status").out
+        )
+        assert len(shop.asked) == 3, "one for x1 and two for what failed"
+        found = project.run("--yes")
+        assert found.states == dict.fromkeys(["search", "each[x1]", "each[x3]", "each"], "done") | {
+            "search": "reused",
+            "each[x1]": "reused",
+        }

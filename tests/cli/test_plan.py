@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli import models
 from tests.cli.project import COMMAND, DEADLINE, Project, kill
 
 
@@ -319,6 +320,22 @@ def test_files_of_removed_steps_are_listed_kept_or_pruned_by_choice(project: Pro
     assert "old.txt" not in project.run().err
 
 
+def test_a_file_that_somebody_changed_is_said_to_be_kept(project: Project) -> None:
+    steps = {
+        name: {"shell": f"echo {name} > {name}.txt", "produces": f"{name}.txt"} for name in "ab"
+    }
+    project.plan({**steps, "c": {"shell": "echo c"}})
+    project.run()
+    project.write("a.txt", "mine")
+    project.plan({"c": {"shell": "echo c"}})
+    assert "a.txt" not in project.run().err
+    pruned = project.run("--removed", "prune").err
+    assert "- a.txt: kept, somebody changed it since 'a' made it" in pruned
+    assert "- b.txt: deleted" in pruned
+    assert project.read("a.txt") == "mine"
+    assert not project.has("b.txt")
+
+
 # --- a run that is held to a preview ------------------------------------------------------------------------
 
 
@@ -362,6 +379,53 @@ def test_a_preview_is_saved_over_nothing_else(project: Project) -> None:
     assert json.loads(project.read("p.json"))["options"]["force_steps"] == ["a"]
     project.write("torn.json", '{"schema": "holdfast.preview/1"}')
     assert "not one that was saved whole" in project.refused(2, "run", "torn.json")
+
+
+@pytest.mark.parametrize("part", ["step", "model", "price", "waves", "models", "totals"])
+def test_a_saved_preview_is_held_to_what_it_says(project: Project, part: str) -> None:
+    """Who reads it agrees to that: a copy that hides what costs money is no consent to it."""
+    project.plan({"a": {"shell": project.sh()}, "b": models.step()})
+    with models.served(project, "x") as server:
+        project.ok("plan", "-o", "r.json")
+        data = json.loads(project.read("r.json"))
+        paid = data["steps"]["b"]
+        if part == "step":
+            data["steps"].pop("b")
+            data["details"].pop("b")
+        elif part == "model":
+            paid["model"] = None
+        elif part == "price":
+            paid["cost_usd"] = data["steps"]["a"]["cost_usd"]
+        else:
+            data[part] = {}
+        project.write("e.json", json.dumps(data))
+        assert "'e.json' is stale" in project.refused(6, "run", "e.json")
+        assert not server.requests
+        assert project.run("r.json").code == 0
+
+
+@pytest.mark.parametrize("command", ["plan", "check", "graph"])
+def test_a_saved_preview_is_no_plan(project: Project, command: str) -> None:
+    pair(project)
+    project.ok("plan", "-o", "r.json")
+    said = project.refused(2, command, "r.json")
+    assert "'r.json' is a saved preview, no plan" in said
+    assert "hint: holdfast run r.json" in said
+    project.write(
+        "x.json", project.read("r.json").replace("holdfast.preview/1", "holdfast.preview/9")
+    )
+    for words in ((command, "x.json"), ("run", "x.json")):
+        assert "a saved preview of the unknown version 9" in project.refused(2, *words)
+
+
+def test_a_preview_against_another_version_is_run_as_it_was_shown(project: Project) -> None:
+    project.plan({"a": {"shell": project.sh()}})
+    project.run()
+    project.plan({"a": {"shell": project.sh()}, "b": {"shell": project.sh()}})
+    project.run()
+    project.plan({"c": {"shell": project.sh()}})
+    project.ok("plan", "--against", "@-1", "-o", "r.json")
+    assert project.run("r.json").code == 0
 
 
 @pytest.mark.req("R98")

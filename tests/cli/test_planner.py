@@ -6,8 +6,9 @@ import pytest
 
 from holdfast import wire
 from holdfast.cli import templates
-from holdfast.engine.versions import keep_planned, kept_plan, planned
-from holdfast.testing.server import Hang
+from holdfast.engine.versions import keep_planned, kept_plan, planned, versions
+from holdfast.model.plan import RunId, StepId
+from holdfast.testing.server import Hang, Say
 from tests.cli.goals import API, GOAL, STEPS, answer, artifact, digest, planner
 from tests.cli.project import Project, kill, until
 
@@ -72,6 +73,37 @@ def test_a_planner_sees_the_files_of_the_project_if_somebody_wants_it(project: P
         assert "must be true or false" in project.refused(2, "plan", "a fourth one", "--yes")
 
 
+def test_what_looks_like_an_expression_is_only_text(project: Project) -> None:
+    """In the goal, in file names, in what a planner says, in the plan that stands and in what failed."""
+    goal = "Write a workflow that uses ${{ secrets.TOKEN }} and $${{ x }}"
+    said = "it says ${{ steps.nobody.output }}, $${{ and ${{"
+    project.write("notes/${{ params.n }}.md", "1\n")
+    named = artifact("Flow", contract=said, description=said, produces_file="flow.py")
+    other = artifact("Flow", contract=said, description=said + ".", produces_file="flow.py")
+    words = (goal, "--yes", "--with-files", "--plan-id", "flow")
+    with planner(project, answer(named), answer(other)) as (model, _):
+        shown = project.ok("plan", *words, "--json").json["plan"]["digest"]
+        assert goal in model.planned[0]
+        assert "${{ params.n }}.md" in model.planned[0]
+        model.makes = Say("def ${{ secrets.TOKEN }}(")
+        failed = project.call("run", *words, "--trust", shown[:12], "--on-failure", "regenerate")
+        assert failed.code == 3, failed.err
+        assert goal in model.made[0]
+        assert said in model.made[0]
+        asked = model.planned[1]
+        assert json.dumps(said)[1:-1] in asked.partition("EARLIER PLAN")[2]
+        assert "not Python" in asked.partition("WHAT FAILED")[2]
+    store = wire.open_store(str(project.store), readonly=True)
+    try:
+        version = planned(store, "", "flow")
+        assert version is not None
+        plan = kept_plan(store, version.plan)
+    finally:
+        store.close()
+    step = plan.steps[StepId("Flow")]
+    assert (plan.goal, step.contract, step.description) == (goal, said, said + ".")
+
+
 def test_killed_while_it_plans_with_files_it_asks_nothing_twice(project: Project) -> None:
     """A file that came meanwhile is no other question: answers that were paid for count."""
     project.write("one.txt", "1\n")
@@ -117,8 +149,24 @@ def test_a_wish_about_planning_that_comes_too_late_is_told(project: Project) -> 
     with planner(project) as (model, _):
         project.ok("plan", GOAL, "--yes")
         said = project.ok("plan", GOAL, "--strategy", "sequential", "--yes").err
-        assert "a plan for this goal stands and is used; another one: 'holdfast plan" in said
+        assert "a plan for this goal stands and is used; another one: `holdfast plan" in said
         assert len(model.planned) == 1
+
+
+def test_what_a_run_planned_is_kept_once(project: Project) -> None:
+    with planner(project):
+        project.ok("plan", GOAL, "--yes", "--plan-id", "api")
+    store = wire.open_store(str(project.store), create=False, readonly=False)
+    try:
+        (first,) = versions(store, "", "api")
+        plan = kept_plan(store, first.plan)
+        keep_planned(store, plan, first.run, "me", wire.now_ms)
+        assert versions(store, "", "api") == [first]
+        keep_planned(store, plan, RunId("r-other"), "me", wire.now_ms)
+        second = versions(store, "", "api")[-1]
+        assert (second.reason, second.parent) == ("replanned", first.plan)
+    finally:
+        store.close()
 
 
 @pytest.mark.req("R101")
@@ -131,12 +179,12 @@ def test_an_old_plan_is_used_and_said_to_be_old_and_a_fresh_one_is_not(project: 
             version = planned(store, "", "api")
             assert version is not None
             plan = kept_plan(store, version.plan)
-            keep_planned(store, plan, version.run, "me", lambda: wire.now_ms() - 2 * DAY)
+            keep_planned(store, plan, RunId("r-before"), "me", lambda: wire.now_ms() - 2 * DAY)
         finally:
             store.close()
         said = project.ok("run", GOAL, "--plan-id", "api", "--show-plan").err
-        assert "this plan was made 2 days ago; 'holdfast run 'Build a REST" in said
-        assert "--replan' makes another one" in said
+        assert "this plan was made 2 days ago; `holdfast run 'Build a REST" in said
+        assert "--replan` makes another one" in said
         assert len(model.planned) == 1
         project.ok("plan", GOAL, "--plan-id", "api", "--fresh", "--yes")
         assert len(model.planned) == 2

@@ -235,6 +235,20 @@ def beyond(project: Project) -> set[str]:
     return seen | _told(project)
 
 
+def lists(project: Project) -> set[str]:
+    """A step that is sent back and then lists something else."""
+    flag = project.gates / "flag"
+    project.plan(
+        {
+            "src": {"shell": f"[ -e {flag} ] && echo '[1, 2, 3]' || echo '[1, 2]'"},
+            "it": {"for_each": "${{ steps.src.output }}", "shell": "echo hi"},
+            "c": {"shell": f"touch {flag}; exit 1", "needs": ["it"], "escalate": ["src"]},
+        }
+    )
+    project.run("--yes")
+    return _told(project)
+
+
 def escalations(project: Project) -> set[str]:
     """Failures after which nothing more is started."""
     seen: set[str] = set()
@@ -402,6 +416,7 @@ SCENARIOS: dict[Callable[[Project], set[str]], set[str]] = {
         "key_missing",
     },
     beyond: {"reopening", "reopened", "stuck", "stagnated", "deadlocked"},
+    lists: {"items_changed"},
     escalations: {"critical_failed", "wave_failed", "fatal_verdict"},
     selections: {"not_selected", "limit_reached", "previous_incomplete"},
     decisions: {"accepted_by_person", "undone"},

@@ -115,3 +115,26 @@ def test_a_name_that_is_nearly_right_is_asked_about(project: Project) -> None:
     assert project.refused(2, "show", "repot").endswith("hint: did you mean 'report'?\n")
     assert project.refused(2, "show", "repot@1").endswith("hint: did you mean 'report'?\n")
     assert project.refused(2, "show", "nothing-like-it").endswith("hint: holdfast status\n")
+
+
+@pytest.mark.req("R182")
+def test_a_selected_step_goes_on_without_an_optional_one_that_is_not(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": project.sh()},
+            "c": {"shell": project.sh(), "needs": ["a"]},
+            "d": {"shell": project.sh(), "needs": [{"step": "a", "optional": True}]},
+        }
+    )
+    told = project.ok("plan", "-s", "d", "--json").json["steps"]
+    assert {step: told[step]["decision"] for step in told} == {"a": "wait", "c": "wait", "d": "run"}
+    found = project.run("-s", "d", "--yes")
+    assert (found.code, found.states["d"]) == (0, "done")
+    assert found.codes["a"] == "not_selected"
+    assert project.ran() == ["d"]
+    assert project.run("-s", "c", "--yes").code == 1
+    words = project.ok("why", "c", "--run", "@").out
+    assert "because a was left out" in words
+    assert "failed" not in words
+    assert project.run("--yes").codes["d"] == "upstream_changed"
+    assert project.ok("verify").code == 0

@@ -116,6 +116,49 @@ def test_a_condition_of_a_sub_plan_holds_for_all_of_it(project: Project) -> None
     assert found.codes["sub.draft"] == "condition_unmet"
 
 
+def test_a_condition_of_a_sub_plan_holds_for_what_goes_on_without_others(project: Project) -> None:
+    without = [{"step": "a", "optional": True}]
+    project.plan(
+        {
+            "a": {"shell": project.sh("echo '[1]'"), "optional": True},
+            "b": {"shell": project.sh(), "needs": without},
+            "known": {"shell": project.sh(), "for_each": [1, 2], "optional": True},
+            "made": {
+                "shell": project.sh("cat $HOLDFAST_WITH/v"),
+                "with": {"v": "${{ item }}"},
+                "for_each": "${{ steps.a.output }}",
+                "needs": without,
+            },
+            "last": {"shell": project.sh(), "needs": ["b"], "optional": True},
+            "end": {"shell": project.sh(), "needs": ["made", "known"], "optional": True},
+        },
+        file="inner.yaml",
+        name="inner",
+    )
+    project.plan({"t": {"uses": "plan", "run": "inner.yaml"}}, file="middle.yaml", name="middle")
+    steps: dict[str, dict[str, Any]] = {
+        "check": {"shell": project.sh("cat word"), "inputs": ["word"]},
+        "s": {
+            "uses": "plan",
+            "run": "middle.yaml",
+            "when": {"steps.check.output": {"equals": "yes"}},
+        },
+    }
+    project.write("word", "no\n")
+    project.plan(steps)
+    states = project.run().states
+    assert {step for step, state in states.items() if state != "skipped"} == {"check"}
+    assert project.ran() == ["check"]
+    project.write("word", "yes\n")
+    states = project.run().states
+    assert set(states.values()) == {"done"}
+    assert "s.t.made[1]" in states
+    assert set(project.run().states.values()) == {"reused"}
+    plan = load_plan(str(project.root / "plan.yaml")).plan
+    project.write("again.yaml", plan_yaml(plan))
+    assert load_plan(str(project.root / "again.yaml")).plan == plan
+
+
 def test_a_file_is_the_same_alone_and_in_another_plan(project: Project) -> None:
     project.write("made.py", "def twice(draft: str) -> str:\n    return draft * 2\n")
     steps: dict[str, dict[str, Any]] = {
@@ -158,3 +201,17 @@ def test_what_is_written_is_the_same_plan(project: Project, tmp_path: Path) -> N
     file = tmp_path / "again.yaml"
     file.write_text(plan_yaml(plan))
     assert load_plan(str(file)).plan == plan
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("b", "a.b"), ("b.c", "a.b"), ("B", "a.b"), ("b", "A.b")]
+)
+def test_steps_of_two_plans_cannot_have_the_same_id(project: Project, one: str, other: str) -> None:
+    project.plan({one: {"shell": "echo one"}}, file="one.yaml")
+    project.plan({"c": {"shell": "echo two"}}, file="two.yaml")
+    plans = {"a": {"uses": "plan", "run": "one.yaml"}, other: {"uses": "plan", "run": "two.yaml"}}
+    for steps in (plans, dict(reversed(plans.items()))):
+        project.plan(steps)
+        refused = project.refused(2, "check")
+        assert "P050" in refused
+        assert "and so has the plan that it takes over" in refused

@@ -116,3 +116,28 @@ def test_a_template_in_json_stays_json(project: Project) -> None:
     assert json.loads(project.read("made/plan.json"))["params"] == {
         "v": {"type": "int", "default": 7}
     }
+
+
+@pytest.mark.parametrize("file", ["plan.yaml", "plan.json"])
+def test_a_value_that_looks_like_an_expression_is_text(project: Project, file: str) -> None:
+    plan = {
+        "name": "review",
+        "params": {"topic": {"type": "string"}, "who": {"type": "list", "default": ["a"]}},
+        "steps": {
+            "write": {
+                "for_each": "${{ params.who }}",
+                "with": {"v": "${{ params.topic }} ${{ item }}", "w": "${{ params.topic }}"},
+                "shell": "cat $HOLDFAST_WITH/v $HOLDFAST_WITH/w",
+            }
+        },
+    }
+    project.write(file, json.dumps(plan))
+    project.ok("plans", "save-as-template", "review")
+    who = json.dumps(["${{ params.n }}"])
+    text = "${{ params.n }} $${{ x"
+    words = ("--param", f"topic={text}", "--param", f"who={who}")
+    project.ok("init", "made", "--template", "review", *words)
+    project.ok("check", f"made/{file}")
+    assert project.call("run", f"made/{file}").code == 0
+    shown = project.ok("show", "-f", f"made/{file}", "write[${{ params.n }}]").out
+    assert shown == f"{text} ${{{{ params.n }}}}{text}"

@@ -39,7 +39,7 @@ def test_what_a_condition_leaves_out_is_said_and_the_run_is_complete(project: Pr
     assert found.code == 0
     assert found.states == {"check": "done", "publish": "skipped", "tell": "skipped", "log": "done"}
     assert found.codes["publish"] == "condition_unmet"
-    assert found.because("publish") == ["steps.check.output.score at_least 7"]
+    assert found.because("publish") == ["steps.check.output.score at_least 7: it is 3"]
     assert (found.codes["tell"], found.because("tell")) == ("condition_above", ["publish"])
     assert project.shown("log").decode() == "nullcheck\n"
     assert project.ran() == ["check", "log"]
@@ -231,3 +231,45 @@ def test_what_grows_old_is_made_again_and_only_what_differs_follows(project: Pro
     assert project.ran() == ["each[3]", "each[4]", "late", "search", "soon[x]"]
     assert found.states["each[2]"] == "reused"
     assert project.ok("verify").code == 0
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "1e999",
+        "-1e999",
+        "[" * 900 + "]" * 900,
+        '{"$decimal": "3"}',
+        '"\\ud800"',
+        "9" * 5000,
+        '{"a": 1, "a": 3}',
+    ],
+)
+@pytest.mark.parametrize("test", [{"equals": 3}, {"in": [3, "x"]}, {"at_least": 3}])
+def test_a_value_that_nobody_can_compare_meets_no_condition(
+    project: Project, made: str, test: dict[str, Any]
+) -> None:
+    project.write("made", made)
+    steps: dict[str, dict[str, Any]] = {
+        "a": {"shell": project.sh("cat made"), "inputs": ["made"]},
+        "b": {"shell": project.sh(), "when": {"steps.a.output": test}},
+        "c": {"shell": project.sh(), "when": {"steps.a.output": {"not": 3}}},
+    }
+    project.plan(steps)
+    assert project.run().states == {"a": "done", "b": "skipped", "c": "done"}
+    assert project.run().states == {"a": "reused", "b": "skipped", "c": "reused"}
+
+
+def test_the_reason_names_what_was_found(project: Project) -> None:
+    project.plan(
+        {
+            "a": {"shell": "echo 8"},
+            "b": {"shell": "true", "when": {"steps.a.output": {"equals": "8"}}},
+            "c": {"shell": "true", "when": {"steps.a.output.n": {"at_least": 1}}},
+            "d": {"shell": "true", "when": {"steps.a.output": {"equals": 8}}},
+        }
+    )
+    found = project.run()
+    assert found.because("b") == ['steps.a.output equals "8": it is 8']
+    assert found.because("c") == ["steps.a.output.n at_least 1: nothing is there"]
+    assert found.states["d"] == "done"

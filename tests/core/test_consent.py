@@ -17,6 +17,7 @@ from holdfast.model.event import (
     Reason,
     RunRested,
     RunResumed,
+    Shown,
 )
 from holdfast.model.items import Item, folded, item_id, opened
 from holdfast.model.plan import Plan, plan_digest
@@ -24,10 +25,16 @@ from tests.core.builders import accepted, begun, graph, recorded, ref, reused, s
 
 PLAN = graph("a>b")
 WHOLE = with_steps(PLAN, {sid("c"): step("c", "a")})
+SEEN = (Shown(sid("a"), ref("content of a")),)
 
 
-def run(*events: Event, agreed: Agreed | None, max_cost: int | None = None) -> State:
-    first = begun(Options(max_cost=max_cost))
+def run(
+    *events: Event,
+    agreed: Agreed | None,
+    max_cost: int | None = None,
+    shown: tuple[Shown, ...] = (),
+) -> State:
+    first = begun(Options(max_cost=max_cost, shown=shown))
     start = replace(first, plan=plan_digest(PLAN), agreed=agreed)
     return fold(PLAN, recorded([start, *events]), _plans)
 
@@ -98,7 +105,7 @@ def test_what_an_attempt_adds_is_asked_about_later_and_what_comes_with_an_artifa
     agreed: Agreed, unasked: tuple[bool, ...]
 ) -> None:
     made = run(started("a"), accepted("a"), added(), agreed=agreed)
-    taken = run(reused("a"), added(), agreed=agreed)
+    taken = run(reused("a"), added(), agreed=agreed, shown=SEEN)
     found = tuple(is_unasked(state, sid("c")) for state in (made, taken))
     assert found == (unasked or (False, False))
     assert sid("c") not in not_agreed(made)
@@ -120,8 +127,9 @@ ITEM = item_id(EACH.id, "x")
 LISTED = with_steps(LISTING, opened(EACH, [Item("x", "x")]))
 
 
-def listing(*events: Event, agreed: Agreed) -> State:
-    start = replace(begun(), plan=plan_digest(LISTING), agreed=agreed)
+def listing(*events: Event, agreed: Agreed, shown: tuple[Shown, ...] = ()) -> State:
+    options = replace(begun().options, shown=shown)
+    start = replace(begun(), plan=plan_digest(LISTING), agreed=agreed, options=options)
     return fold(LISTING, recorded([start, *events]), lambda _: LISTED)
 
 
@@ -139,9 +147,20 @@ def test_how_many_items_there_are_was_seen_only_if_the_list_stood(
     agreed: Agreed, made: bool, taken: bool
 ) -> None:
     state = listing(started("a"), accepted("a"), agreed=agreed)
-    assert items_unasked(state, EACH.id, sid("a")) == made
-    state = listing(reused("a"), agreed=agreed)
-    assert items_unasked(state, EACH.id, sid("a")) == taken
+    assert items_unasked(state, sid("a")) == made
+    state = listing(reused("a"), agreed=agreed, shown=SEEN)
+    assert items_unasked(state, sid("a")) == taken
+
+
+@pytest.mark.req("R165", "R182")
+@pytest.mark.parametrize(
+    "shown", [(), (Shown(sid("a"), ref("other")),), (Shown(sid("b"), SEEN[0].digest),)]
+)
+def test_that_something_is_reused_does_not_say_that_somebody_saw_what_comes_of_it(
+    shown: tuple[Shown, ...],
+) -> None:
+    assert items_unasked(listing(reused("a"), agreed="shown", shown=shown), sid("a"))
+    assert is_unasked(run(reused("a"), added(), agreed="shown", shown=shown), sid("c"))
 
 
 @pytest.mark.req("R165", "R182")

@@ -20,6 +20,8 @@ ARTIFACTS: Mapping[str, bytes | None] = {
     "tree": None,
     "nan": b'{"a": NaN}',
     "deep": b"[" * 100_000,
+    "nested": b"[" * 900 + b"]" * 900,
+    "half": b'{"a": "\\uD800"}',
     "many": b"{" + b",".join(b'"k%d": 1' % i for i in range(30)) + b"}",
 }
 
@@ -61,8 +63,10 @@ def test_a_reference_gives_the_text_or_what_the_json_has(template: str, value: J
         ("json.output.none.x", "has no 'x' in 'none'; it is null"),
         ("json.output.facts.0.x", "has no 'x' in 'facts.0'; it is text"),
         ("text.output.a", "is not JSON and has no 'a'; it begins with 'hello'"),
-        ("nan.output.a", "is not JSON and has no 'a'"),
-        ("deep.output.a", "is not JSON and has no 'a'"),
+        ("nan.output.a", "is not JSON (NaN is not a number of JSON) and has no 'a'"),
+        ("deep.output.a", "is not JSON (nested too deeply) and has no 'a'"),
+        ("nested.output.0", "is not JSON (nested too deeply) and has no '0'"),
+        ("half.output.a", "is not JSON (a text holds a lone surrogate) and has no 'a'"),
         ("bytes.output", "is not UTF-8 text"),
         ("bytes.output.a", "is not UTF-8 text"),
         ("tree.output", "is several files"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.edits.apply import apply, forget, recover
 from holdfast.edits.change import ANY, FileChange
-from holdfast.edits.tree import Entry, hash_file, read_tree, split_path, write_all
+from holdfast.edits.tree import Entry, read_tree, split_path, write_all
 from holdfast.errors import EditError
 
 SHORT = hashlib.sha256(b"evil").hexdigest()
@@ -267,15 +267,6 @@ def test_read_tree_lists_files_sorted_once_with_plain_modes(base: Path) -> None:
     given_paths = ["top", "d", "d/f", "d/z", "none", "none/deep", "d/none"]
     assert read_tree(str(root), given_paths) == (inside, run, top)
     assert read_tree(str(root), []) == ()
-    assert hash_file(str(root / "d/z/run")) == (OUTSIDE, 7, 0o755)
-
-
-def test_hash_file_follows_no_link_and_misses_nothing(base: Path) -> None:
-    (base / "link").symlink_to(base / "outside/f")
-    with pytest.raises(EditError, match="symbolic link"):
-        hash_file(str(base / "link"))
-    with pytest.raises(EditError, match="does not exist"):
-        hash_file(str(base / "none"))
 
 
 @given(st.text(max_size=60))

@@ -80,7 +80,7 @@ def test_the_documented_plan_loads_once_it_is_corrected() -> None:
         "UserModel": "medium",
         "AuthInterface": "small",
         "AuthService": "medium",
-        "App": "medium",
+        "App": "large",
     }
     assert "P915 2 artifacts are said to be complete" in "\n".join(warned(loaded))
 

@@ -586,6 +586,21 @@ def replans(project: Project) -> None:
     project.resume()
 
 
+def shown(project: Project) -> None:
+    """Items of a list that stood when somebody said yes, paid for without another question."""
+    ask = {"prompt": "say ${{ item }}", "model": "fake:m"}
+    project.plan(
+        {
+            "search": {"shell": "echo '[1, 2]'"},
+            "each": {**ask, "for_each": "${{ steps.search.output }}"},
+        }
+    )
+    with served(project, [Say("one"), Say("two")]):
+        project.run("-s", "search")
+        project.ok("plan", "-o", "review.json")
+        project.ok("run", "review.json")
+
+
 SCENARIOS: dict[str, Callable[[Project], None]] = {
     "basic": basic,
     "failures": failures,
@@ -608,6 +623,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "items": items,
     "handoffs": handoffs,
     "replans": replans,
+    "shown": shown,
 }
 
 

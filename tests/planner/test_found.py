@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planner.found import Bounds, Found, circle_in, flaws, levels, read_found, tiers
+from holdfast.cli.place import PLAN_NAMES
+from holdfast.config.settings import PROJECT_FILE
+from holdfast.planner.found import (
+    COMMANDS,
+    Bounds,
+    Found,
+    circle_in,
+    flaws,
+    levels,
+    read_found,
+    tiers,
+)
 
 NAMES = [f"a{number}" for number in range(8)]
 
@@ -108,3 +119,7 @@ def test_a_tier_follows_from_the_place_unless_the_planner_says_one() -> None:
         "All": "large",
         "Extra": "large",
     }
+
+
+def test_every_file_that_a_bare_run_reads_is_known_here() -> None:
+    assert {*PLAN_NAMES, PROJECT_FILE} == COMMANDS

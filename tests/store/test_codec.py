@@ -87,6 +87,7 @@ def test_every_class_of_the_model_that_ends_a_sentence_in_a_journal_is_known() -
         "Options",
         "Reason",
         "Reused",
+        "Shown",
         "Skipped",
         "Recorded",
         "Taken",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Unpack, cast
 
 from holdfast import wire
@@ -20,14 +21,18 @@ from holdfast.formats.agentfile import shipped
 from holdfast.formats.contracts import bound
 from holdfast.formats.heading import python_part
 from holdfast.formats.modelsteps import Around, ModelKeys, model_step
+from holdfast.formats.nodes import read
 from holdfast.formats.planfile import Asked as Loading
 from holdfast.formats.planfile import Loaded, load_text, read_file
 from holdfast.formats.planout import data_yaml, plan_yaml
+from holdfast.formats.problems import Problems
 from holdfast.formats.pyplan import load_python
+from holdfast.formats.reading import Reading
+from holdfast.formats.shapes import verbatim
 from holdfast.model import plan as model
 from holdfast.model.agent import Agent, Registry, contracts, voices, with_contracts
 from holdfast.model.digest import Json
-from holdfast.model.expression import OPEN, Wrong, parts
+from holdfast.model.expression import Wrong, parts
 from holdfast.model.plan import Guard, Need, Step, StepId
 
 
@@ -122,9 +127,6 @@ class Plan:
             _refuse_unwritable(step_id, self.steps[step_id].run[0])
         made = self.build()
         if self.source is not None and self.source[0] == made:
-            for name, value in made.params.items():
-                if isinstance(value, str) and OPEN in value:
-                    raise UsageError(f"the value of the param '{name}' cannot stand in a plan file")
             return data_yaml(self.source[1])
         return plan_yaml(made)
 
@@ -272,7 +274,21 @@ def load(
     asked = asked_for(plan_id, params or {})
     if python_part(path)[0]:
         return plan_of(load_python(path, asked))
-    return plan_of(load_text(*_content(path), asked))
+    content, file, root = _content(path)
+    loaded = load_text(content, file, root, asked)
+    return plan_of(loaded, None if params else _declared(content, loaded))
+
+
+def _declared(content: bytes, loaded: Loaded) -> Mapping[str, Json] | None:
+    """What a file with params says, so that it can be written with them; without any the plan says it all."""
+    if loaded.foreign:
+        return None
+    problems = Problems(loaded.file)
+    tree = read(content, problems, strict_json=loaded.file.endswith(".json"))
+    data = verbatim(Reading(problems, Path(loaded.root)), tree)
+    if not isinstance(data, Mapping) or "params" not in data:
+        return None
+    return {"schema": model.PLAN_SCHEMA, **data, "name": loaded.plan.name}
 
 
 def _content(path: str) -> tuple[bytes, str, str]:

@@ -12,11 +12,12 @@ from typing import Protocol, cast
 
 from holdfast.api.calling import Function
 from holdfast.api.references import Later, LaterList, as_value, whole_of
-from holdfast.api.typed import INPUTS, hints_of, wants_file
+from holdfast.api.typed import hints_of, wants_file
+from holdfast.core.values import INPUTS
 from holdfast.errors import UsageError
 from holdfast.generators.child import signature
 from holdfast.model.digest import Json
-from holdfast.model.expression import Reference, parts
+from holdfast.model.expression import Reference, literals, parts
 
 Place = tuple[str, int]  # file and line
 
@@ -53,7 +54,9 @@ class Made:
     def data(self) -> dict[str, Json]:
         """What a plan file would say; the values of params are its defaults, so that it is this plan."""
         declared = cast("dict[str, dict[str, Json]]", self.head.get("params", {}))
-        params = {name: {**declared[name], "default": self.values[name]} for name in declared}
+        params = {
+            name: {**declared[name], "default": literals(self.values[name])} for name in declared
+        }
         return {**self.head, **({"params": params} if params else {}), "steps": self.steps}
 
 

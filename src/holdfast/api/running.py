@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, thread  # noqa: F401 - see _outlive
+from functools import cache
 from typing import Literal, TypedDict
 
 from holdfast import wire
@@ -70,6 +73,8 @@ class Handle:
         self._thread = threading.Thread(
             target=self._drive, args=(ready, wishes), name=f"holdfast {ready.plan.name}"
         )
+        _outlive()
+        _going.add(self)
         self._thread.start()
 
     def _drive(self, ready: Ready, wishes: Wishes) -> None:
@@ -78,6 +83,7 @@ class Handle:
         except BaseException as error:  # noqa: BLE001 - told to whoever waits
             self._result.set_exception(error)
         finally:
+            _going.discard(self)
             self._begun.set()
 
     def _note(self, run: RunId) -> None:
@@ -122,9 +128,35 @@ class Handle:
         finally:
             store.close()
 
+    def finish(self) -> None:
+        """The program ends: wait for the run, and let it rest first if Ctrl-C is why."""
+        if isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
+            self.stop(now=True)
+        self._thread.join()
+
     async def result(self) -> Result:
         """What came of it, for a program with an event loop."""
         return await asyncio.shield(asyncio.wrap_future(self._result))
+
+
+_going: set[Handle] = set()
+
+
+def _finish_all() -> None:
+    for handle in list(_going):
+        handle.finish()
+
+
+@cache
+def _outlive() -> None:
+    """Let runs outlive the last line of a program.
+
+    Python ends its pools of threads before it waits for threads, and an engine needs both. What is registered
+    last is called first: the module of the pools is loaded with this one.
+    """
+    register = getattr(threading, "_register_atexit", None)
+    if register is not None:
+        register(_finish_all)
 
 
 async def arun_ready(ready: Ready, wishes: Wishes) -> Result:
@@ -204,7 +236,10 @@ def _most(wishes: Wishes) -> float | None:
     """The dollars that may be spent; of two words for it only one may be said."""
     if wishes.keys() >= {"max_cost", "max_cost_usd"}:
         raise UsageError("max_cost and max_cost_usd are the same: give one of them")
-    return wishes.get("max_cost", wishes.get("max_cost_usd"))
+    most = wishes.get("max_cost", wishes.get("max_cost_usd"))
+    if most is not None and not 0 <= most < math.inf:
+        raise UsageError(f"max_cost is {most}", hint="dollars, 0 or more")
+    return most
 
 
 def _recordings(root: str, wishes: Wishes) -> tuple[str | None, str | None]:

@@ -142,7 +142,7 @@ class StepFunction(Generic[P, R_co]):
     def map(
         self, items: Iterable[T], *, key: Callable[[T], object] | None = None, **fixed: object
     ) -> list[R_co]:
-        """Once for each item, which is the first argument that `fixed` does not name.
+        """Once for each item, which is the first argument; `fixed` gives the others by name.
 
         `key` says what makes an item the same one in a later run, as in `key=lambda hit: hit.url`.
         """
@@ -154,9 +154,12 @@ class StepFunction(Generic[P, R_co]):
                 f"'{self.function.__name__}' is inline and cannot be done for each of several items",
                 hint="leave out inline=True",
             )
-        first = next(
-            (name for name in signature(self.function).parameters if name not in fixed), ""
-        )
+        first = next(iter(signature(self.function).parameters), "")
+        if first in fixed:
+            raise UsageError(
+                f"'{first}' of '{self.function.__name__}' is the item, and is given for all of them",
+                hint="let the item be its first parameter",
+            )
         bound = arguments_of(self, (), {first: Later("item"), **fixed})
         data = self.spelled(made.root)
         data["for_each"] = as_value(items if _is_known(items) else list(items))

@@ -10,7 +10,6 @@ import dataclasses
 import enum
 import importlib
 import json
-import os
 import sys
 import types
 import typing
@@ -21,7 +20,6 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 
-INPUTS = "HOLDFAST_INPUTS/"  # of a need, for who wants its file
 _PLAIN: dict[object, Json] = {
     str: {"type": "string"},
     int: {"type": "integer"},
@@ -280,12 +278,7 @@ def given(kind: object, value: object) -> object:
 def _file(kind: object, value: object) -> object:
     if not isinstance(value, str):
         return value
-    place = value
-    if value.startswith(INPUTS):
-        place = os.path.join(os.environ["HOLDFAST_INPUTS"], value.removeprefix(INPUTS))
-        if kind is bytes:
-            return Path(place).read_bytes()
-    return value.encode() if kind is bytes else Path(place)
+    return value.encode() if kind is bytes else Path(value)
 
 
 def _is_text(kind: object, value: str) -> bool:

@@ -14,9 +14,11 @@ from holdfast.cli.say import out
 from holdfast.cli.titles import brief
 from holdfast.cli.view import width_now
 from holdfast.errors import HoldfastError, IntegrityError, PlanError
+from holdfast.model.digest import digest_bytes
 from holdfast.model.text import cells, wrap
 
 ARGUMENT = frozenset({"check", "graph", "ls", "plan", "run"})  # these take the plan as an argument
+PLANS = frozenset({"plan", "run"})
 LONG = frozenset({"logs"})  # here -f is something else
 NOWHERE = frozenset(  # these need no place; of plans the commands below it do
     {"agents", "auth", "completion", "demo", "explain", "init", "plans", "schema"}
@@ -25,6 +27,7 @@ READS = frozenset(  # these read the plan, so they need its params
     {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}
 )
 _COMMAND = re.compile(r"\bholdfast (plans [a-z]+|[a-z]+)\b")
+_IN_QUOTES = re.compile(r"('holdfast [^']+')")
 _PLAN = re.compile(
     r" (?:'[^']+\.(?:ya?ml|json|py)(?::\w+)?'|[^\s',]+\.(?:ya?ml|json|py)(?::\w+)?(?![\w.]))"
 )
@@ -43,6 +46,7 @@ class Here:
     store: str = ""
     plan_id: str = ""
     params: Mapping[str, object] = field(default_factory=dict)
+    goal: str = ""  # that is planned for on this very line
 
 
 def keep_here(here: Here) -> None:
@@ -82,7 +86,12 @@ def again(text: str | None) -> str | None:
     here = here_now()
     folder = str(context.meta.get(_FOLDER, ""))
     recorded = context.meta.get(_RECORDED, [])
-    return _COMMAND.sub(lambda found: _command(found, here, folder, recorded), text)
+    pieces = _IN_QUOTES.split(text)
+    for number, piece in enumerate(pieces):
+        made = _COMMAND.sub(lambda found: _command(found, here, folder, recorded), piece)
+        nested = number % 2 and "'" in made.strip("'")  # quotes within quotes are read by nobody
+        pieces[number] = f"`{made[1:-1]}`" if nested else made
+    return "".join(pieces)
 
 
 def folded(line: str, width: int) -> list[str]:
@@ -125,6 +134,10 @@ def _command(found: re.Match[str], here: Here, folder: str, recorded: Iterable[s
     name = found[1]
     if name in NOWHERE:
         return found[0]
+    if here.goal and name in PLANS:  # nothing of a line that plans can be planned or run
+        line = here.plan_id.removesuffix(".planning")
+        line = "" if line == digest_bytes(here.goal.encode()) else line
+        here, name = Here(here.goal, here.store, line), "plan"
     words = ["holdfast", *_flag("-C", folder), name]
     if here.file and not _PLAN.match(found.string, found.end()):  # it may name one already
         words += _file(name, here.file)
@@ -135,21 +148,21 @@ def _command(found: re.Match[str], here: Here, folder: str, recorded: Iterable[s
             w for key, value in here.params.items() for w in _flag("--param", f"{key}={value}")
         ]
     if name in ASKING:
-        words += map(_quoted, recorded)
+        words += map(quoted, recorded)
     return " ".join(words)
 
 
 def _file(name: str, file: str) -> Iterable[str]:
     if name in ARGUMENT:
-        return [_quoted(file)]
+        return [quoted(file)]
     return _flag("--file" if name in LONG else "-f", file)
 
 
 def _flag(flag: str, value: str) -> list[str]:
-    return [flag, _quoted(value)] if value else []
+    return [flag, quoted(value)] if value else []
 
 
-def _quoted(word: str) -> str:
+def quoted(word: str) -> str:
     """A word as a shell takes it whole; plain ones stay as they are."""
     if re.fullmatch(r"[\w@%+=:,./~-]+", word, re.ASCII) and not word.startswith("~"):
         return word

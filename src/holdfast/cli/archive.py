@@ -158,7 +158,7 @@ def _export_as(
         refuse_old(path, force=force)  # before the first of two files is written
         write_new(beside, made.beside[1], force=force)
     write_new(path, made.text, force=force)
-    steps: list[Json] = [*made.plan.steps]
+    steps: list[Json] = [made.ids.get(step, step) for step in made.plan.steps]
     lost: dict[str, Json] = {key: [*names] for key, names in made.left_out.items()}
     if as_json:
         answer: dict[str, Json] = {"schema": "holdfast.exported/1", "file": path, "kind": form}
@@ -174,7 +174,9 @@ def _export_as(
 
 
 def _lost(made: Handover) -> list[str]:
-    return [
+    renamed = [f"{step} as {there}" for step, there in made.ids.items()]
+    items = [again(f"there are no items: {few(renamed)}")] if renamed else []
+    return items + [
         again(f"there is no word for '{key}' of {few(names)}: it is left out")
         for key, names in made.left_out.items()
     ]

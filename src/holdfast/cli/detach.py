@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from holdfast.cli.again import out_next
 from holdfast.cli.place import Place
+from holdfast.cli.saved import Agreement
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.lines import line_journal
 from holdfast.errors import StoreError, UsageError
-from holdfast.model.event import Agreed
 from holdfast.model.line import RunOpened
 from holdfast.model.plan import Plan, RunId
 
@@ -22,7 +22,7 @@ _PAUSE = 0.05
 _DONE = ("--detach", "--replan", "--fresh")  # what was asked for once
 
 
-def detach(where: Place, plan: Plan, key: str, agreed: Agreed, *, as_json: bool) -> int:
+def detach(where: Place, plan: Plan, key: str, given: Agreement, *, as_json: bool) -> int:
     """Start this very command again without a terminal, and wait until its run exists."""
     key = key or f"detached-{uuid.uuid4()}"
     folder = os.path.join(where.location, "detached")
@@ -30,7 +30,7 @@ def detach(where: Place, plan: Plan, key: str, agreed: Agreed, *, as_json: bool)
     log = os.path.join(folder, f"{uuid.uuid4()}.log")
     with open(log, "wb") as file:
         process = subprocess.Popen(  # noqa: S603 - this very command
-            [sys.executable, "-m", "holdfast", *_again(sys.argv[1:], key, agreed)],
+            [sys.executable, "-m", "holdfast", *_again(sys.argv[1:], key, given)],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
@@ -50,7 +50,7 @@ def detach(where: Place, plan: Plan, key: str, agreed: Agreed, *, as_json: bool)
     return 0
 
 
-def _again(arguments: Sequence[str], key: str, agreed: Agreed) -> list[str]:
+def _again(arguments: Sequence[str], key: str, given: Agreement) -> list[str]:
     """The same words without those that are done; who was asked has answered."""
     words: list[str] = []
     rest = iter(arguments)
@@ -60,7 +60,10 @@ def _again(arguments: Sequence[str], key: str, agreed: Agreed) -> list[str]:
         elif word not in _DONE and not (word.startswith("-C") and word != "-C"):
             words.append(word)
     end = words.index("--") if "--" in words else len(words)
-    return [*words[:end], "--key", key, "--yes", "--agreed", agreed, *words[end:]]
+    said = ["--key", key, "--yes", "--agreed", given.agreed]
+    for seen in given.options.shown:
+        said += ["--shown", seen.step, seen.digest]
+    return [*words[:end], *said, *words[end:]]
 
 
 def _await_run(

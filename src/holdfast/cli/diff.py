@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 import click
@@ -21,7 +21,7 @@ from holdfast.core.state import StepState
 from holdfast.core.views import usd
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
-from holdfast.model.items import as_id
+from holdfast.model.items import step_named
 from holdfast.model.money import dollars
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line, wrap
@@ -103,7 +103,7 @@ def diff(
     digest, git commits (plans only), or two attempts (STEP@1 STEP@2). What is equal is not shown.
     """
     where = place(plan, store, plan_id)
-    wanted = Wanted(plans, outputs, times, costs, full, frozenset(as_id(name) for name in steps))
+    wanted = Wanted(plans, outputs, times, costs, full, frozenset(map(StepId, steps)))
     with_store = where.open(readonly=True) if where.exists() else None
     try:
         first = attempt(with_store, before, where.line())
@@ -127,9 +127,11 @@ def diff(
 
 
 def _difference(store: Store, old: Side, new: Side, wanted: Wanted) -> Difference:
-    known = {*old.plan.steps, *new.plan.steps}
-    if unknown := wanted.steps - known:
+    known = {**old.plan.steps, **new.plan.steps}
+    meant = {name: step_named(name, known) for name in wanted.steps}
+    if unknown := [name for name, step_id in meant.items() if step_id is None]:
         raise UsageError(f"neither side has a step '{min(unknown)}'")
+    wanted = replace(wanted, steps=frozenset(s for s in meant.values() if s is not None))
     change = plan_change(old.plan, new.plan)
     if wanted.steps:
         change = PlanChange(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from holdfast import wire
-from holdfast.cli.again import again, folded
+from holdfast.cli.again import again, folded, here_now, keep_here
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.limits import (
@@ -24,6 +25,7 @@ from holdfast.cli.progress import choices
 from holdfast.cli.replanning import replan_lines
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.since import waiting_since
+from holdfast.cli.titles import is_planning
 from holdfast.cli.view import width_now
 from holdfast.core.estimate import asked_models, looked_back
 from holdfast.core.outlay import Saved
@@ -175,11 +177,19 @@ def end_block(
         lines.append(f"{SIGNS['skipped']} {_steps(skipped)} skipped because of that")
     lines += _left_out(state)
     if state.status in {"paused", "escalated"} and state.counts["pending"]:
-        lines.append(
-            f"{SIGNS['pending']} {state.counts['pending']} not begun; nothing done is lost"
-        )
+        lines.append(f"{SIGNS['pending']} {_unfinished(state)}; nothing done is lost")
+    if is_planning(state.line):
+        keep_here(replace(here_now(), plan_id=state.line, goal=state.plan.goal))
     lines.append(again(f"next: {next_commands(state, driven=driven, own=money.own)}"))
     return [one_line(line) for line in lines]
+
+
+def _unfinished(state: State) -> str:
+    """How many steps were not begun, and how many were tried and are not through."""
+    pending = [step for step in state.steps.values() if step.phase == "pending"]
+    tried = sum(step.attempts > 0 for step in pending)
+    counted = {"not begun": len(pending) - tried, "not finished": tried}
+    return ", ".join(f"{count} {words}" for words, count in counted.items() if count)
 
 
 def _left_out(state: State) -> list[str]:
@@ -277,8 +287,14 @@ def _waiting(state: State, words: Mapping[StepId, str]) -> list[str]:
     return lines
 
 
-def next_commands(state: State, *, driven: bool = True, own: Own = NO_MONEY.own) -> str:
-    """The commands that fit where a run stands."""
+def next_commands(
+    state: State,
+    *,
+    driven: bool = True,
+    own: Own = NO_MONEY.own,
+    answered: Collection[StepId] = (),
+) -> str:
+    """The commands that fit where a run stands; nobody is asked about steps that are `answered`."""
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
     if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
@@ -286,8 +302,10 @@ def next_commands(state: State, *, driven: bool = True, own: Own = NO_MONEY.own)
     if state.status == "waiting" and state.replan is not None:
         return "holdfast approve replan    holdfast ledger    holdfast run"
     if state.status == "waiting":
-        waiting = (s for s in state.graph.order if state.steps[s].phase == "waiting")
-        first = next(waiting, None)
+        waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
+        first = next((s for s in waiting if s not in answered), None)
+        if first is None and waiting:
+            return "holdfast resume    holdfast status"
         if first is None:  # all is made, and agents disagree about it
             return (
                 f"holdfast conflicts    holdfast resolve {next(iter(state.conflicts))} --take STEP"

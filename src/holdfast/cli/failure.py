@@ -37,7 +37,14 @@ def failure_next(state: State) -> list[str]:
     name = quote(failed[0])
     looked = [f"holdfast logs {name}"] if state.steps[failed[0]].attempts else []
     again = f"holdfast retry {name}" if len(failed) == 1 else "holdfast resume"
+    if any(_has_other_items(state.steps[step_id]) for step_id in failed):
+        looked, again = [], "holdfast run"
     return [*looked, again, f"holdfast why {name} --run {state.run[:10]}"]
+
+
+def _has_other_items(step: StepState) -> bool:
+    """Whether only another run can help: this one keeps the items that it has."""
+    return step.reason is not None and step.reason.code == "items_changed"
 
 
 def names_of(steps: list[StepId], most: int = MOST_NAMES) -> str:

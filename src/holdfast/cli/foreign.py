@@ -8,6 +8,8 @@ import zipfile
 from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
+import click
+
 from holdfast import wire
 from holdfast.cli.again import again, out_next
 from holdfast.cli.ask import ask, who
@@ -68,7 +70,8 @@ def trust_foreign(
                 hint=f"{_seen(where)}, then say --trust {digest[:SHORTEST]}",
             )
         elif not (asked() if asked is not None else _asked(where, loaded, digest)):
-            raise UsageError("not approved; nothing was run")
+            talk("not approved; nothing was run")
+            raise click.exceptions.Exit(0)
         trust.approve(loaded.plan, who(), terminal=given is None)
     finally:
         store.close()

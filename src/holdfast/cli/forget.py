@@ -15,7 +15,7 @@ from holdfast.cli.place import Place, file_option, json_option, place, place_opt
 from holdfast.cli.say import out, out_json
 from holdfast.cli.titles import brief, is_planning
 from holdfast.cli.view import view
-from holdfast.engine.versions import forget_versions, lines_of
+from holdfast.engine.versions import forget_versions, lines_of, versions
 from holdfast.errors import HeldError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.text import one_line, wrap
@@ -140,7 +140,9 @@ def _forget(
     if not dry:
         confirm("forget them?", yes=yes)
         for item in lines:
-            forget_versions(store, item.project, item.line, who(), wire.now_ms)
+            for name in (item.line, item.line + PLANNING):
+                if versions(store, item.project, name):
+                    forget_versions(store, item.project, name, who(), wire.now_ms)
         found = swept(where, store, bounds, found)
         if not as_json:
             out(outcome(found))

@@ -31,7 +31,7 @@ from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.trust import Trust
 from holdfast.engine.versions import keep_planned, planned
-from holdfast.errors import UsageError
+from holdfast.errors import HeldError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.event import Options
 from holdfast.model.plan import Plan, RunId, plan_digest
@@ -43,6 +43,16 @@ from holdfast.wire import goals
 
 OLD_MS = 24 * 3_600_000  # when a plan is said to be old
 ESCALATED = 8
+_NO_PLAN = frozenset(  # a model was asked as often as it may be, and none of its answers is a plan
+    {
+        "guard_rejected",
+        "stagnated",
+        "model_refused",
+        "answer_cut",
+        "answer_empty",
+        "answer_too_large",
+    }
+)
 _QUIET_MANNER: Mapping[str, object] = {
     "as_json": False,
     "quiet": False,
@@ -255,6 +265,10 @@ def _ask(
         else:
             run = left.run
             state = once(drive, lambda world: resume_run(world, run, max_cost=most))
+    except HeldError as error:
+        keep_here(Here(store=here_now().store, plan_id=asked.name))
+        error.hint = "somebody plans for this goal already: wait for it, or holdfast stop"
+        raise
     finally:
         store.close()
     if most is not None:
@@ -267,7 +281,7 @@ def _failed(store: Store, state: State, asked: Plan, manner: Mapping[str, object
     keep_here(Here(store=here_now().store, plan_id=asked.name))
     code = conclude(store, state, None, as_json=bool(manner["as_json"]))
     reason = state.steps[STEP].reason
-    if state.status == "failed" and reason is not None and reason.code == "guard_rejected":
+    if state.status == "failed" and reason is not None and reason.code in _NO_PLAN:
         talk("no plan held; say the goal otherwise, name another --model, or allow more --rounds")
         return ESCALATED
     return code

@@ -26,6 +26,7 @@ from holdfast.errors import UsageError
 from holdfast.formats.atomicguardout import workflow_documents
 from holdfast.formats.graphout import graph_document
 from holdfast.formats.leftout import left_out
+from holdfast.formats.plainids import plain_ids, with_plain_ids
 from holdfast.formats.planfile import Asked, load_text
 from holdfast.formats.planfolder import PlanFolder, Views
 from holdfast.formats.planspecout import planspec_document
@@ -41,12 +42,16 @@ FORMATS = ("graph", "atomicguard", "sunwell", "tasks", "planspec", EXECUTION, *O
 
 
 class Handover(NamedTuple):
-    """The text of a file, a second one that belongs beside it, and what the format has no word for."""
+    """The text of a file, a second one that belongs beside it, and what the format has no word for.
+
+    `plan` is what it was made from.
+    """
 
     text: str
     plan: Plan
     beside: tuple[str, str] | None = None
     left_out: Mapping[str, list[str]] = {}
+    ids: Mapping[StepId, StepId] = {}  # of items, which have others there
 
 
 def handover(where: Place, form: str, run: str | None) -> Handover:
@@ -65,17 +70,19 @@ def handover(where: Place, form: str, run: str | None) -> Handover:
         return Handover("".join(lines), plan)
     if form == "hashes":
         return Handover(_text(hashes(plan, facts)), plan)
-    beside = None
+    beside, ids = None, plain_ids(plan)
+    there = with_plain_ids(plan, ids)
+    facts = facts._replace(steps={ids.get(s, s): told for s, told in facts.steps.items()})
     if form == "atomicguard":
-        made, prompts = workflow_documents(plan)
+        made, prompts = workflow_documents(there)
         beside = ("prompts.json", _text(prompts)) if prompts else None
     elif form == "sunwell":
-        made = sunwell_document(plan, facts)
+        made = sunwell_document(there, facts)
     elif form == "tasks":
-        made = tasks_document(plan, facts)
+        made = tasks_document(there, facts)
     else:
-        made = planspec_document(plan)
-    return _compared(where, Handover(_text(made), plan, beside))
+        made = planspec_document(there)
+    return _compared(where, Handover(_text(made), plan, beside, ids=ids))
 
 
 def _compared(where: Place, made: Handover) -> Handover:
@@ -90,11 +97,13 @@ def _compared(where: Place, made: Handover) -> Handover:
 
 def _graph(where: Place, run: str | None) -> Handover:
     if run is None:
-        plan = where.load().plan
-        made = graph_document(plan, None, iso(wire.now_ms()))
-        return _compared(where, Handover(_text(made), plan))
-    plan, facts, started = facts_of(where, run)
-    return _compared(where, Handover(_text(graph_document(plan, facts, started)), plan))
+        plan, facts, started = where.load().plan, None, iso(wire.now_ms())
+    else:
+        plan, facts, started = facts_of(where, run)
+    ids = plain_ids(plan)
+    told = None if facts is None else {ids.get(s, s): fact for s, fact in facts.items()}
+    made = graph_document(with_plain_ids(plan, ids), told, started)
+    return _compared(where, Handover(_text(made), plan, ids=ids))
 
 
 def _execution(where: Place, run: str | None) -> Handover:

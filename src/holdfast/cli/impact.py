@@ -15,7 +15,8 @@ from holdfast.core.causes import files_in
 from holdfast.core.waves import Graph, graph_of
 from holdfast.engine.foresee import timings
 from holdfast.errors import EditError, UsageError
-from holdfast.model.items import spelled_out, step_named
+from holdfast.model.condition import references
+from holdfast.model.items import base_of, source_of, spelled_out, step_named
 from holdfast.model.plan import Plan, StepId
 from holdfast.model.text import cells
 from holdfast.ports import Store
@@ -44,14 +45,16 @@ def impact(
     with reading(where) as opened:
         direct = _direct(where, loaded.plan, opened, things)
         known = timings(opened, loaded.plan, loaded.plan.name)
-    touched = sorted(_reached(graph, direct), key=graph.rank.__getitem__)
-    took = sum(known[step].p50 for step in touched if step in known)
+    sure, unsure = _reached(graph, direct)
+    touched = sorted(sure | unsure, key=graph.rank.__getitem__)
+    took = sum(known[step].p50 for step in sure if step in known)
     if as_json:
         out_json(
             {
                 "schema": "holdfast.impact/1",
                 "direct": [step for step in touched if step in direct],
                 "steps": list(touched),
+                "unsure": [step for step in touched if step in unsure],
                 "total": len(graph.order),
                 "duration_ms": took,
             }
@@ -60,13 +63,21 @@ def impact(
     names = {step: spelled_out(step) for step in touched}
     width = max(map(cells, names.values()), default=0)
     for step in touched:
-        above = [need for need in loaded.plan.steps[step].data_needs if need in touched]
-        why = f"reads {direct[step]}" if direct.get(step) else f"needs {few(above)}"
-        room = " " * (width - cells(names[step]))
-        out(f"~ {names[step]}{room}  {'the step itself' if direct.get(step) == '' else why}")
+        room, sign = " " * (width - cells(names[step])), "?" if step in unsure else "~"
+        out(f"{sign} {names[step]}{room}  {_why(graph, step, direct, set(touched))}")
     about = f" · about {seconds(took)} of work" if took else ""
-    out(f"{len(touched)} of {len(graph.order)} steps{about}")
+    perhaps = f", perhaps {len(unsure)} more" if unsure else ""
+    out(f"{len(sure)} of {len(graph.order)} steps{perhaps}{about}")
     return 0
+
+
+def _why(graph: Graph, step: StepId, direct: dict[StepId, str], touched: set[StepId]) -> str:
+    if step in direct:
+        return f"reads {direct[step]}" if direct[step] else "the step itself"
+    above = [need for need in graph.steps[step].data_needs if need in touched]
+    if above:
+        return f"needs {few(above)}"
+    return f"depends on what {few([s for s in _decided_by(graph, step) if s in touched])} says"
 
 
 def _direct(where: Place, plan: Plan, store: Store, things: tuple[str, ...]) -> dict[StepId, str]:
@@ -96,10 +107,24 @@ def _direct(where: Place, plan: Plan, store: Store, things: tuple[str, ...]) -> 
     return found
 
 
-def _reached(graph: Graph, direct: dict[StepId, str]) -> set[StepId]:
-    """The steps and all that read what they make, directly or not."""
-    reached = set(direct)
+def _reached(graph: Graph, direct: dict[StepId, str]) -> tuple[set[StepId], set[StepId]]:
+    """The steps and all that read what they make, directly or not; and those that may run or not."""
+    sure, unsure = set(direct), set[StepId]()
     for step in graph.order:
-        if any(need in reached for need in graph.steps[step].data_needs):
-            reached.add(step)
-    return reached
+        above = graph.steps[step].data_needs
+        if step in sure or any(need in sure for need in above):
+            sure.add(step)
+        elif any(need in unsure for need in above) or any(
+            need in sure or need in unsure for need in _decided_by(graph, step)
+        ):
+            unsure.add(step)
+    return sure, unsure
+
+
+def _decided_by(graph: Graph, step_id: StepId) -> list[StepId]:
+    """The steps whose artifacts say whether there is such a step, or whether it runs."""
+    step = graph.steps[step_id]
+    base = graph.steps.get(base_of(step_id) or step_id, step)
+    source = source_of(base.for_each)
+    found = [] if source is None else [source]
+    return found + [StepId(part.name) for part in references(step.when or {})]

@@ -22,6 +22,7 @@ from holdfast.cli.place import Place
 from holdfast.cli.provisions import can_bound, provide_guards
 from holdfast.cli.recording import provider_options
 from holdfast.cli.say import talk
+from holdfast.core.values import file_values
 from holdfast.engine.furnish import copy_into, furnish, lay_out
 from holdfast.engine.gathering import collected
 from holdfast.engine.given import by_names, given_artifact, with_known_values
@@ -181,6 +182,7 @@ class _Room:
                 f"judge/{step.id}/0",
                 given=by_names(step, given),
                 env=env,
+                files=file_values(step),
                 calls=self._calls,
             )
             return await self._executor.judge(job, candidate)

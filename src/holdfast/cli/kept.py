@@ -13,6 +13,7 @@ from holdfast.engine.versions import PLANNED, Version, kept_plan, lines_of, vers
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan, RunId
+from holdfast.planner.goal import PLANNING
 from holdfast.ports import Store
 
 SHORTEST = 6
@@ -51,7 +52,8 @@ def all_kept(where: Place, *, every: bool) -> list[Kept]:
         lines = [kept_line(store, *line) for line in lines_of(store)]
     finally:
         store.close()
-    shown = [item for item in lines if every or (item.versions and not is_planning(item.line))]
+    there = [item for item in lines if item.versions or item.runs]  # not forgotten
+    shown = [item for item in there if every or (item.versions and not is_planning(item.line))]
     return sorted(shown, key=lambda item: (-item.at, item.line))
 
 
@@ -105,7 +107,10 @@ def chosen(where: Place, store: Store, given: str | None) -> Kept:
         return kept_line(store, *mine[0])
     found = [line for line in lines if line[1] == name]
     if not found and len(name) >= SHORTEST:
-        found = [line for line in lines if line[1].startswith(name) and not is_planning(line[1])]
+        start, plans = name.removesuffix(PLANNING), is_planning(name)
+        found = [
+            line for line in lines if line[1].startswith(start) and is_planning(line[1]) == plans
+        ]
     if len(found) == 1:
         return kept_line(store, *found[0])
     if not found:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import click
 
+from holdfast.cli.grown import grown
 from holdfast.cli.measure import cut
 from holdfast.cli.place import Place, json_option, place, place_options
 from holdfast.cli.say import out, out_json
@@ -53,8 +54,9 @@ def ls(
         return _ls_runs(where, as_json=as_json or output_format == "json")
     found = where.load()
     loaded = found.plan
-    chosen = selected_steps(where, found, selected, excluded) or tuple(loaded.steps)
-    steps = [loaded.steps[step] for step in chosen]
+    chosen = selected_steps(where, found, selected, excluded)
+    known = grown(where, found).plan.steps if chosen else loaded.steps
+    steps = [known[step] for step in chosen or known]
     as_json = as_json or output_format == "json"
     newest = _newest(where, loaded) if keys or as_json else {}
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import Here, here_now, keep_here
 from holdfast.cli.say import talk
+from holdfast.cli.titles import is_planning
 from holdfast.errors import PlanError, UsageError
 from holdfast.formats.heading import plan_name, python_part
 from holdfast.model.digest import Json, digest_bytes
@@ -30,6 +32,10 @@ PLAN_NAMES = ("plan.yaml", "plan.yml", "plan.json")
 SUFFIXES = (".yaml", ".yml", ".json", ".py")
 PLANNED = "planned"  # what a plan is called that a model made for a goal
 
+_LONG = 300  # characters of a goal that is not said again in every hint
+
+_HEAD = 256  # bytes in which a saved preview says what it is
+_PREVIEW = re.compile(rb"""\s*\{\s*"schema"\s*:\s*"holdfast\.preview/(\w+)\"""")
 _DIGITS = re.compile(r"[0-9a-f]{6,63}(\.planning)?")
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -144,6 +150,11 @@ def load_file(path: str, asked: Asked) -> Loaded:
     from holdfast.formats.planfile import load_text, read_file
 
     content, root = read_file(path)
+    if found := _PREVIEW.match(content[:_HEAD]):
+        version, name = found[1].decode(), shlex.quote(path)
+        if version != "1":
+            raise UsageError(f"'{path}' is a saved preview of the unknown version {version}")
+        raise UsageError(f"'{path}' is a saved preview, no plan", hint=f"holdfast run {name}")
     return load_text(content, path, root, asked)
 
 
@@ -161,6 +172,15 @@ def place(plan: str | None, store: str | None, plan_id: str | None) -> Place:
     found = Place(file, root, location, line, _params(), goal)
     keep_here(_here(found, plan, store))
     return found
+
+
+def refuse_planning(plan_id: str | None) -> None:
+    """No plan of one's own is kept on the line on which plans are made."""
+    if plan_id is not None and is_planning(plan_id):
+        raise UsageError(
+            f"'{plan_id}' is the name of a line on which plans are made",
+            hint="name another --plan-id, without .planning at its end",
+        )
 
 
 def root_of(file: str | None) -> str:
@@ -241,7 +261,9 @@ def _here(found: Place, plan: str | None, store: str | None) -> Here:
     file = plan if plan is not None and plan != _found() else ""
     is_own = found.location == wire.store_location(found.root, None)
     line = found.plan_id or ""
-    if found.goal and line == goal_line(found.goal):
+    if found.goal and (len(found.goal) > _LONG or found.goal.startswith("-")):
+        file = ""  # its digest is shorter, and no option
+    elif found.goal and line == goal_line(found.goal):
         line = ""
     if line and found.file is not None and plan_name(found.file) == line:
         line = ""
@@ -305,14 +327,17 @@ json_option = click.option(
 )
 
 
-def find_run(store: Store, given: str | None, line: str | None) -> RunId:
+def find_run(store: Store, given: str | None, line: str | None, *, of_work: bool = False) -> RunId:
     """A run by id, by unique prefix, or counted back: `@` is the last, `@-1` the one before.
 
-    Runs of other stores are counted only if they are named by a person and there is no other.
+    Runs of other stores are counted only if they are named by a person and there is no other. `of_work`:
+    those that made a plan are not counted, unless there is no other.
     """
     if given is not None and not given.startswith("@"):
         return _by_prefix(list(store.runs(imported=True)), given)
     rows = store.runs(line) or (store.runs(line, imported=True) if given else ())
+    if of_work and line is None:
+        rows = [row for row in rows if not is_planning(row.line)] or rows
     if not rows:
         raise UsageError(
             "there is no run yet" + (f" of line '{line}'" if line else ""), hint="holdfast run"

@@ -9,7 +9,7 @@ from holdfast.cli.ahead import Ahead, gather, look_ahead, preview_json, survey_o
 from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.money import Dollars
 from holdfast.cli.outlook import print_lines, table
-from holdfast.cli.place import Place, json_option, place, place_options
+from holdfast.cli.place import Place, json_option, place, place_options, refuse_planning
 from holdfast.cli.planning import Wanted, goal_options, taken
 from holdfast.cli.recording import recording_options, with_options
 from holdfast.cli.say import named, out_json
@@ -106,6 +106,7 @@ def plan(
 
     PLAN may be a goal in words: then a model plans for it first, unless it did before, and the plan is kept.
     """
+    refuse_planning(plan_id)
     manner["as_json"] = as_json
     where, loaded = _loaded(place(plan_file, store, plan_id), manner)
     if loaded is None:

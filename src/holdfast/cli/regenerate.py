@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import cast
 
+from holdfast.cli.again import mend
 from holdfast.cli.ending import last_words
 from holdfast.cli.goal import loaded_for
 from holdfast.cli.place import Place
@@ -17,9 +18,10 @@ from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.replans import held, rounds_made
+from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
-from holdfast.model.plan import RunId
+from holdfast.model.plan import RunId, plan_digest
 from holdfast.model.text import one_line
 
 _FAILED = 1
@@ -42,35 +44,48 @@ def regenerated(
     left = own.regenerations if mode != "escalate" else 0
     seen: set[RunId] = set()  # runs whose doubts another plan was made for
     while True:
-        words = ""
+        found: tuple[State, str] | None = None
         if code == _FAILED and left:
             left -= 1
-            words = _after_failure(where, mode)
+            found = _after_failure(where, mode)
         elif code == _WAITING and (bool(manner["yes"]) or view().asks):
-            words = _after_doubt(where, seen, own.regenerations, asks=mode == "escalate")
-        if not words:
+            found = _after_doubt(where, seen, own.regenerations, asks=mode == "escalate")
+        if found is None:
             return code
+        state, words = found
+        if (most := cast("int | None", manner["max_cost"])) is not None:
+            manner["max_cost"] = max(0, most - state.spent.cost)  # one bound for the whole command
         again = replace(wanted, replan=True, fresh=False, failed=words)
-        loaded = loaded_for(where, again, manner)
+        try:
+            loaded = loaded_for(where, again, manner)
+        except UsageError as error:  # that the work failed is what counts
+            mend(error)
+            talk(f"it is not planned again: {error}")
+            return code
         if loaded is None:
+            return code
+        if plan_digest(loaded.plan) == state.base:
+            talk("the same plan would fail again: this is for a person to decide")
             return code
         code = start(loaded)
 
 
-def _after_failure(where: Place, mode: str) -> str:
-    """What failed, if another plan may help against that."""
+def _after_failure(where: Place, mode: str) -> tuple[State, str] | None:
+    """The run that failed and what failed in it, if another plan may help against that."""
     if (found := _failed(where)) is None:
-        return ""
-    state, words = found
+        return None
+    state, _ = found
     if mode == "hybrid" and not is_recoverable(state):
         talk("another plan would not help: this is for a person to decide")
-        return ""
+        return None
     talk(f"{short(state.run)} failed; planning again")
-    return words
+    return found
 
 
-def _after_doubt(where: Place, seen: set[RunId], rounds: int, *, asks: bool) -> str:
-    """What speaks against the plan, if another one may be made without asking.
+def _after_doubt(
+    where: Place, seen: set[RunId], rounds: int, *, asks: bool
+) -> tuple[State, str] | None:
+    """The run that is held and what speaks against the plan, if another one may be made without asking.
 
     The plan says whether and how often; if it does not, the policy does. Rounds count for the whole line. A
     run that was `seen` still waits because nobody let the other plan run.
@@ -81,16 +96,16 @@ def _after_doubt(where: Place, seen: set[RunId], rounds: int, *, asks: bool) -> 
         found = held(store, "", line)
         state = read_state(store, found.run) if found is not None else None
         if found is None or state is None or found.run in seen:
-            return ""
+            return None
         said = cast("Mapping[str, Json]", state.plan.premises.get("replan", {}))
         most = int(str(said.get("rounds", rounds)))
         if said.get("ask", asks) or rounds_made(store, "", line) >= most:
-            return ""
+            return None
     finally:
         store.close()
     seen.add(found.run)
     talk(f"what {short(found.run)} learned speaks against its plan; planning again")
-    return "\n".join(one_line(one.words) for one in found.doubts)
+    return state, "\n".join(one_line(one.words) for one in found.doubts)
 
 
 def is_recoverable(state: State) -> bool:

@@ -36,13 +36,14 @@ from holdfast.cli.place import (
     known_step,
     place,
     place_options,
+    refuse_planning,
 )
 from holdfast.cli.planning import goal_options, taken
 from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
-from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved, shown_whole
-from holdfast.cli.say import short, talk
+from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved, held_to, shown_whole
+from holdfast.cli.say import last_object, short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
 from holdfast.cli.tidy import removed_option, tidy
@@ -59,9 +60,10 @@ from holdfast.engine.repeat import Repeated
 from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
-from holdfast.errors import PlanError, UsageError
+from holdfast.errors import PlanError, StaleError, UsageError
 from holdfast.formats.planfile import Loaded
-from holdfast.model.event import Agreed, Drift, Options
+from holdfast.model.digest import Digest
+from holdfast.model.event import Agreed, Drift, Options, Shown
 from holdfast.model.money import dollars
 from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Store
@@ -192,6 +194,7 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--agreed", "told", type=click.Choice(["nothing", "shown", "anything"]), hidden=True
 )  # what whoever began this in the background agreed to pay for
+@click.option("--shown", nargs=2, multiple=True, hidden=True)  # and what he saw come of it
 @goal_options
 def run(
     plan: str | None,
@@ -222,6 +225,7 @@ def run(
     trust: str | None,
     on_failure: str | None,
     told: Agreed | None,
+    shown: tuple[tuple[str, str], ...],
     **manner: object,
 ) -> int:
     """Run a plan: reuse what stands, run what changed, and say why.
@@ -234,6 +238,7 @@ def run(
     _exclude(force, incremental, "--force and --incremental")
     if watching and (detach or key or manner["as_json"]):
         raise UsageError("--watch goes with none of --detach, --key and --json")
+    refuse_planning(plan_id)
     saved = find_saved(plan)
     asked = Asked(saved, preview, show_plan, dry_run, diff_plan)
     if (watching and asked != Asked()) or (detach and (show_plan or dry_run or diff_plan)):
@@ -241,6 +246,10 @@ def run(
     where = place(saved.file, store, saved.line) if saved else place(plan, store, plan_id)
     where = with_goal(where, wanted)
     if where.goal:
+        if saved is not None and where.planned() is None:
+            raise StaleError(
+                f"'{saved.name}' is stale: the plan for its goal is gone", hint="holdfast plan"
+            )
         found = loaded_for(where, wanted, manner, takes=not diff_plan)
         if found is None:
             return 0
@@ -262,10 +271,11 @@ def run(
         max_ms=max_ms,
     )
     yes = bool(manner["yes"]) or saved is not None
+    held = None if diff_plan else held_to(where, loaded, options, asked)
     seen = None
     if not (show_plan or dry_run or diff_plan):
         seen = _check_trust(where, loaded, options, trust, manner)
-    if (given := agree(where, loaded, options, asked, manner, seen)) is None:
+    if (given := agree(where, loaded, options, asked, manner, seen, held)) is None:
         return 0
     if show_plan and (loaded.foreign or trust is not None):  # who said yes saw this very plan
         trust_foreign(where, loaded, options, trust, lambda: True)
@@ -275,19 +285,22 @@ def run(
         leave_earlier(where, loaded.plan, yes=yes)
     if detach:
         _check_secrets(loaded.plan, manner_of(manner).secrets)
-        return detached(where, loaded.plan, key, given.agreed, as_json=bool(manner["as_json"]))
+        return detached(where, loaded.plan, key, given, as_json=bool(manner["as_json"]))
     bound = replace(given.options, max_cost=max_cost(where, loaded.plan, manner))
+    if told:
+        bound = replace(bound, shown=tuple(Shown(StepId(s), Digest(d)) for s, d in shown))
     given = replace(given, options=bound, agreed=told or given.agreed)
     if watching:
         return _watched(where, given, manner, removed)
-    code = _start(where, loaded.plan, given, manner, key, removed)
-    if where.goal:
-        from holdfast.cli.regenerate import regenerated
+    if not where.goal:
+        return _start(where, loaded.plan, given, manner, key, removed)
+    from holdfast.cli.regenerate import regenerated
 
-        later = replace(given, options=asking_for_nothing(given.options))
-        start = partial(_start_planned, where, later, manner, removed)
+    later = replace(given, options=asking_for_nothing(given.options))
+    start = partial(_start_planned, where, later, manner, removed)
+    with last_object():
+        code = _start(where, loaded.plan, given, manner, key, removed)
         return regenerated(where, code, wanted, manner, on_failure, start)
-    return code
 
 
 def _start_planned(
@@ -300,6 +313,10 @@ def _start_planned(
         mend(error)
         talk(str(error))
         return WAITING
+    except click.exceptions.Exit:  # he said no, and may say yes later
+        return WAITING
+    bound = replace(given.options, max_cost=max_cost(where, loaded.plan, manner))
+    given = replace(given, options=bound)
     return _start(where, loaded.plan, given, manner, "", removed)
 
 
@@ -505,7 +522,7 @@ def retry(
         loaded.plan,
         manner,
         given.agreed,
-        lambda world: start_run(world, loaded.plan, loaded.plan.name, options),
+        lambda world: start_run(world, loaded.plan, loaded.plan.name, given.options),
     )
 
 

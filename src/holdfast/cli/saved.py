@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import string
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from holdfast.cli.again import again
+from holdfast.cli.again import again, quoted
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, is_selected, preview_json
 from holdfast.cli.ask import ask, consent_to
 from holdfast.cli.consent import agreed_with, said_of_money
@@ -28,12 +28,13 @@ from holdfast.core.versions import compare
 from holdfast.errors import StaleError, UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
-from holdfast.model.event import Agreed, Options
+from holdfast.model.event import Agreed, Options, Shown
 from holdfast.model.plan import Plan, Step, StepId, plan_digest
 
 SHORTEST = 12
 MOST_BYTES = 256 * 2**20
 TOLD = 5
+_GUESSED = frozenset({"duration_ms", "saved_ms", "saved_usd", "without_history", "recorded"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def find_saved(given: str | None) -> Saved | None:
     if not whole or not isinstance(data.get("digest"), str):
         raise UsageError(
             f"'{given}' is a preview, but not one that was saved whole",
-            hint=f"holdfast plan -o {given}",
+            hint=f"holdfast plan -o {quoted(given)}",
         )
     head = cast("Mapping[str, Json]", plan)
     return Saved(
@@ -137,16 +138,28 @@ def _read(file: str) -> Mapping[str, Json] | None:
 # --- holding a run to it -----------------------------------------------------------------------------------
 
 
+def held_to(where: Place, loaded: Loaded, given: Options, asked: Asked) -> Ahead | None:
+    """The preview that a run was asked to hold itself to, if it was; StaleError if it is another one now."""
+    held: Ahead | None = None
+    if asked.saved is not None:
+        held = hold_to(where, loaded, _held_options(asked.saved, given), asked.saved)
+    if asked.preview is not None:
+        options = given if asked.saved is None else _held_options(asked.saved, given)
+        held = hold_to_digest(where, loaded, options, asked.preview)
+    return held
+
+
 def hold_to(where: Place, loaded: Loaded, options: Options, saved: Saved) -> Ahead:
     """The preview, which must be what was saved."""
     ahead = gather(where, loaded, options)
-    if ahead.foreseen.digest == saved.data["digest"]:
+    now = cast("Mapping[str, Json]", json.loads(json.dumps(preview_json(ahead))))
+    if now["digest"] == saved.data["digest"] and _claims(now) == _claims(saved.data, now):
         return ahead
-    told = _differences(saved.data, preview_json(ahead))
+    told = _differences(saved.data, now)
     more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
     raise StaleError(
         f"'{saved.name}' is stale: {'; '.join(told[:TOLD])}{more}",
-        hint=f"holdfast plan {saved.file} -o {saved.name}",
+        hint=f"holdfast plan -o {quoted(saved.name)}",
     )
 
 
@@ -165,6 +178,26 @@ def hold_to_digest(where: Place, loaded: Loaded, options: Options, given: str) -
             f"the preview is {digest[:SHORTEST]} now, not {wanted[:SHORTEST]}", hint="holdfast plan"
         )
     return ahead
+
+
+def _claims(data: Mapping[str, Json], beside: Mapping[str, Json] | None = None) -> Json:
+    """What a preview says would happen: who reads it agrees to that, not to the digest in it.
+
+    Times are guesses that every run makes better. What changed counts if it is told against the same.
+    """
+    steps = _mapping(data.get("steps"))
+    apart = beside is not None and data.get("against") != beside.get("against")
+    return {
+        **{key: data.get(key) for key in ("waves", "models", "details", "left_out")},
+        "plan": {key: _at(data, "plan", key) for key in ("line", "ref", "digest")},
+        "steps": {name: _without(steps[name], _GUESSED) for name in steps},
+        "totals": _without(data.get("totals"), _GUESSED),
+        "changes": _mapping(beside).get("changes") if apart else data.get("changes"),
+    }
+
+
+def _without(value: Json, keys: Collection[str]) -> Json:
+    return {key: said for key, said in _mapping(value).items() if key not in keys}
 
 
 def _differences(then: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
@@ -187,7 +220,13 @@ def _differences(then: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]
             told.append(f"'{name}' has another reason: {words}")
         elif _at(then, "details", name) != _at(now, "details", name):
             told.append(f"'{name}' stands on something else than before")
-    return told or ["something it was made from changed"]
+        elif was.get("model") != is_now.get("model"):
+            told.append(f"'{name}' asks {is_now.get('model') or 'no model'}")
+        elif was.get("cost_usd") != is_now.get("cost_usd"):
+            told.append(f"'{name}' has another price")
+    if told or then.get("digest") != now.get("digest"):
+        return told or ["something it was made from changed"]
+    return ["it does not say what would happen"]
 
 
 def _at(data: Mapping[str, Json], part: str, name: str) -> Json:
@@ -282,7 +321,17 @@ def _shown(loaded: Loaded, ahead: Ahead, told: Agreed) -> Agreement:
     """What somebody agrees to who says yes to a preview."""
     steps, paid = ahead.foreseen.plan.steps, paid_in(ahead)
     seen = {step_id: steps[step_id] for step_id in (*_touched(loaded, ahead), *paid)}
-    return Agreement(ahead.options, agreed_with(told, paid), seen)
+    return Agreement(replace(ahead.options, shown=shown_in(ahead)), agreed_with(told, paid), seen)
+
+
+def shown_in(ahead: Ahead) -> tuple[Shown, ...]:
+    """The steps whose artifacts a preview could read, and what comes of them, so that it has that too."""
+    found = {}
+    for origin in ahead.foreseen.added.values():
+        artifact = ahead.outlooks[origin].artifact
+        if artifact is not None:
+            found[origin] = Shown(origin, artifact.digest)
+    return tuple(found.values())
 
 
 def paid_in(ahead: Ahead) -> list[StepId]:
@@ -391,20 +440,16 @@ def agree(
     asked: Asked,
     manner: Mapping[str, object],
     seen: Ahead | None = None,
+    held: Ahead | None = None,
 ) -> Agreement | None:
     """What to run with once everything that was asked is answered; None to run nothing.
 
-    Who said yes to all that is `seen` is not asked again.
+    Who said yes to all that is `seen`, or to what the run is `held` to, is not asked again.
     """
     options = given if asked.saved is None else _held_options(asked.saved, given)
     if asked.diff_plan:
         show_changes(where, loaded, options, as_json=bool(manner["as_json"]))
         return None
-    held: Ahead | None = None
-    if asked.saved is not None:
-        held = hold_to(where, loaded, options, asked.saved)
-    if asked.preview is not None:
-        held = hold_to_digest(where, loaded, options, asked.preview)
     told = said_of_money(manner)
     if asked.show_plan or asked.dry_run:
         shown = show_first(where, loaded, options, manner, asks=not asked.dry_run)
@@ -430,7 +475,7 @@ def _held_options(saved: Saved, given: Options) -> Options:
     if replace(given, **manner) != Options():  # type: ignore[arg-type]  # as they are by default
         raise UsageError(
             f"'{saved.name}' says already how to run: no --force, --resample, --cutoff, --on-drift, -s",
-            hint=f"holdfast run {saved.name}",
+            hint=f"holdfast run {quoted(saved.name)}",
         )
     return replace(
         saved.options,

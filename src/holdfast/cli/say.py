@@ -8,7 +8,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from functools import cache
 from typing import TextIO
 
@@ -44,6 +45,7 @@ _PAINT = {
     "help": "36",
     "next": "36",
 }
+_HELD: ContextVar[list[Mapping[str, Json]] | None] = ContextVar("held", default=None)
 _EDITS = {"+": "32", "-": "31", "@": "36"}
 _SIGN = re.compile(r"^( *)([·▸⏸✓=✗–])(?= )", re.MULTILINE)
 _HEAD = re.compile(r"^(error(?:\[\w+\])?|hint|help|next)(?=:)", re.MULTILINE)
@@ -131,8 +133,24 @@ def _painted(text: str, kind: str) -> str:
     return f"\x1b[{_PAINT[kind]}m{text}\x1b[0m"
 
 
+@contextlib.contextmanager
+def last_object() -> Iterator[None]:
+    """Of several objects that would be printed in here, print the last one: a reader expects one."""
+    held: list[Mapping[str, Json]] = []
+    token = _HELD.set(held)
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
+        for value in held:
+            out_json(value)
+
+
 def out_json(value: Mapping[str, Json]) -> None:
     """One object on stdout; on one line where objects are lines."""
+    if (held := _HELD.get()) is not None:
+        held[:] = [value]
+        return
     if sys.stdout is None:
         return
     indent = None if view().mode == "jsonl" else 2

@@ -26,7 +26,7 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.say import out, out_json, out_line, short
-from holdfast.cli.since import waiting_since
+from holdfast.cli.since import answered_in, waiting_since
 from holdfast.cli.status import status_lines
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import COMPLETE, State
@@ -38,7 +38,7 @@ from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Reason
-from holdfast.model.items import as_id
+from holdfast.model.items import ids_meant
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
@@ -104,6 +104,7 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
         additions=more,
         why=limit_words(store, state),
         own=own_of(state, where.file),
+        answered=answered_in(store, state),
     )
     if imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
@@ -221,8 +222,11 @@ def _print_samples(store: Store, stands: Artifact | None, ref: str, *, as_json: 
 
 
 def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
-    name, _, attempt = ref.partition("@")
-    rows = [row for row in store.artifacts(step=as_id(name)) if line is None or row.line == line]
+    name, attempt = ref, ""
+    if not ref.endswith("]"):  # a key may have that sign too
+        name, _, attempt = ref.rpartition("@") if "]@" in ref else ref.partition("@")
+    found = (list(store.artifacts(step=step)) for step in ids_meant(name))
+    rows = [row for row in next(filter(None, found), []) if line is None or row.line == line]
     if attempt:
         last = next((row.run for row in reversed(rows) if row.attempt), "")
         rows = (

@@ -17,7 +17,7 @@ from holdfast.formats.planfile import load_plan
 from holdfast.model.artifact import Entry, Form, tree_entries
 from holdfast.model.digest import Digest
 from holdfast.model.event import AttemptAccepted, AttemptFailed, AttemptLost, AttemptRejected
-from holdfast.model.items import as_id
+from holdfast.model.items import step_named
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 from holdfast.wire import market, own_agents
@@ -66,7 +66,7 @@ def side(where: Place, store: Store | None, given: str) -> Side:
     if given.startswith(("@", "r-")):
         if store is None:
             raise UsageError(f"there is no run '{given}': no store yet", hint="holdfast run")
-        state = load_state(store, find_run(store, given, where.line()))
+        state = load_state(store, find_run(store, given, where.line(), of_work=True))
         files = {
             step_id: _of_artifact(store, state.plan.steps[step_id], step.digest, step.form)
             for step_id, step in state.steps.items()
@@ -119,8 +119,8 @@ def attempt(store: Store | None, given: str, line: str | None) -> Attempt | None
     if not sign or not name or not number.isdigit() or store is None:
         return None
     last = load_state(store, find_run(store, None, line))
-    step_id = as_id(name)
-    if step_id not in last.plan.steps:
+    step_id = step_named(name, last.plan.steps)
+    if step_id is None:
         return None
     while not last.steps[step_id].attempts:
         if last.previous is None or step_id not in last.steps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast import wire
 from holdfast.cli.ask import who
+from holdfast.cli.gates import ASKED
 from holdfast.core.state import State
 from holdfast.engine.decisions import Decisions
 from holdfast.engine.overtaken import Since, since
@@ -31,6 +32,18 @@ class Waits:
         found = (since(self._store, book, approval) for approval in asked)
         return next((words for words in map(since_words, found) if words), "")
 
+    def stand(self, reason: Reason | None) -> str:
+        """What was said to all that a step asks: `approved`, `rejected`; empty if something is open."""
+        if reason is None or reason.code not in ASKED:
+            return ""
+        self._decisions.refresh()
+        book, now = self._decisions.book, wire.now_ms()
+        asked = [book.by_id[name] for name in reason.because if name in book.by_id]
+        stands = {approval.stand(now) for approval in asked}
+        if "rejected" in stands:
+            return "rejected"
+        return "approved" if stands == {"approved"} and len(asked) == len(reason.because) else ""
+
 
 def since_words(found: Since | None) -> str:
     """What is other than when somebody said yes to the same; empty if nobody did."""
@@ -53,3 +66,17 @@ def waiting_since(store: Store, state: State) -> dict[StepId, str]:
         if here.phase == "waiting"
     }
     return {step_id: words for step_id, words in found.items() if words}
+
+
+def answered_in(store: Store, state: State) -> dict[StepId, str]:
+    """The steps of a run that wait although somebody has decided: approved or rejected.
+
+    They go on when an engine drives the run again.
+    """
+    if not state.counts["waiting"]:
+        return {}
+    waits = Waits(store, state.project, state.line)
+    found = {
+        s: waits.stand(here.reason) for s, here in state.steps.items() if here.phase == "waiting"
+    }
+    return {step_id: said for step_id, said in found.items() if said}

@@ -20,6 +20,7 @@ from holdfast.model.plan import StepId
 from holdfast.model.text import first_line, one_line
 
 FEW = 20  # steps that fit on a screen, each on its line
+NOT_ANSWERED: Mapping[StepId, str] = {}
 _OPEN = ("running", "waiting", "failed")
 
 
@@ -34,10 +35,12 @@ def status_lines(
     additions: Mapping[int, Addition] = NONE,
     why: str = "",
     own: Own = NO_MONEY.own,
+    answered: Mapping[StepId, str] = NOT_ANSWERED,
 ) -> list[str]:
     """Each step, or of many only those that want attention; the run in one line; what to do next.
 
-    `why` are the words of the limit that it came to, `own` is what a person lets every run spend.
+    `why` are the words of the limit that it came to, `own` is what a person lets every run spend,
+    `answered` are steps that wait although somebody decided about them.
     """
     every = every or len(state.steps) <= FEW
     lines = [headline(state, now, driven=driven), *_origin(state)]
@@ -47,6 +50,8 @@ def status_lines(
             elapsed = now if driven else 0
             origin = added_words(state, step_id, additions)
             said = words.get(step_id, "")
+            if step_id in answered:
+                said = f"{answered[step_id]}: it goes on with holdfast resume"
             lines += _step(state, step_id, elapsed, said, origin, voice=voice)
     if not every:
         lines += _rest(state)
@@ -54,7 +59,10 @@ def status_lines(
     lines += [one_line(f"! {line}") for line in words.get(REPLAN, "").splitlines()]
     lines += [one_line(line) for line in addition_lines(additions, driven=driven)]
     lines += [one_line(f"! {first_line(why)}")] if why else []
-    return [*lines, again(f"next: {next_commands(state, driven=driven, own=own)}")]
+    return [
+        *lines,
+        again(f"next: {next_commands(state, driven=driven, own=own, answered=answered)}"),
+    ]
 
 
 def _origin(state: State) -> list[str]:

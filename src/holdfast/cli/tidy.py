@@ -30,6 +30,8 @@ def tidy(where: Place, plan: Plan, choice: str) -> None:
         left = left_behind(plan, plan.name, store, where.root)
     finally:
         store.close()
+    if choice != "prune":
+        left = [item for item in left if not item.changed]
     if not left:
         return
     if choice == "prune":
@@ -39,7 +41,9 @@ def tidy(where: Place, plan: Plan, choice: str) -> None:
 
 def _tell(left: list[Left], *, gone: bool) -> None:
     for item in left[:LISTED]:
-        if gone:
+        if item.changed:
+            talk(f"- {item.path}: kept, somebody changed it since '{item.step}' made it")
+        elif gone:
             talk(
                 f"- {item.path}: deleted, its step '{item.step}' left the plan ({item.digest[:12]})"
             )

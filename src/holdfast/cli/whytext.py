@@ -11,7 +11,7 @@ from holdfast.cli.gates import ASKED
 from holdfast.cli.say import out, seconds, short
 from holdfast.cli.view import view
 from holdfast.core.causes import PASSING, Cause, Piece, part_word
-from holdfast.core.preview import STUCK, Outlook
+from holdfast.core.preview import KEPT_OUT, STUCK, Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.views import reason_json
 from holdfast.engine.inquiry import Shown
@@ -273,7 +273,7 @@ def _head(told: Told) -> str:
         return f"{told.step.id} {verb}."
     above = [cause.step for cause in told.causes if cause.step != told.step.id]
     if told.reason.code in PASSING and len(above) > 1:
-        what = f"{len(above)} steps above it {'wait' if _verb(told) == 'waits' else _verb(told)}"
+        what = f"{len(above)} steps above it {_verb(told.causes, told.reason.code, many=True)}"
         return f"{told.step.id} {verb}: {what}: {_some(above, 4)}."
     if told.reason.code == "upstream_changed" and len(above) == 1:
         cause = next(c for c in told.causes if c.step == above[0])
@@ -330,7 +330,8 @@ def _print_way(root: Root, told: Told, *, alone: bool) -> None:
         if len(way) > 2:  # noqa: PLR2004 - a step and its need say it already
             _row("chain", " because ".join(short_way))
         return
-    words = [way[0], *(f"because {step} {_verb(told)}" for step in way[1:])]
+    verb = _verb([root.cause], told.reason.code if told.reason else "")
+    words = [way[0], *(f"because {step} {verb}" for step in way[1:])]
     names = [n for item in root.shown for n in item.change.names if item.change.part in _FILES]
     if names:
         words.append(f"because {_some(names, 2)} changed")
@@ -341,11 +342,15 @@ def _print_way(root: Root, told: Told, *, alone: bool) -> None:
         _row("chain" if depth == 0 else "", "  " * depth + text)
 
 
-def _verb(told: Told) -> str:
-    code = told.reason.code if told.reason else ""
+def _verb(causes: Iterable[Cause], code: str, *, many: bool = False) -> str:
+    """What the steps above did, with which one comes from a step that has this reason."""
     if code == "awaiting_person":
-        return "waits"
-    return "failed" if code.startswith("dependency_") else "changed"
+        return "wait" if many else "waits"
+    if not code.startswith(("dependency_", "condition_")):
+        return "changed"
+    if all(cause.reason.code in KEPT_OUT for cause in causes):
+        return "were left out" if many else "was left out"
+    return "failed"
 
 
 def _print_pieces(item: Shown, label: str, margin: int) -> None:

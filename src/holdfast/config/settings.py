@@ -57,6 +57,8 @@ def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
     project, place = project_table(root)
     _check(own, personal, _PERSONAL)
     _check(project, place, _OF_PROJECT)
+    _folder(own, personal)
+    _folder(project, place)
     origin: list[tuple[str, str]] = []
     parallel = None
     for source, value in (

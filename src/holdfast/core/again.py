@@ -90,8 +90,9 @@ def steps_reopened(state: State, event: StepsReopened, _: int) -> None:
     above.sent_back += 1
     below.last = above.last
     below.reopened += 1
-    if not state.missing[event.step]:
-        now_ready(state, event.step)
+    for step_id in event.steps:
+        if not state.missing[step_id]:
+            now_ready(state, step_id)
 
 
 def _require_below(state: State, steps: Sequence[StepId], kind: str) -> None:

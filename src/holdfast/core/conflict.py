@@ -21,7 +21,6 @@ overridden, not even by a person; the side that lost is the dissent.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -39,6 +38,7 @@ from holdfast.model.conflict import (
 )
 from holdfast.model.digest import Digest, Json
 from holdfast.model.plan import StepId
+from holdfast.model.strict import strict_json
 
 _DIGITS = 6  # of a score
 _PERCENT = 100.0
@@ -58,8 +58,8 @@ def recommendations(step: StepId, agent: str, content: bytes) -> list[Said]:
     A recommendation that has no scope, or no usable action, takes no part.
     """
     try:
-        data = json.loads(content)
-    except (ValueError, RecursionError):
+        data = strict_json(content.decode("utf-8-sig"))
+    except ValueError:
         return []
     listed = data.get("recommendations") if isinstance(data, Mapping) else None
     if not isinstance(listed, list):
@@ -92,7 +92,7 @@ def as_share(value: Json, default: float) -> float:
     """A share from 0 to 1. What is above 1 counts in percent; what is no number, as the default."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return default
-    share = value / _PERCENT if value > 1 else float(value)
+    share = min(value, _PERCENT) / _PERCENT if value > 1 else float(max(value, -1))
     return min(1.0, max(0.0, share)) if share == share else default  # noqa: PLR0124 - not a number
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from holdfast.core.moves import LEFT_OUT
 from holdfast.core.state import COMPLETE, State, StepState
-from holdfast.model.event import Agreed
+from holdfast.model.event import Agreed, Shown
 from holdfast.model.items import base_of, source_of
 from holdfast.model.plan import StepId
 
@@ -60,18 +60,24 @@ def is_unasked(state: State, step_id: StepId) -> bool:
     agreed = agreed_in(state)
     if _is_found(state, step_id):
         return agreed == "nothing"
-    return agreed == "nothing" or (agreed == "shown" and not _is_foreseen(state, step_id))
+    return agreed == "nothing" or (agreed == "shown" and not _was_shown(state, origin.step))
 
 
-def items_unasked(state: State, base: StepId, source: StepId) -> bool:
-    """Whether nobody knew how many items a step has when somebody agreed to what the run costs.
-
-    A preview has them if it could read the list: if the step that lists them is reused.
-    """
+def items_unasked(state: State, source: StepId) -> bool:
+    """Whether nobody knew how many items a step lists when somebody agreed to what the run costs."""
     agreed = agreed_in(state)
-    if agreed != "shown":
-        return agreed == "nothing"
-    return state.steps[source].phase == "done" or not _is_foreseen(state, base)
+    return agreed == "nothing" or (agreed == "shown" and not _was_shown(state, source))
+
+
+def _was_shown(state: State, source: StepId) -> bool:
+    """Whether who agreed saw what comes of the artifact that a step has now.
+
+    That it is reused does not say so: a preview does not know it of a step that only might run.
+    """
+    above = state.steps.get(source)
+    if above is None or above.digest is None or above.phase == "done":
+        return False
+    return Shown(source, above.digest) in state.options.shown
 
 
 def _is_found(state: State, step_id: StepId) -> bool:

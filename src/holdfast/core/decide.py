@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
-from holdfast.core.moves import LOST, NOT_SELECTED, UNMET, UNMET_ABOVE, UNSEEN
-from holdfast.core.reopen import beyond, stagnates
-from holdfast.core.state import COMPLETE, State
+from holdfast.core.moves import (
+    BY_CONDITION,
+    LOST,
+    NOT_SELECTED,
+    UNMET,
+    UNMET_ABOVE,
+    UNSEEN,
+    code_below,
+)
+from holdfast.core.reopen import beyond, lost_need, lost_otherwise, sent_back, stagnates
+from holdfast.core.state import COMPLETE, State, StepState
 from holdfast.model.artifact import tree_bytes
 from holdfast.model.digest import Digest, digest_bytes, digest_json
 from holdfast.model.event import (
@@ -41,6 +50,7 @@ PERMANENT = frozenset(
     }
 )
 BEYOND = frozenset({"guard_rejected", "guard_fatal", "command_failed", "stagnated"})
+_BELOW = {UNMET: UNMET_ABOVE, UNMET_ABOVE: UNMET_ABOVE, NOT_SELECTED: NOT_SELECTED}
 Ending = AttemptAccepted | AttemptParked | AttemptRejected | AttemptFailed | AttemptLost
 
 
@@ -147,28 +157,56 @@ def set_aside(state: State, step_id: StepId, words: str) -> StepsSkipped:
     return StepsSkipped((Skipped(step_id, UNMET, StepId(words)), *items))
 
 
+def stop(state: State, step_id: StepId, lost: StepId) -> StepsSkipped:
+    """A ready step cannot do without one that is lost, whatever its need says: it is skipped."""
+    code = code_below(state, step_id, lost)
+    items = [
+        Skipped(step, _BELOW.get(code, "dependency_skipped"), above)
+        for step, above in _stopped(state, step_id)
+    ]
+    return StepsSkipped((Skipped(step_id, code, lost), *items))
+
+
+def lose(state: State, step_id: StepId, there: StepState) -> list[RunEvent]:
+    """A step failed or was left out in another run: it is lost here too, with what waits for it."""
+    reason = there.reason
+    assert reason is not None  # nothing is lost without one
+    if there.phase == "failed":
+        return fail(state, step_id, reason, there.said)
+    below = _BELOW.get(reason.code, "dependency_skipped")
+    items = [Skipped(step, below, above) for step, above in _stopped(state, step_id)]
+    because = StepId(reason.because[0])
+    return [StepsSkipped((Skipped(step_id, reason.code, because), *items))]
+
+
 def cut_off(state: State, added: Iterable[StepId]) -> StepsSkipped | None:
     """Added steps that need one which did not get through in this run are skipped like any other."""
+    items = _out_of_reach(state, [s for s in added if state.steps[s].phase == "pending"])
+    return StepsSkipped(items) if items else None
+
+
+def _out_of_reach(
+    state: State, steps: Iterable[StepId], again: Collection[StepId] = ()
+) -> tuple[Skipped, ...]:
+    """Those of the steps that need one which is lost and not made again, each with it."""
     items: dict[StepId, Skipped] = {}
-    for step_id in sorted(added, key=state.graph.rank.__getitem__):
-        if state.steps[step_id].phase != "pending":
-            continue
+    for step_id in sorted(steps, key=state.graph.rank.__getitem__):
         for need in state.plan.steps[step_id].needs:
-            phase = "skipped" if need.step in items else state.steps[need.step].phase
-            if phase in LOST and not need.optional:
-                items[step_id] = Skipped(step_id, f"dependency_{phase}", need.step)
+            above = items[need.step].code if need.step in items else ""
+            lost = state.steps[need.step].phase in LOST and need.step not in again
+            if (above or lost) and not need.optional:
+                code = code_below(state, step_id, need.step, above)
+                items[step_id] = Skipped(step_id, code, need.step)
                 break
-    return StepsSkipped(tuple(items.values())) if items else None
+    return tuple(items.values())
 
 
 def leave_out(state: State, step_id: StepId) -> StepsSkipped:
-    """A step that would run was not selected: it is left out, and what needs it cannot run either."""
-    items = []
-    for below in state.graph.below([step_id]):
-        if state.steps[below].phase == "pending":
-            code = "dependency_skipped" if state.may_run(below) else NOT_SELECTED
-            items.append(Skipped(below, code, step_id))
-    items.sort(key=lambda item: state.graph.rank[item.step])
+    """A step that would run was not selected: it is left out, and so is what cannot go on without it."""
+    items = [Skipped(step_id, NOT_SELECTED, step_id)]
+    for below, _ in _stopped(state, step_id):
+        code = "dependency_skipped" if state.may_run(below) else NOT_SELECTED
+        items.append(Skipped(below, code, step_id))
     return StepsSkipped(tuple(items))
 
 
@@ -187,19 +225,14 @@ def _reset(
     names = []
     for step_id in sorted(state.graph.below(again), key=state.graph.rank.__getitem__):
         if step_id not in again:
-            if state.steps[step_id].phase != "skipped" or _is_cut_off(state, step_id, again):
+            if state.steps[step_id].phase != "skipped" or lost_need(state, step_id, again):
                 continue
             again.add(step_id)
         names.append(step_id)
     wanted = tuple([step_id for step_id in names if step_id in asked])
-    return [StepsReset(tuple(names), code, wanted)] if names else []
-
-
-def _is_cut_off(state: State, step_id: StepId, again: set[StepId]) -> bool:
-    return any(
-        state.steps[need.step].phase in LOST and need.step not in again and not need.optional
-        for need in state.plan.steps[step_id].needs
-    )
+    if not names:
+        return []
+    return [StepsReset(tuple(names), code, wanted), *lost_otherwise(state, again, code)]
 
 
 def free(state: State, step_id: StepId) -> Sequence[RunEvent]:
@@ -228,7 +261,7 @@ def waive(state: State, request: int, asked: SkipRequested) -> tuple[StepWaived,
     return event, content
 
 
-def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:
+def close_gaps(state: State, steps: Iterable[StepId]) -> list[RunEvent]:
     """Steps that a person went on without are to be made after all, and what was made without them.
 
     What a person went on without besides, and did not name now, stays a gap: nothing below it was made
@@ -236,16 +269,21 @@ def close_gaps(state: State, steps: Iterable[StepId]) -> list[GapClosed]:
     """
     wanted = {step_id for step_id in steps if step_id in state.gaps}
     gaps = state.gaps.keys() - wanted
-    events: list[GapClosed] = []
+    events: list[RunEvent] = []
     closed: set[StepId] = set()
     for step_id in steps:
         if step_id in wanted and step_id not in closed:
-            below = [s for s in state.graph.below([step_id], gaps) - closed if _is_made(state, s)]
+            cone = [s for s in state.graph.below([step_id], gaps) if s not in closed]
+            below = sent_back(state, step_id, filter(partial(_is_settled, state), cone))
             closed.update(below)
-            names = sorted(below, key=state.graph.rank.__getitem__)
-            events.append(GapClosed(step_id, tuple(names)))
-    return events
+            events.append(GapClosed(step_id, tuple(below)))
+    events += lost_otherwise(state, closed, "retried")
+    cut = _out_of_reach(state, closed, closed)
+    return [*events, StepsSkipped(cut)] if cut else events
 
 
-def _is_made(state: State, step_id: StepId) -> bool:
-    return state.steps[step_id].phase in COMPLETE
+def _is_settled(state: State, step_id: StepId) -> bool:
+    """Whether a step was made, or left out by a condition."""
+    here = state.steps[step_id]
+    unmet = here.reason is not None and here.reason.code in BY_CONDITION
+    return here.phase in COMPLETE or (here.phase == "skipped" and unmet)

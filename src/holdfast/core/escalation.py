@@ -14,7 +14,7 @@ from typing import Final
 
 from holdfast.core.state import State, WaveFailures
 from holdfast.model.event import Reason
-from holdfast.model.plan import StepId
+from holdfast.model.plan import Step, StepId
 
 _WITHOUT_SUCCESS: Final = frozenset({"failed", "skipped", "reused"})
 _SEVERAL: Final = 2  # one step that fails alone in its wave is a failure like any other
@@ -26,11 +26,20 @@ def note_failure(state: State, step_id: StepId, reason: Reason) -> None:
     step = state.plan.steps[step_id]
     if step.priority == "critical":
         _escalate(state, Reason("critical_failed", (step_id,)))
-    if reason.code == "guard_fatal" and step.on_fatal == "escalate":
+    if _is_fatal(step, reason):
         _escalate(state, Reason("fatal_verdict", (step_id,)))
     if state.steps[step_id].attempts:
         _wave_of(state, step_id).failed += 1
     note_settled(state, step_id)
+
+
+def escalates(step: Step, reason: Reason) -> bool:
+    """Whether nothing more starts once this step failed so."""
+    return step.priority == "critical" or _is_fatal(step, reason)
+
+
+def _is_fatal(step: Step, reason: Reason) -> bool:
+    return reason.code == "guard_fatal" and step.on_fatal == "escalate"
 
 
 def note_settled(state: State, step_id: StepId) -> None:

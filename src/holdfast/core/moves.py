@@ -40,7 +40,7 @@ TRANSITIONS: Final[dict[str, dict[Phase, Phase]]] = {
         "skipped": "pending",
     },
     "step_waived": {"pending": "reused"},
-    "gap_closed": {"done": "pending", "reused": "pending"},
+    "gap_closed": {"done": "pending", "reused": "pending", "skipped": "pending"},
     "outputs_placed": {"pending": "pending", "reused": "reused", "done": "done"},
 }
 INTERRUPTED: Final = "previous_interrupted"
@@ -49,7 +49,8 @@ UNSEEN: Final = frozenset({INTERRUPTED, LIMIT})  # ends of attempts that are not
 NOT_SELECTED: Final = "not_selected"
 UNMET: Final = "condition_unmet"
 UNMET_ABOVE: Final = "condition_above"
-LEFT_OUT: Final = frozenset({NOT_SELECTED, UNMET, UNMET_ABOVE})  # a run is complete without them
+BY_CONDITION: Final = frozenset({UNMET, UNMET_ABOVE})
+LEFT_OUT: Final = BY_CONDITION | {NOT_SELECTED}  # a run is complete without them
 LOST: Final = frozenset({"failed", "skipped"})
 WAIVED: Final = "skipped_by_person"
 IN_CONFLICT: Final = "conflict_open"
@@ -108,6 +109,17 @@ def back_again(state: State, step_id: StepId) -> None:
     for dependent in state.graph.without.get(step_id, ()):
         state.missing[dependent] += 1
         state.ready.discard(dependent)
+
+
+def code_below(state: State, step_id: StepId, lost: StepId, code: str = "") -> str:
+    """Why a step is skipped that needs a lost one; `code` is why that is skipped, if it will be so now."""
+    above = state.steps[lost]
+    if not code and above.phase == "failed":
+        return "dependency_failed"
+    code = code or (above.reason.code if above.reason is not None else "")
+    if code in BY_CONDITION:
+        return UNMET_ABOVE
+    return NOT_SELECTED if not state.may_run(step_id) else "dependency_skipped"
 
 
 def require_needs(state: State, step_id: StepId, kind: str) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from holdfast.core.moves import BY_CONDITION
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.model.digest import Json
@@ -39,7 +40,6 @@ STATUS = {
     "failed": "failed",
     "skipped": "skipped",
 }
-UNMET = frozenset({"condition_unmet", "condition_above"})
 SETTLED = frozenset({"complete", "failed", "skipped"})
 
 
@@ -87,7 +87,7 @@ def result_of(step: StepState) -> dict[str, Json] | None:
     if step.phase == "failed":
         return {"error": sentence(step.reason) if step.reason else ""}
     if step.phase == "skipped":
-        if step.reason is not None and step.reason.code in UNMET:
+        if step.reason is not None and step.reason.code in BY_CONDITION:
             return {"skipped_reason": sentence(step.reason)}
         above = step.reason.because[0] if step.reason and step.reason.because else ""
         return {"skipped_reason": f"Dependency {above} failed"}

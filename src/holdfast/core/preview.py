@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, NamedTuple, Protocol
 
 from holdfast.core.changes import Choice, Probe, choose, unresolved
+from holdfast.core.moves import BY_CONDITION, LEFT_OUT
 from holdfast.core.refs import Upstream
 from holdfast.core.waves import Graph
 from holdfast.errors import EditError
@@ -28,8 +29,7 @@ from holdfast.model.plan import IN_REF, Need, Plan, Step, StepId, limits_json, p
 
 Decision = Literal["run", "reuse", "maybe", "wait"]
 Means = Literal["make", "guard", "adopt", ""]
-UNMET = frozenset({"condition_unmet", "condition_above"})
-LEFT_OUT = frozenset({"not_selected", "dependency_skipped"}) | UNMET
+KEPT_OUT = LEFT_OUT | {"dependency_skipped"}  # would have to run, or might, and will not
 STUCK = frozenset({"command_failed", "output_modified", "key_missing", "dependency_failed"})
 
 
@@ -73,7 +73,7 @@ class Outlook:
     @property
     def is_left_out(self) -> bool:
         """Whether it would have to run and may not, because of what was selected."""
-        return self.decision == "wait" and self.reason.code in LEFT_OUT
+        return self.decision == "wait" and self.reason.code in KEPT_OUT
 
     @property
     def is_work(self) -> bool:
@@ -186,7 +186,8 @@ class _Foresight:
             self._writes[step.id] = self._writes[above]
 
     def _stuck_above(self, step: Step) -> Outlook | None:
-        waits = [n.step for n in step.needs if self._waits_for(n)]
+        source = source_of(step.for_each)  # without a list there is nothing to go on with
+        waits = [n.step for n in step.needs if self._waits_for(n, needed=n.step == source)]
         if not waits:
             return None
         stuck = [need for need in waits if self.outlooks[need].is_stuck]
@@ -194,17 +195,17 @@ class _Foresight:
         code = "awaiting_person"
         if stuck:
             code = "dependency_failed"
-        elif any(self.outlooks[need].reason.code in UNMET for need in left_out):
+        elif any(self.outlooks[need].reason.code in BY_CONDITION for need in left_out):
             code = "condition_above"
         elif left_out:
             code = "dependency_skipped" if self._is_selected(step) else "not_selected"
         return Outlook("wait", Reason(code, tuple(sorted(stuck or left_out or waits))))
 
-    def _waits_for(self, need: Need) -> bool:
+    def _waits_for(self, need: Need, *, needed: bool) -> bool:
         """Whether a step waits because this one does: it may go on without one that is lost."""
         if self.outlooks[need.step].decision != "wait":
             return False
-        return not (need.optional and self._is_lost(need.step))
+        return needed or not (need.optional and self._is_lost(need.step))
 
     def _is_selected(self, step: Step) -> bool:
         return not self._selected or step.id in self._selected
@@ -231,7 +232,7 @@ class _Foresight:
 
     def _is_lost(self, step_id: StepId) -> bool:
         above = self.outlooks[step_id]
-        return above.is_stuck or above.reason.code in UNMET
+        return above.is_stuck or above.is_left_out
 
     def _decided(self, step: Step) -> Outlook:
         if step.awaits_items and (source := source_of(step.for_each)) not in self._known:
@@ -406,7 +407,7 @@ def _first(probe: Probe, *, stable_only: bool) -> Reason | None:
 # --- the digest of a preview -------------------------------------------------------------------------
 
 _MANNER = frozenset(
-    {"joined", "fail_fast", "barrier", "max_cost", "max_ms"}
+    {"joined", "fail_fast", "barrier", "max_cost", "max_ms", "shown"}
 )  # how a run is driven, not what it decides
 
 

@@ -57,6 +57,7 @@ SENTENCES: Final[dict[str, str]] = {
     "forked": "it stands as in the run that this one was forked from",
     "skipped_by_person": "a person lets the run go on without it",
     # why a step does not run, or did not get through
+    "items_changed": "its items were made from another list than {names} has now",
     "key_missing": "what it reads is not there: {names}",
     "dependency_failed": "Dependency {names} failed",
     "dependency_skipped": "a step it needs was skipped: {names}",

@@ -7,17 +7,21 @@ runs meanwhile on the old version comes to its end first, so the step is held un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from holdfast.core.effects import REJECTED, UNCONFIRMED, is_open
-from holdfast.core.moves import LEFT_OUT, REOPENING
+from holdfast.core.moves import LEFT_OUT, LOST, NOT_SELECTED, REOPENING, UNMET, code_below
 from holdfast.core.state import State
 from holdfast.model.event import (
     AttemptFailed,
     AttemptRejected,
     Reason,
+    RunEvent,
+    Skipped,
     StepHeld,
     StepsReopened,
+    StepsReset,
+    StepsSkipped,
 )
 from holdfast.model.plan import Step, StepId
 
@@ -45,12 +49,12 @@ def beyond(state: State, step: Step) -> StepHeld | None:
 
 def _can_help(state: State, above: StepId, step_id: StepId) -> bool:
     """Whether a step can be made again, and the one that asks for it is made from it."""
-    if not state.may_run(above) or above in state.gaps:
+    if not state.may_run(above) or above in state.gaps or state.steps[above].phase == "skipped":
         return False
     return not state.gaps or step_id in state.graph.below([above], state.gaps)
 
 
-def reopenings(state: State) -> Sequence[StepsReopened]:
+def reopenings(state: State) -> Sequence[RunEvent]:
     """The next step that can be sent back now: nothing runs on its present version any more."""
     if not state.reopening:
         return ()
@@ -58,17 +62,69 @@ def reopenings(state: State) -> Sequence[StepsReopened]:
     for by, above in ranked:
         cone = state.graph.below([above], state.gaps)
         if state.running.keys().isdisjoint(cone):
-            return [_reopened(state, by, above, cone)]
+            event = _reopened(state, by, above, cone)
+            return [event, *lost_otherwise(state, event.steps, "reopened")]
     return ()
 
 
 def _reopened(state: State, by: StepId, above: StepId, cone: set[StepId]) -> StepsReopened:
-    apart = {s for s in state.graph.below(_blocked(state, cone)) if s in cone}
-    steps = [s for s in cone if _moves(state, s) and not (s in apart and _is_cut(state, s))]
-    steps.sort(key=state.graph.rank.__getitem__)
+    steps = sent_back(state, above, cone)
+    if by not in steps:  # it stands on it only through steps that stay as they are
+        steps.append(by)
+        steps.sort(key=state.graph.rank.__getitem__)
     fed = state.steps[by].fed[-1:]
     told = (fed[0].guard, fed[0].digest, fed[0].feedback) if fed else ("", None, None)
     return StepsReopened(above, by, tuple(steps), *told)
+
+
+def sent_back(state: State, above: StepId, cone: Iterable[StepId]) -> list[StepId]:
+    """The step and what is to be made or judged again when it is made, in the order of the graph.
+
+    One pass from above: a step goes with one that it needs. A skipped step stays out if something else keeps
+    it from running; what only its condition left out is judged again.
+    """
+    again = {above}
+    for step_id in sorted(cone, key=state.graph.rank.__getitem__):
+        needs = state.plan.steps[step_id].needs
+        if step_id == above or not any(need.step in again for need in needs):
+            continue
+        cut = (
+            state.steps[step_id].phase == "skipped" and lost_need(state, step_id, again) is not None
+        )
+        if _moves(state, step_id) and not cut:
+            again.add(step_id)
+    return sorted(again, key=state.graph.rank.__getitem__)
+
+
+def lost_need(state: State, step_id: StepId, again: Collection[StepId]) -> StepId | None:
+    """What keeps a step from running although those steps are made again: a lost one that it needs."""
+    for need in state.plan.steps[step_id].needs:
+        lost = state.steps[need.step].phase in LOST and need.step not in again
+        if lost and not need.optional:
+            return need.step
+    return None
+
+
+def lost_otherwise(state: State, again: Collection[StepId], code: str) -> list[RunEvent]:
+    """Steps that stay skipped although what they name as the cause is made again.
+
+    They are told anew if another kind of cause keeps them out: a run is complete without what a condition
+    left out, and not without what a failure did.
+    """
+    items: dict[StepId, Skipped] = {}
+    for step_id in sorted(state.graph.below(again), key=state.graph.rank.__getitem__):
+        here = state.steps[step_id]
+        if here.phase != "skipped" or here.reason is None or step_id in again:
+            continue
+        cause = here.reason.because[0]
+        if here.reason.code == UNMET or not (cause in again or cause in items):
+            continue
+        if (lost := lost_need(state, step_id, again)) is not None:
+            above = items[lost].code if lost in items else ""
+            now = code_below(state, step_id, lost, above)
+            if (now in LEFT_OUT) != (here.reason.code in LEFT_OUT):
+                items[step_id] = Skipped(step_id, now, lost)
+    return [StepsReset(tuple(items), code), StepsSkipped(tuple(items.values()))] if items else []
 
 
 def _moves(state: State, step_id: StepId) -> bool:
@@ -78,17 +134,4 @@ def _moves(state: State, step_id: StepId) -> bool:
         return code != UNCONFIRMED
     if code == REJECTED and state.plan.steps[step_id].done_once:
         return is_open(state, step_id) is False
-    return not (step.phase == "skipped" and code in LEFT_OUT)
-
-
-def _blocked(state: State, cone: set[StepId]) -> set[StepId]:
-    """Steps beside the cone that failed or were left out: what needs them stays skipped."""
-    return {
-        s
-        for s, step in state.steps.items()
-        if step.phase in {"failed", "skipped"} and (s not in cone or not _moves(state, s))
-    }
-
-
-def _is_cut(state: State, step_id: StepId) -> bool:
-    return state.steps[step_id].phase == "skipped"
+    return not (step.phase == "skipped" and code == NOT_SELECTED)

@@ -26,6 +26,7 @@ from holdfast.model.expression import (
 from holdfast.model.plan import Step, StepId
 from holdfast.model.strict import strict_json
 
+INPUTS = "HOLDFAST_INPUTS/"  # before the name of a need, for a function that wants its file
 _MOST_NAMES = 20
 _LONGEST_NAME = 60
 
@@ -85,6 +86,21 @@ def read_by(step: Step) -> frozenset[StepId]:
     """The needs whose artifacts the prompt or the values of a step read by themselves."""
     found = (part for part in parts((step.prompt, step.values)) if isinstance(part, Reference))
     return frozenset(StepId(part.name) for part in found if part.root == "steps")
+
+
+def file_values(step: Step) -> dict[str, StepId]:
+    """The values of a function that stand for the files of needs, and these, by the names it knows.
+
+    Only what the plan itself says counts: text that another step made names no file.
+    """
+    if step.uses != "python" or not step.values:
+        return {}
+    places = {f"{INPUTS}{step.called(need)}": step.called(need) for need in step.data_needs}
+    return {
+        name: places[value]
+        for name, value in step.values.items()
+        if isinstance(value, str) and value in places
+    }
 
 
 def has_expressions(step: Step) -> bool:
@@ -176,10 +192,13 @@ class _Artifacts:
             except ValueError as error:
                 start = _short(" ".join(text[:200].split()))
                 lacks = f" and has no '{reference.fields[0]}'" if reference.fields else ""
-                what = f"is not JSON{lacks}; it begins with '{start}'"
-                hint = f"print JSON in '{reference.name}', or take the whole text: "
-                whole = f"{OPEN} steps.{reference.name}.output {CLOSE}"
-                raise _refused(reference, what, hint + whole) from error
+                why = "" if isinstance(error, json.JSONDecodeError) else f" ({error})"
+                what = f"is not JSON{why}{lacks}; it begins with '{start}'"
+                hint = f"print JSON in '{reference.name}'"
+                if reference.fields:
+                    whole = f"{OPEN} steps.{reference.name}.output {CLOSE}"
+                    hint += f", or take the whole text: {whole}"
+                raise _refused(reference, what, hint) from error
         return self._parsed[reference.name]
 
 
@@ -194,10 +213,9 @@ def _gathered(reference: Reference, content: Content) -> Json:
 
 def _scalar(text: str) -> Json:
     try:
-        found: Json = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        return strict_json(text)
+    except ValueError:
         return text.removesuffix("\n")
-    return found
 
 
 def _value(reference: Reference, content: Content) -> Json:
@@ -209,14 +227,9 @@ def _value(reference: Reference, content: Content) -> Json:
     except UnicodeDecodeError as error:
         raise _refused(reference, "has an item that is not UTF-8 text") from error
     try:
-        found: Json = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        return strict_json(text)
+    except ValueError:
         return text
-    return found
-
-
-def _refuse(word: str) -> Json:
-    raise ValueError(f"{word} is not a number of JSON")
 
 
 def _inside(reference: Reference, value: Json, depth: int, field: str) -> Json:

@@ -247,17 +247,6 @@ def _plain_mode(mode: int) -> int:
     return 0o755 if mode & 0o100 else 0o644
 
 
-def hash_file(path: str) -> tuple[str, int, int]:
-    """Digest, size and plain mode of one regular file; its last component is not followed."""
-    with outside_world(f"read {quoted(path)}"):
-        parent, name = os.path.split(path)
-        with opened(open_root(parent or ".")) as directory:
-            found = look(directory, name, path)
-    if found is None:
-        raise EditError(f"{quoted(path)} does not exist")
-    return found.digest, found.size, _plain_mode(found.mode)
-
-
 def read_tree(root: str, paths: Iterable[str]) -> tuple[Entry, ...]:
     """Every regular file at or beneath the given paths, sorted by path; missing paths are left out.
 

@@ -12,7 +12,7 @@ from holdfast.core.decide import Ending
 from holdfast.core.moves import LOST
 from holdfast.core.reasons import UNANSWERED
 from holdfast.core.state import Fed, State
-from holdfast.core.values import read_by
+from holdfast.core.values import file_values, read_by
 from holdfast.engine.contents import Contents
 from holdfast.engine.copies import Copy
 from holdfast.engine.furnish import lay_out
@@ -122,6 +122,7 @@ class Bench:
             on_output=self._listener(started),
             take=self._taking(step) if step.changes_copy else None,
             effect=self._state.steps[step.id].effect or "",
+            files=file_values(step),
             told=frozenset(map(step.called, read_by(step))) if step.asks_model else frozenset(),
             context=self._context(started),
         )

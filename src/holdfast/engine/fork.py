@@ -11,7 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from holdfast.core.fold import apply
+from holdfast.core.decide import lose
+from holdfast.core.escalation import escalates
+from holdfast.core.fold import apply, fold
+from holdfast.core.moves import LOST
 from holdfast.core.refs import structure
 from holdfast.core.state import COMPLETE, State, empty_state
 from holdfast.core.views import taken_row
@@ -31,6 +34,7 @@ from holdfast.model.event import (
     OutputsPlaced,
     Recorded,
     RunStarted,
+    StepsSkipped,
     StepsTaken,
     StepWaived,
     Taken,
@@ -71,11 +75,12 @@ def fork_run(
         start = facts[0]
         assert isinstance(start, RunStarted)  # every run begins so
         _check_untouched(world, plan, facts, origin)
+        at = world.clock()
+        recorded = [Recorded(seq, at, event) for seq, event in enumerate(facts, 1)]
+        state = fold(plan, recorded)  # before anything is stored: a run that cannot be is none
         hold.announce(start.run)
-        recorded, fence = _open(world, facts, rows, _handed_over(world.store, origin, facts))
-        state = empty_state(plan)
-        for item in recorded:
-            apply(state, item)
+        handed_over = _handed_over(world.store, origin, facts)
+        fence = _open(world, start, recorded, rows, handed_over)
         world.on_events(recorded)
         survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
         engine = Engine(world, state, fence, hold, survey)
@@ -163,27 +168,82 @@ def _beginning(
         forked_at=step,
         agreed=world.agreed,
     )
-    facts: list[Event] = [start]
-    items: list[Taken] = []
-    for step_id in origin.graph.order:
-        here = origin.steps[step_id]
-        if step_id in again or step_id not in plan.steps or here.phase not in COMPLETE:
+    trial = _Trial(plan, start)
+    rest = [s for s in origin.graph.order if s in plan.steps and s not in again]
+    for step_id in rest:
+        if step_id in origin.gaps:
+            trial.say(_waived(origin, step_id))
+    lost = _gone_without(origin, rest)
+    for step_id in rest:
+        if not trial.can_settle(step_id):
             continue
-        if step_id not in origin.gaps:
-            items.append(_taken(store, origin, step_id))
-            continue
-        gap = origin.gaps[step_id]
-        assert here.config_ref is not None  # it was waived
-        assert here.digest is not None
-        if items:
-            facts.append(StepsTaken(tuple(items)))
-            items = []
-        facts.append(
-            StepWaived(step_id, here.config_ref, here.digest, here.form, gap.by, gap.because, 0)
-        )
-    if items:
-        facts.append(StepsTaken(tuple(items)))
-    return facts, [taken_row(start, item) for item in _items(facts)]
+        if origin.steps[step_id].phase in COMPLETE:
+            trial.say(StepsTaken((_taken(store, origin, step_id),)))
+        elif step_id in lost:
+            _lose(trial, origin, step_id, step)
+    return trial.facts, [taken_row(start, item) for item in _items(trial.facts)]
+
+
+class _Trial:
+    """The first facts of a run, each folded as soon as it is said; what is taken in a row is one fact."""
+
+    def __init__(self, plan: Plan, start: RunStarted) -> None:
+        self.state = empty_state(plan)
+        self.facts: list[Event] = []
+        self.say(start)
+
+    def say(self, event: Event) -> None:
+        apply(self.state, Recorded(self.state.seq + 1, 0, event))
+        last = self.facts[-1] if self.facts else None
+        if isinstance(last, StepsTaken) and isinstance(event, StepsTaken):
+            self.facts[-1] = StepsTaken((*last.items, *event.items))
+        else:
+            self.facts.append(event)
+
+    def can_settle(self, step_id: StepId) -> bool:
+        """Whether nothing was said of a step, and all that it needs is complete or gone without."""
+        return self.state.steps[step_id].phase == "pending" and not self.state.missing[step_id]
+
+
+def _waived(origin: State, step_id: StepId) -> StepWaived:
+    """A person went on without it, and so does the fork."""
+    here, gap = origin.steps[step_id], origin.gaps[step_id]
+    assert here.config_ref is not None  # it was waived
+    assert here.digest is not None
+    return StepWaived(step_id, here.config_ref, here.digest, here.form, gap.by, gap.because, 0)
+
+
+def _gone_without(origin: State, steps: Sequence[StepId]) -> set[StepId]:
+    """The lost steps without which others went on, and those that are behind their loss."""
+    queue = [
+        need.step
+        for step_id in steps
+        if origin.steps[step_id].phase in COMPLETE
+        for need in origin.plan.steps[step_id].needs
+    ]
+    found: set[StepId] = set()
+    for step_id in queue:  # grows while it is walked
+        if origin.steps[step_id].phase in LOST and step_id not in found:
+            found.add(step_id)
+            queue += [need.step for need in origin.plan.steps[step_id].needs]
+    return found
+
+
+def _lose(trial: _Trial, origin: State, step_id: StepId, forked_at: StepId) -> None:
+    """A step is lost as it was, so that what went on without it can be taken.
+
+    Not if the step that is made again would be lost with it, or if a person had to be asked first: then it is
+    tried again, and what went on without it follows.
+    """
+    here = origin.steps[step_id]
+    assert here.reason is not None  # nothing is lost without one
+    events = lose(trial.state, step_id, here)
+    skipped = [item.step for e in events if isinstance(e, StepsSkipped) for item in e.items]
+    failed = here.phase == "failed"
+    if forked_at in skipped or (failed and escalates(origin.plan.steps[step_id], here.reason)):
+        return
+    for event in events:
+        trial.say(event)
 
 
 def _items(facts: Sequence[Event]) -> Iterator[Taken]:
@@ -235,23 +295,21 @@ def _handed_over(store: Store, origin: State, facts: Sequence[Event]) -> list[Ha
 
 def _open(
     world: World,
-    facts: Sequence[Event],
+    start: RunStarted,
+    recorded: Sequence[Recorded],
     rows: Sequence[Artifact],
     handoffs: Sequence[HandoffGiven],
-) -> tuple[list[Recorded], int]:
-    start = facts[0]
-    assert isinstance(start, RunStarted)
+) -> int:
     journal = line_journal(start.project, start.line)
-    at, last = world.clock(), world.store.last(journal)
+    at, last = recorded[0].at, world.store.last(journal)
     said: list[tuple[int, Event]] = [
         (at, PlanVersioned(start.plan, start.w_ref, None)),
         (at, RunOpened(start.run)),
         *((at, event) for event in handoffs),
     ]
-    told = [(at, event) for event in facts]
+    told = [(at, item.event) for item in recorded]
     batch = Batch([Append(journal, last, said), Append(f"run:{start.run}", 0, told, 1)], rows)
-    fence = world.store.open_run(start.run, start.project, start.line, batch, world.owner.engine)
-    return [Recorded(seq, at, event) for seq, event in enumerate(facts, 1)], fence
+    return world.store.open_run(start.run, start.project, start.line, batch, world.owner.engine)
 
 
 # --- files ------------------------------------------------------------------------------------------------

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.core.consent import is_unasked, items_unasked
-from holdfast.core.decide import cut_off, free, waive
+from holdfast.core.decide import cut_off, free, stop, waive
+from holdfast.core.moves import LOST
 from holdfast.engine.gathering import opened_by
 from holdfast.engine.grow import Extension, Grower, Steps, fitting, words_of
 from holdfast.engine.result import Result
 from holdfast.engine.scribe import Scribe
 from holdfast.errors import PlanError
 from holdfast.model.artifact import Artifact, Verdict
-from holdfast.model.digest import digest_bytes
+from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import (
     AttemptAccepted,
     AttemptParked,
@@ -21,7 +22,7 @@ from holdfast.model.event import (
     Reason,
     RequestRefused,
 )
-from holdfast.model.items import source_of, unopened
+from holdfast.model.items import base_of, source_of, unopened
 from holdfast.model.line import AdditionRequested, SkipRequested
 from holdfast.model.plan import Step, StepId, fragment_bytes, fragment_steps
 from holdfast.ports import Outcome
@@ -47,6 +48,7 @@ class Growth:
         self._would_run = would_run
         self.comes_with = grower.additions.of  # the steps that an artifact adds when it is reused
         self._carried: dict[StepId, Steps] = {}  # what came with content that is only guarded
+        self._fitting: dict[StepId, tuple[Digest | None, frozenset[StepId]]] = {}  # by their list
         self.unasked: list[Step] = []  # added steps whose tools have not been asked
 
     def take_unasked(self) -> list[Step]:
@@ -170,21 +172,17 @@ class Growth:
 
         If they are not there they are added, and it waits for them; `may_add` asks people first, if they cost
         money and nobody knew how many they are. A list that is none fails it; so does one that is another
-        than its items were made from, because the step that lists them was made again.
+        than its items were made from, because the step that lists them was made again. Without a list there
+        is nothing to go on with, also where that need is optional; what a person skipped lists nothing.
         """
         source = source_of(base.for_each)
-        if source is None:
+        if source is None or source in self._state.gaps:
             return True
-        listing = self._state.steps[source]
-        assert listing.digest is not None  # what is looked at has its needs
+        if self._state.steps[source].phase in LOST:
+            self._scribe.append(stop(self._state, base.id, source))
+            return False
         try:
-            steps = opened_by(
-                unopened(base),
-                self._state.plan.steps,
-                self._scribe.content,
-                listing.digest,
-                listing.form,
-            )
+            steps = self._opened(base, source)
         except PlanError as error:
             self._scribe.fail(base.id, Reason("command_failed", (words_of(error),)))
             return False
@@ -192,17 +190,54 @@ class Growth:
             here = self._state.plan.steps
             if all(here.get(step_id) == step for step_id, step in steps.items()):
                 return True
-            words = f"what '{source}' lists is not what its items were made from"
-            self._scribe.fail(base.id, Reason("command_failed", (f"{words}: holdfast run",)))
+            self._scribe.fail(base.id, _listed_otherwise(source))
             return False
         if len(steps) == 1:
             return True
-        asks = items_unasked(self._state, base.id, source)
+        asks = items_unasked(self._state, source)
         items = [step for step in steps.values() if step.id != base.id]
         paid = [item for item in items if self._is_paid(item, base.id)] if asks else []
         if not paid or may_add(base, paid):
             self._grow(self._grower.of_items(steps, base.id, agreed=bool(paid)))
         return False
+
+    def is_listed(self, item: Step) -> bool:
+        """Whether an item that is looked at is still what its list says; it fails if not.
+
+        That can be only if the step that lists it was made again in this run, after it came.
+        """
+        base = self._state.plan.steps[base_of(item.id) or item.id]
+        source = source_of(base.for_each)
+        if source is None or not self._state.steps[source].stood:
+            return True
+        digest = self._state.steps[source].digest
+        if self._fitting.get(base.id, (None,))[0] != digest:
+            self._fitting[base.id] = digest, self._still_listed(base, source)
+        if item.id in self._fitting[base.id][1]:
+            return True
+        self._scribe.fail(item.id, _listed_otherwise(source))
+        return False
+
+    def _still_listed(self, base: Step, source: StepId) -> frozenset[StepId]:
+        """The items of a step that are what is listed now."""
+        try:
+            steps = self._opened(base, source)
+        except PlanError:
+            return frozenset()
+        here = self._state.plan.steps
+        return frozenset(name for name, step in steps.items() if here.get(name) == step)
+
+    def _opened(self, base: Step, source: StepId) -> Steps:
+        """The items of a step, and last itself, as they are listed now; PlanError if that is no list."""
+        listing = self._state.steps[source]
+        assert listing.digest is not None  # what is looked at has its needs
+        return opened_by(
+            unopened(base),
+            self._state.plan.steps,
+            self._scribe.content,
+            listing.digest,
+            listing.form,
+        )
 
     def _is_paid(self, item: Step, base: StepId) -> bool:
         """Whether an item costs money: one of which an artifact stands does not."""
@@ -234,3 +269,7 @@ class Growth:
         self._grown()
         steps = self._state.plan.steps
         self.unasked += [steps[s] for s in more.event.added if steps[s].tool_versions]
+
+
+def _listed_otherwise(source: StepId) -> Reason:
+    return Reason("items_changed", (source,))

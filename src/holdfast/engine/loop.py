@@ -57,6 +57,7 @@ from holdfast.model.event import (
     Reused,
     RunEvent,
     StepHeld,
+    StepsReopened,
 )
 from holdfast.model.plan import Step, StepId
 
@@ -171,7 +172,8 @@ class Engine:
         while self.state.reopening and (following := reopenings(self.state)):
             for reopened in following:
                 self._append(reopened)
-                self._looker.reopened(reopened.steps)
+                if isinstance(reopened, StepsReopened):
+                    self._looker.reopened(reopened.steps)
             self._desk.again()
 
     async def drive(self) -> State:
@@ -296,6 +298,9 @@ class Engine:
             self._append(set_aside(self.state, step_id, words))
             return
         if step.template is not None and not self._growth.has_items(step, self._people.may_add):
+            self._claims.let_go(step_id)
+            return
+        if step_id.endswith("]") and not self._growth.is_listed(step):
             self._claims.let_go(step_id)
             return
         look = self._decided(step)

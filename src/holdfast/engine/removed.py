@@ -1,6 +1,6 @@
 """The files of steps that left the plan: found, and on request removed.
 
-Only what is certainly Holdfast's own is named: a file whose bytes are those of a stored artifact of a
+Only what is certainly Holdfast's own is removed: a file whose bytes are those of a stored artifact of a
 step that is no step any more, and which no step of the plan makes or reads. So nothing is lost with it.
 """
 
@@ -27,15 +27,16 @@ from holdfast.ports import Store
 
 
 class Left(NamedTuple):
-    """A file that a step left behind, with the content it has."""
+    """A file that a step left behind, with the content it has; `changed` if that is somebody else's."""
 
     step: StepId
     path: str
     digest: Digest
+    changed: bool = False
 
 
 def left_behind(plan: Plan, line: str, store: Store, root: str) -> list[Left]:
-    """The files of steps that are not in the plan any more and that nobody changed or uses."""
+    """The files of steps that are not in the plan any more and that nobody uses."""
     if not _ever_changed(plan, line, store):
         return []
     found = []
@@ -48,8 +49,8 @@ def left_behind(plan: Plan, line: str, store: Store, root: str) -> list[Left]:
         free = [path for path in sorted(known) if not _is_used(plan, path)]
         for path in free:
             present = _on_disk(root, path)
-            if present is not None and present in known[path]:
-                found.append(Left(step_id, path, present))
+            if present is not None:
+                found.append(Left(step_id, path, present, present not in known[path]))
     return found
 
 
@@ -118,7 +119,8 @@ def _reads(glob: str, path: str, places: Collection[str]) -> bool:
 
 
 def prune(root: str, home: str, left: Collection[Left]) -> None:
-    """Remove files, all or none; EditError if one of them changed meanwhile."""
+    """Remove files that nobody changed, all or none; EditError if one of them changed meanwhile."""
+    left = [item for item in left if not item.changed]
     if not left:
         return
     journal, key = os.path.join(home, "apply", "removed"), "prune"

@@ -70,7 +70,7 @@ class Question(NamedTuple):
         tools: list[Json] = [[list(argv), said] for argv, said in sorted(self.tools.items())]
         whole: list[Json] = [
             [_FORM, VERSION, KEY_VERSION, _content_of(self.plan), self.line],
-            [repr(replace(self.options, max_cost=None, max_ms=None)), ascii(world.root)],
+            [repr(replace(self.options, max_cost=None, max_ms=None, shown=())), ascii(world.root)],
             [sources_of(world, self.plan), _functions(world, self.plan)],
             {name: env_digest(name) for name in names},
             tools,

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.core.refs import structure
-from holdfast.engine.lines import line_journal, tell_line
+from holdfast.engine.lines import Line, line_journal, tell_line
 from holdfast.errors import IntegrityError
-from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Recorded
 from holdfast.model.fixed import fixed
@@ -114,11 +113,14 @@ def kept_plan(store: Store, digest: Digest) -> Plan:
 def keep_planned(store: Store, plan: Plan, run: RunId, by: str, clock: Callable[[], int]) -> None:
     """Make a plan that a model made in `run` the line's latest version; once, whoever else does the same."""
     digest, ref = store.put(plan_bytes(plan)), store.put(structure(plan))
+    line, told = Line(store, plan.project, plan.name, clock), list[Recorded]()
 
-    def say() -> tuple[int, LineEvent, list[Artifact]]:
-        found = versions(store, plan.project, plan.name)
+    def say() -> LineEvent | None:
+        found = versions_in(told)
+        if found and (found[-1].plan, found[-1].run) == (digest, run):
+            return None
         parent = found[-1].plan if found else None
         reason = "replanned" if any(one.reason in PLANNED for one in found) else "planned"
-        return clock(), PlanVersioned(digest, ref, parent, reason, run, by=by), []
+        return PlanVersioned(digest, ref, parent, reason, run, by=by)
 
-    tell_line(store, plan.project, plan.name, say)
+    line.tell(say, lambda: told.extend(line.news()))

@@ -19,6 +19,7 @@ from holdfast.formats.problems import Problems
 from holdfast.formats.reading import ParamType, Reading
 from holdfast.formats.shapes import plain
 from holdfast.model.digest import Json
+from holdfast.model.expression import literals
 
 
 class Blank(NamedTuple):
@@ -50,7 +51,8 @@ def filled_in(content: bytes, file: str, reading: Reading, values: Table[str, Js
     for name, blank in known.items():
         made[name] = {"type": blank.type}
         if name in values:
-            made[name] = {"type": blank.type, "default": taken(name, blank.type, values[name])}
+            value = taken(name, blank.type, values[name])
+            made[name] = {"type": blank.type, "default": literals(value)}
         elif blank.has_default:
             made[name] = {"type": blank.type, "default": blank.default}
     tree = _tree(content, file, reading.problems)

@@ -115,7 +115,6 @@ class _Loader(Protocol):
 
 # The parser in C where it was built, else the one in Python: the same answers, some 50 times slower.
 FASTEST = cast("type[_Loader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-PURE = cast("type[_Loader]", yaml.SafeLoader)
 
 
 class _Kept(NamedTuple):

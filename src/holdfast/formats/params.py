@@ -13,7 +13,7 @@ from holdfast.formats.nodes import FORBIDDEN_VALUE, Listing, Mapping, Node, Scal
 from holdfast.formats.problems import Problems, quoted
 from holdfast.formats.reading import Find, Param, ParamType, Reading
 from holdfast.formats.records import Key, record, record_schema
-from holdfast.formats.shapes import EXPRESSION, Shape, as_is, inside, no_expression, plain, word
+from holdfast.formats.shapes import Shape, as_is, inside, pairs, prose, word
 from holdfast.model.digest import EncodingError, Json, canonical
 from holdfast.model.expression import PARAM_NAME
 
@@ -96,17 +96,25 @@ def _default(reading: Reading, name: str, kind: ParamType, node: Node | None) ->
         return None
     value: Json = node.value if isinstance(node, Scalar) else None
     if kind == "list" and isinstance(node, Listing):
-        return plain(reading, "default", node)
+        return _texts(reading, node)
     if not _fits(kind, value):
         reading.wrong_type(f"default' of the param '{name}", node, _WORDS[kind])
         return None
-    if isinstance(value, str) and EXPRESSION in value:
-        no_expression(reading, "default", node)
-        return None
+    if isinstance(value, str):
+        value = prose(reading, "default", node)
     if kind == "files" and isinstance(value, str):
         parts = inside(reading, "default", node, value)
         return "/".join(parts) if parts else None
     return value
+
+
+def _texts(reading: Reading, node: Node) -> Json:
+    """A default as JSON; what stands for the text of an expression in it is that text."""
+    if isinstance(node, Mapping):
+        return {name: _texts(reading, item) for name, item in pairs(reading, node)}
+    if isinstance(node, Listing):
+        return [_texts(reading, item) for item in node.items]
+    return prose(reading, "default", node) if isinstance(node.value, str) else node.value
 
 
 def _fits(kind: ParamType, value: Json) -> bool:

@@ -15,10 +15,10 @@ from typing import cast
 from holdfast.errors import PlanError, Problem, UsageError
 from holdfast.formats.nodes import Mapping, Node
 from holdfast.formats.premises import STEP_PREMISES
-from holdfast.formats.problems import Placed, quoted
+from holdfast.formats.problems import Placed, folded, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.shapes import PATH
-from holdfast.model.condition import JOINS, referred
+from holdfast.model.condition import JOINS, references, referred
 from holdfast.model.digest import Json
 from holdfast.model.expression import Part, Reference, fill, parse, parts, write
 from holdfast.model.items import base_of
@@ -85,6 +85,7 @@ def inlined(reading: Reading, steps: Table[StepId, Step], load: Load) -> dict[St
     if not any(step.uses == PLAN_USES for step in steps.values()):
         return dict(steps)
     found: dict[StepId, Step] = {}
+    owners = {folded(step_id): step_id for step_id in steps}
     for step_id, step in steps.items():
         place = reading.plans.get(step_id)
         if step.uses != PLAN_USES or place is None:  # without a file it was refused
@@ -103,7 +104,7 @@ def inlined(reading: Reading, steps: Table[StepId, Step], load: Load) -> dict[St
         for warning in warnings:
             reading.problems.warn(warning.code, place, _told(warning), warning.hint)
         for name, inner in _taken_over(step, plan).items():
-            _check_id(reading, name, steps, place)
+            _check_id(reading, name, owners.setdefault(folded(name), step_id), step_id, place)
             found[name] = inner
     return found
 
@@ -115,12 +116,13 @@ def _told(problem: Problem) -> str:
     return f"{problem.file}:{problem.line}:{problem.column}: {problem.message}"
 
 
-def _check_id(reading: Reading, name: StepId, steps: Table[StepId, Step], place: Placed) -> None:
+def _check_id(reading: Reading, name: StepId, owner: StepId, base: StepId, place: Placed) -> None:
+    """See that the step has an id, and that the plan has no other of it: `owner` says whose it is."""
     plain = base_of(name) or name
     if not STEP_ID.match(plain):
         message = f"{quoted(name)}, a step of another plan, has too long an id"
         reading.problems.add("P002", place, message, "give the step a shorter id")
-    elif name in steps and steps[name].uses != PLAN_USES:
+    elif owner != base:
         message = f"the plan has a step {quoted(name)}, and so has the plan that it takes over"
         reading.problems.add("P050", place, message, "give one of them another id")
 
@@ -137,9 +139,11 @@ def _taken_over(base: Step, plan: Plan) -> dict[StepId, Step]:
             if inner.uses == GATHER:  # it gathers nothing, and not that either
                 needs = tuple(replace(need, type="sequence", key="") for need in base.needs)
                 inner = replace(inner, needs=needs)
+        elif all(need.optional for need in step.needs):
+            inner = _conditional(base, inner)
         found[inner.id] = inner
     last = [StepId(prefix + s) for s in plan.steps if s not in needed and base_of(s) is None]
-    found[base.id] = Step(
+    whole = Step(
         base.id,
         uses=GATHER,
         needs=tuple(Need(step_id) for step_id in last),
@@ -152,7 +156,25 @@ def _taken_over(base: Step, plan: Plan) -> dict[StepId, Step]:
         preregistered=base.preregistered,
         evaluate_against=base.evaluate_against,
     )
+    goes_on = all(found[step_id].optional for step_id in last)
+    found[base.id] = _conditional(base, whole) if goes_on else whole
     return found
+
+
+def _conditional(base: Step, inner: Step) -> Step:
+    """A step that would go on without all others of its plan, under the condition of that plan.
+
+    Any other is left out with what it needs.
+    """
+    if base.when is None:
+        return inner
+    compared = {StepId(reference.name) for reference in references(base.when)}
+    needs = [replace(need, type="sequence", key="") for need in base.needs if need.step in compared]
+    template = inner.template and _conditional(base, inner.template)
+    items = tuple(need for need in inner.needs if base_of(need.step) == inner.id)
+    own = tuple(need for need in inner.needs if base_of(need.step) != inner.id)
+    when = _joined(base.when, inner.when)
+    return replace(inner, needs=(*own, *needs, *items), when=when, template=template)
 
 
 def _joined(outer: Json, inner: Json) -> Json:

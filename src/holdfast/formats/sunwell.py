@@ -43,10 +43,10 @@ from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key
 from holdfast.formats.shapes import LINE, LINES, whole
 from holdfast.model.provider import TIERS
+from holdfast.model.tiers import tiers_by_place
 
 SUNWELL = "sunwell"
 VERSION = "1.0"
-_FEW_NEEDS = 2  # as many a model of medium size may read
 _HASH = re.compile(r"[0-9a-f]{4,64}\Z")
 _PLAN = dict.fromkeys(
     (
@@ -103,7 +103,8 @@ def sunwell_words(reading: Reading, tree: Mapping) -> Translated:
     specs = _specs(reading, given.get("artifacts"))
     _check_waves(reading, given.get("waves"), specs)
     used = _claims(reading, given, specs)
-    steps = words(tree, {name: _step(spec, used.get(name, "")) for name, spec in specs.items()})
+    tiers = {**tiers_by_place({name: spec.requires for name, spec in specs.items()}), **used}
+    steps = words(tree, {name: _step(spec, tiers[name]) for name, spec in specs.items()})
     placed = {name: (specs[name].place, node) for name, (_, node) in steps.pairs.items()}
     listed = given.get("artifacts")
     at = listed if isinstance(listed, Listing | Mapping) else tree
@@ -163,19 +164,12 @@ def _each(reading: Reading, node: object) -> Iterator[tuple[Node, Scalar | None]
         yield from ((value, place) for place, _, value in parts(reading, "artifacts", node))
 
 
-def tier_of(requires: int) -> str:
-    """The tier that the shape of a graph gives a step: by how much it has to read."""
-    if not requires:
-        return TIERS[0]
-    return TIERS[1] if requires <= _FEW_NEEDS else TIERS[2]
-
-
-def _step(spec: Spec, used: str) -> Mapping:
+def _step(spec: Spec, tier: str) -> Mapping:
     pairs = spec.node.pairs
     task = said_text(spec.given.get("description"), f"Make {spec.id}.")
     said: dict[str, Said] = {
         "prompt": prompt_words(spec.place, task=task),
-        "model": used or tier_of(len(spec.requires)),
+        "model": tier,
     }
     for key in ("description", "contract"):
         if text_of(pairs[key][1] if key in spec.given else None):

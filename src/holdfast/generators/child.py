@@ -4,8 +4,8 @@ Started by its path and with the standard library only, so that it starts fast. 
 in four bytes, most significant first, and that many bytes of JSON. Frames use private descriptors:
 what the function prints goes to the log file that the call names, what it reads is empty.
 
-    call    target, root, folder, env, values {name: value}, needs [[name, form, path]],
-            subject [form, path] or null, as_json, log, result
+    call    target, root, folder, env, values {name: value}, files {name: need},
+            needs [[name, form, path]], subject [form, path] or null, as_json, log, result
     answer  state: begun | stale, again
             state: done | failed, again, message; only after `begun`
 
@@ -249,7 +249,7 @@ def _enter(call: dict[str, Any]) -> None:
 def _result(call: dict[str, Any]) -> bytes:
     function = _function(call["target"])
     needs = {name: (form, path) for name, form, path in call["needs"]}
-    arguments: dict[str, object] = dict(call["values"])
+    arguments = {**call["values"], **_files(function, call["files"], needs)}
     if call["subject"] is None:
         for name, (need, how) in parameters(function, arguments, needs).items():
             arguments[name] = _artifact(how, *needs[need], need)
@@ -260,6 +260,18 @@ def _result(call: dict[str, Any]) -> bytes:
     if inspect.isawaitable(result):
         result = importlib.import_module("asyncio").run(_awaited(result))
     return as_json(result) if call["as_json"] else encoded(result)
+
+
+def _files(
+    function: Callable[..., object], files: dict[str, str], needs: dict[str, tuple[str, str]]
+) -> dict[str, object]:
+    """The files of needs for the parameters that want one; None for a need that the step goes without."""
+    wanted = {name: how for name, _, how, _ in _accepted(function) if how in {"bytes", "path"}}
+    return {
+        name: _artifact(wanted[name], *needs[need], need) if need in needs else None
+        for name, need in files.items()
+        if name in wanted
+    }
 
 
 def _function(target: str) -> Callable[..., object]:

@@ -6,13 +6,14 @@ import asyncio
 import functools
 import hashlib
 import inspect
+import os
 import types
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import cast
 
 from holdfast.errors import AttemptError, IntegrityError, StoreError, outside_fault
-from holdfast.generators.captured import Spelling, innermost
+from holdfast.generators.captured import Spelling, innermost, undecorated
 from holdfast.generators.child import CallError, decoded, encoded, parameters, story
 from holdfast.generators.contract import collect, put_given
 from holdfast.generators.imports import Imports
@@ -46,10 +47,11 @@ class InlineFunctions:
         """The function's compiled code and its module's source.
 
         If the module is in the project, so is the source of every project module that it imports.
-        Defaults and captured values enter if they are constants, functions or classes; any other
-        object is named as unresolved, which disables reuse: give it as a value instead. Of a function
-        that is in no file, as in a notebook, the global names that it reads count as captured. What
-        is loaded does not change while a run lasts, so each function is looked at once.
+        Defaults and captured values enter if they are constants, functions or classes, with all that
+        these hold in turn and what is wrapped around them; any other object is named as unresolved,
+        which disables reuse: give it as a value instead. Of a function that is in no file, as in a
+        notebook, the global names that it reads count as captured. What is loaded does not change
+        while a run lasts, so each function is looked at once.
         """
         function = self._functions[step.id]
         found = self._identities.get(id(function))
@@ -58,18 +60,20 @@ class InlineFunctions:
         return found
 
     def _identity(self, function: Function, root: str) -> Mapping[str, Json]:
-        plain = inspect.unwrap(function)
+        plain = undecorated(function)
         code = getattr(innermost(plain), "__code__", None)
         mine: dict[str, Json] = {}
         if code is not None:
             inside = self._imports.of_file(code.co_filename, root)
             mine.update(inside if inside is not None else self._outside(code))
-        spelling = Spelling()
+        spelling = Spelling("" if code is None else code.co_filename)
         mine["function"] = spelling.digest(plain)
         untold = {f"{name} in '{_name(plain)}'" for name in spelling.unspelled}
         files: dict[str, Json] = {}
-        for module in sorted(spelling.modules):
-            found = self._imports.of_module(module, root)
+        known = [self._imports.of_module(module, root) for module in sorted(spelling.modules)]
+        places = sorted(f for f in spelling.files if "site-packages" not in f.split(os.sep))
+        known += filter(None, (self._imports.of_file(place, root) for place in places))
+        for found in known:
             files |= cast("dict[str, Json]", found["code"])
             untold.update(cast("list[str]", found.get("unresolved", [])))
         if files:

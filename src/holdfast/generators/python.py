@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from holdfast.errors import AttemptError, GuardBroken, ProcessError
@@ -37,8 +37,9 @@ class Call:
     """One call of `module:function`.
 
     Without `subject` the arguments are `values` and `needs` by name; with it the function gets that
-    artifact (form, path) as its first argument, and only those that it asks for beside it. `room` is
-    a directory for files that go to and fro.
+    artifact (form, path) as its first argument, and only those that it asks for beside it. `files` are
+    the values in whose place the file of a need is given. `room` is a directory for files that go to
+    and fro.
     """
 
     target: str
@@ -48,6 +49,7 @@ class Call:
     mark: str
     env: Mapping[str, str]
     values: Mapping[str, Json]
+    files: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[tuple[str, Form, str], ...] = ()
     subject: tuple[Form, str] | None = None
     timeout: float | None = None
@@ -102,6 +104,7 @@ class Pool:
             mark=job.mark,
             env=env,
             values=job.step.values,
+            files=job.files,
             needs=_laid_out(job),
             subject=subject,
             timeout=timeout,
@@ -163,6 +166,7 @@ class PythonGenerator:
             mark=job.mark,
             env=env,
             values=job.step.values,
+            files=job.files,
             needs=tuple(
                 (need, given.form, f"{inputs}/{file_name(need)}")
                 for need, given in job.given.items()
@@ -247,6 +251,7 @@ def _request(call: Call, folder: str) -> bytes:
         "folder": call.folder,
         "env": {**call.env, "PWD": call.folder, MARK: mark},
         "values": call.values,
+        "files": call.files,
         "needs": call.needs,
         "subject": call.subject,
         "as_json": call.subject is not None,

@@ -12,14 +12,16 @@ A value that is not there equals nothing, is in no list and is compared with no 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
-from holdfast.model.digest import Json, spelled
+from holdfast.model.digest import EncodingError, Json, spelled
 from holdfast.model.expression import CLOSE, OPEN, Reference, parse
 
 OPERATORS = ("equals", "not", "in", "at_least", "at_most", "exists")
 JOINS = ("all", "any")
+_LONGEST = 60  # characters of a number that a reason names
 
 
 class Absent(NamedTuple):
@@ -68,8 +70,25 @@ def unmet(when: Json, find: Callable[[Reference], Found]) -> str:
 def _compared(path: str, tests: Mapping[str, Json], found: Found) -> str:
     for operator, value in tests.items():
         if not _holds(operator, found, value):
-            return f"{path} {operator} {spelled(value)}"
+            told = "" if operator == "exists" else f": {_told(found)}"
+            return f"{path} {operator} {json.dumps(value, ensure_ascii=False)}{told}"
     return ""
+
+
+def _told(found: Found) -> str:
+    """What was found: a number as it is; of anything else only what it is, because events hold no content."""
+    match found:
+        case Absent():
+            return "nothing is there"
+        case None | bool() | int() | float():
+            text = json.dumps(found)
+            return f"it is {text if len(text) <= _LONGEST else 'a long number'}"
+        case str():
+            return "it is text"
+        case Mapping():
+            return "it is an object"
+        case _:
+            return "it is a list"
 
 
 def _holds(operator: str, found: Found, value: Json) -> bool:
@@ -78,13 +97,21 @@ def _holds(operator: str, found: Found, value: Json) -> bool:
     if isinstance(found, Absent):
         return operator == "not"
     if operator in {"equals", "not"}:
-        return (spelled(found) == spelled(value)) == (operator == "equals")
+        return _is_same(found, value) == (operator == "equals")
     if operator == "in":
-        return spelled(found) in {spelled(item) for item in cast("Sequence[Json]", value)}
+        return any(_is_same(found, item) for item in cast("Sequence[Json]", value))
     if not _is_number(found) or not _is_number(value):
         return False
     number, bound = cast("float", found), cast("float", value)
     return number >= bound if operator == "at_least" else number <= bound
+
+
+def _is_same(found: Json, value: Json) -> bool:
+    """Whether two values are equal; one that has no spelling is equal to none of a plan."""
+    try:
+        return spelled(found) == spelled(value)
+    except EncodingError:
+        return False
 
 
 def _is_number(value: Json) -> bool:

@@ -70,6 +70,13 @@ class Skipped(NamedTuple):
     because: StepId
 
 
+class Shown(NamedTuple):
+    """A step whose artifact a preview could read: the steps that come of it were seen."""
+
+    step: StepId
+    digest: Digest
+
+
 @fixed
 class Options:
     """What the person asked of a run."""
@@ -85,6 +92,7 @@ class Options:
     max_cost: int | None = None  # what the run may spend in all, in micro-dollars
     max_ms: int | None = None  # what each start of it may take, in milliseconds
     resample: tuple[StepId, ...] = ()  # another artifact of these is wanted beside what stands
+    shown: tuple[Shown, ...] = ()  # whose items or added steps somebody saw who said yes
 
     def wants(self, step_id: StepId) -> bool:
         """Whether a step was asked for by name, whatever stands."""

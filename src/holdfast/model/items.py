@@ -33,6 +33,7 @@ from holdfast.model.expression import (
 )
 from holdfast.model.glob import literal
 from holdfast.model.plan import ANY_ID, GATHER, LONGEST_ID, Input, Need, Step, StepId
+from holdfast.model.text import one_line
 
 MOST_ITEMS = 20_000  # of one step
 MOST_CHARACTERS = 256 * 1024 * 1024  # that items may be filled in with, for one step
@@ -88,10 +89,10 @@ def key_in(base: StepId, step_id: StepId) -> str:
 
 
 def spelled_out(text: str) -> str:
-    """A text for people in which ids of items have their keys as they are."""
+    """A text for people in which ids of items have their keys as they are, each on one line."""
     if "%" not in text:
         return text
-    return _QUOTED.sub(lambda found: f"[{unquoted_key(found[1])}]", text)
+    return _QUOTED.sub(lambda found: f"[{one_line(unquoted_key(found[1]))}]", text)
 
 
 def step_named(given: str, steps: Mapping[StepId, object]) -> StepId | None:
@@ -103,6 +104,14 @@ def step_named(given: str, steps: Mapping[StepId, object]) -> StepId | None:
         return None
     found = item_id(StepId(base), rest[:-1])
     return found if found in steps else None
+
+
+def ids_meant(given: str) -> tuple[StepId, ...]:
+    """The ids that a person may mean, whatever steps there are: as it is, then by its key."""
+    base, bracket, rest = given.partition("[")
+    if not bracket or not rest.endswith("]"):
+        return (StepId(given),)
+    return (StepId(given), item_id(StepId(base), rest[:-1]))
 
 
 def as_id(given: str) -> StepId:

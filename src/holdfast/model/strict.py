@@ -1,12 +1,15 @@
-"""JSON as it is defined: no NaN, no infinities, no key twice."""
+"""JSON as it is defined: no NaN, no infinities, no key twice, no lone surrogates, no endless nesting."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable
 
 from holdfast.model.digest import Json
+
+DEEPEST = 200  # lists and objects inside each other: whoever walks through a value can
 
 
 def strict_json(text: str) -> Json:
@@ -17,7 +20,32 @@ def strict_json(text: str) -> Json:
         )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+    if text.count("[") + text.count("{") > DEEPEST:
+        _check_depth(value)
+    if "\\ud" in text.lower():
+        _check_whole(value)
     return value
+
+
+def _check_depth(value: Json) -> None:
+    level, depth = [value], 0
+    while level := [item for above in level for item in _inside(above)]:
+        depth += 1
+        if depth > DEEPEST:
+            raise ValueError("nested too deeply")
+
+
+def _inside(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _check_whole(value: Json) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("a text holds a lone surrogate") from error
 
 
 def _once_each(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

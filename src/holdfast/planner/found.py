@@ -6,6 +6,8 @@ build: not empty, without circles, with nothing missing, and no larger than the 
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,10 +15,15 @@ from holdfast.model.digest import Json
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import STEP_ID
 from holdfast.model.provider import TIERS
+from holdfast.model.tiers import levels as levels_of
+from holdfast.model.tiers import tiers_by_place
 
 _NAMED = 5  # of a circle, or of others, that are told
 _INTERFACES = ("contract", "format", "interface", "outline", "protocol", "schema")
-_MEDIUM_NEEDS = 2
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # in no plan
+_WORDS = ("description", "contract", "produces_file", "domain_type")
+COMMANDS = frozenset({"plan.yaml", "plan.yml", "plan.json", "holdfast.toml"})  # in any folder
+OF_PROJECT = frozenset({"pyproject.toml"})  # beside the plan
 
 
 class Bounds(NamedTuple):
@@ -156,6 +163,9 @@ def _flaws_of(one: Found, known: set[str]) -> Iterable[str]:
         yield f"'{name}' has no description: say in one sentence what it is"
     if not one.contract:
         yield f"'{name}' has no contract: say what it must fulfil"
+    for key in _WORDS:
+        if odd := _CONTROL.search(getattr(one, key)):
+            yield f"'{key}' of '{name}' has the character U+{ord(odd[0]):04X}: leave it out"
     for need in dict.fromkeys(one.requires):
         if need == one.id:
             yield f"'{name}' requires itself"
@@ -165,6 +175,19 @@ def _flaws_of(one: Found, known: set[str]) -> Iterable[str]:
         yield f"'{name}' requires '{need}' more than once"
     if one.tier and one.tier not in TIERS:
         yield f"'{name}' has the tier '{one.tier}', which is none of {', '.join(TIERS)}"
+    if decides_what_runs(one.produces_file):
+        yield (
+            f"'{name}' is the file '{one.produces_file}', which says what runs in this project:"
+            " no planned step may write it"
+        )
+
+
+def decides_what_runs(path: str) -> bool:
+    """Whether a bare `holdfast run` or its settings would read this file, however it is spelled."""
+    plain = unicodedata.normalize("NFKC", path).casefold().replace("\\", "/")
+    parts = [part.rstrip(" .") for part in plain.split("/")]
+    parts = [part for part in parts if part]
+    return bool(parts) and (parts[-1] in COMMANDS or (len(parts) == 1 and parts[0] in OF_PROJECT))
 
 
 def _twice(names: Iterable[str]) -> list[str]:
@@ -178,27 +201,8 @@ def _circle(names: Sequence[str]) -> str:
 
 
 def levels(found: Sequence[Found]) -> dict[str, int]:
-    """How many artifacts stand below each one, counted along the longest chain; 0 if it requires nothing.
-
-    What is in a circle, or stands on one, has none.
-    """
-    known = {one.id: one for one in found}
-    above: dict[str, list[str]] = {}
-    open_needs: dict[str, int] = {}
-    for one in known.values():
-        needs = {need for need in one.requires if need in known}
-        open_needs[one.id] = len(needs)
-        for need in needs:
-            above.setdefault(need, []).append(one.id)
-    level = {name: 0 for name, count in open_needs.items() if not count}
-    ready = list(level)
-    for name in ready:  # grows on the way
-        for other in above.get(name, ()):
-            open_needs[other] -= 1
-            if not open_needs[other]:
-                level[other] = 1 + max(level[n] for n in known[other].requires if n in level)
-                ready.append(other)
-    return level
+    """How many artifacts stand below each one; none for what is in a circle, or stands on one."""
+    return levels_of({one.id: one.requires for one in found})
 
 
 def circle_in(found: Sequence[Found]) -> list[str]:
@@ -217,14 +221,7 @@ def circle_in(found: Sequence[Found]) -> list[str]:
 def tiers(found: Sequence[Found]) -> dict[str, str]:
     """The tier that makes each artifact: its own, else by its place in the graph.
 
-    What requires nothing is small, what requires only such, and at most two of them, medium, the rest large.
     It is settled when the plan is made: a plan that grows changes no step that was there.
     """
-    level = levels(found)
-    return {one.id: one.tier if one.tier in TIERS else _tier(one, level[one.id]) for one in found}
-
-
-def _tier(one: Found, level: int) -> str:
-    if level == 0:
-        return "small"
-    return "medium" if level == 1 and len(one.requires) <= _MEDIUM_NEEDS else "large"
+    place = tiers_by_place({one.id: one.requires for one in found})
+    return {one.id: one.tier if one.tier in TIERS else place[one.id] for one in found}

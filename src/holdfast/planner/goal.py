@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.model.digest import Json
+from holdfast.model.expression import literals
 from holdfast.model.plan import Guard, Plan, Step, StepId
 from holdfast.planner.found import SCHEMA, Bounds, Found
 
 PLANNING = ".planning"  # what the name of a line ends in on which its plans are made
 STEP = StepId("plan")
 KIND = "plan"  # of the guard
+GOAL = "GOAL"  # what its words are called
 FILES = "PROJECT FILES"  # what the listing is called
 _ROLE = (
     "You plan work. You find the artifacts that have to exist when a goal is reached, and what each of them"
@@ -78,7 +80,7 @@ def question(
 
     `files` is a listing of the project, if the planner is to see one.
     """
-    values: dict[str, Json] = {"GOAL": goal}
+    values: dict[str, Json] = {GOAL: goal}
     task = _TASK.format(artifacts=bounds.artifacts, depth=bounds.depth) + _STRATEGIES[strategy]
     if files:
         values[FILES] = files
@@ -102,7 +104,9 @@ def question(
         prompt={"role": _ROLE, "task": task},
         model=model,
         tier=tier,
-        values=values,
+        values={
+            name: literals(value) for name, value in values.items()
+        },  # nobody's words are expressions
         schema=SCHEMA,
         guards=(Guard(KIND, config, name="plan"),),
         retries=bounds.rounds - 1,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 
 from holdfast.model.digest import Json
+from holdfast.model.expression import literal
 from holdfast.model.plan import PLAN_SCHEMA, Plan, Step
 from holdfast.planner.found import Found, tiers
 
@@ -40,23 +41,23 @@ def plan_data(
     return {
         "schema": PLAN_SCHEMA,
         "name": line,
-        "goal": goal,
+        "goal": literal(goal),
         "origin": {ORIGIN: {"artifacts": kept}},
         "steps": steps,
     }
 
 
 def _step(goal: str, one: Found, model: str) -> dict[str, Json]:
-    """Words of a model stand where they are data: never in the prompt, which may hold expressions."""
+    """Words of a person or a model stand where they are data, and are no expressions."""
     task = (_FILE if one.produces_file else _TEXT).format(id=one.id)
     about = [f"The goal of all: {goal}", f"This artifact: {one.description}"]
     if one.produces_file:
         about.append(f"Its file: {one.produces_file}")
     step: dict[str, Json] = {
         "uses": "llm",
-        "description": one.description,
-        "specification": "\n".join(about),
-        "contract": one.contract,
+        "description": literal(one.description),
+        "specification": literal("\n".join(about)),
+        "contract": literal(one.contract),
         "prompt": {"role": _ROLE, "task": task},
         "model": model,
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import PlanError, UsageError
@@ -13,7 +15,16 @@ from holdfast.wire import market
 if TYPE_CHECKING:
     from holdfast.model.digest import Json
     from holdfast.model.plan import Plan
-    from holdfast.planner.found import Bounds
+    from holdfast.planner.found import Bounds, Found
+
+_LOOKED_AT = 2**20  # bytes of a file that may be a plan
+_PLAN = {  # what a file has that somebody may run as a plan, by how its name ends
+    **dict.fromkeys(
+        (".yaml", ".yml", ".json"),
+        re.compile(rb"""(?m)^[\s{"']*(?:steps|schema["']?\s*:\s*["']?holdfast)\b"""),
+    ),
+    ".py": re.compile(rb"(?m)^\s*(?:import|from)\s+holdfast\b"),
+}
 
 
 def planning_model(root: str, given: str | None) -> tuple[str, str]:
@@ -59,6 +70,7 @@ def question(
     from holdfast.planner.steps import found_of
 
     model, tier = planning_model(root, given)
+    _check(goal, line, model, root)
     found = found_of(earlier) if earlier is not None else ()
     return planning.question(
         goal,
@@ -73,7 +85,19 @@ def question(
     )
 
 
-def flaws(value: Json, config: Mapping[str, Json], root: str) -> list[str]:
+def _check(goal: str, line: str, model: str, root: str) -> None:
+    """Refuse a goal that no plan can hold, before anybody is paid to plan for it."""
+    artifact: dict[str, Json] = {"id": "a", "description": "a", "contract": "a"}
+    try:
+        _made({"artifacts": [artifact]}, {"model": model}, goal, line, root)
+    except PlanError as error:
+        raise UsageError(
+            f"no plan can be made for this goal: {error.problems[0].message}",
+            hint="say it in other characters",
+        ) from error
+
+
+def flaws(value: Json, config: Mapping[str, Json], goal: str, root: str) -> list[str]:
     """Everything that keeps an answer from being a plan: as a graph, then as a plan file."""
     from holdfast.planner.found import Bounds, read_found
     from holdfast.planner.found import flaws as wrong
@@ -83,13 +107,32 @@ def flaws(value: Json, config: Mapping[str, Json], root: str) -> list[str]:
     except ValueError as error:
         return [str(error)]
     bounds = Bounds(int(str(config["artifacts"])), int(str(config["depth"])))
-    if told := wrong(found, bounds, str(config.get("strategy", ""))):
+    told = wrong(found, bounds, str(config.get("strategy", "")))
+    if told := [*told, *_plans_among(found, root)]:
         return told
     try:
-        _made(value, config, "goal", "goal", root)
+        _made(value, config, goal, "goal", root)
     except PlanError as error:
         return [f"{p.message} ({p.hint})" if p.hint else p.message for p in error.problems]
     return []
+
+
+def _plans_among(found: Sequence[Found], root: str) -> Iterator[str]:
+    """The artifacts that would take the place of a plan that is there: a person may run it as his own."""
+    for one in found:
+        pattern = _PLAN.get(os.path.splitext(one.produces_file)[1].lower())
+        if pattern is None:
+            continue
+        try:
+            with open(os.path.join(root, one.produces_file), "rb") as opened:
+                is_plan = pattern.search(opened.read(_LOOKED_AT)) is not None
+        except (OSError, ValueError):  # it is not there, or no path at all: others tell that
+            continue
+        if is_plan:
+            yield (
+                f"'{one.id}' is the file '{one.produces_file}', which is a plan already:"
+                " no planned step may write it"
+            )
 
 
 def plan_from(content: bytes, asked: Plan, line: str, root: str) -> Plan:
@@ -107,5 +150,5 @@ def _made(value: Json, config: Mapping[str, Json], goal: str, line: str, root: s
     named = [tier for tier in TIERS if tier in market.known_models(root).names]
     data = plan_data(goal, line, read_found(value), named, str(config["model"]))
     asked = Asked(line, models=market.known_models)
-    content = json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    content = json.dumps(data).encode()  # escaped: line separators may stand in words
     return load_text(content, "plan.json", root, asked).plan
