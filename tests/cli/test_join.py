@@ -104,8 +104,8 @@ def test_what_a_dead_engine_half_wrote_is_nobodys_version(project: Project) -> N
     until(lambda: len(project.ok("history", "--json").json["runs"]) == 3, "the other one joined")
     kill(first)
     (project.folder / "slow").unlink()
-    project.open("go")
     told = finish(second)
+    project.open("go")
     assert (told.code, told.json["steps"]["q"]["state"]) == (0, "reused"), told.err
     assert project.read("out.txt") == "whole\n"
     assert "what it left is kept" in told.err
