@@ -245,6 +245,21 @@ def _record(path: str, wanted: Wanted, *, quiet: bool) -> dict[str, Json] | None
     }
 
 
+def refused_file(path: str, errors: list[Json]) -> dict[str, Json]:
+    """The answer for a file that was refused, in the shape of every other."""
+    from holdfast.formats.foreignrecords import format_in
+
+    kind = format_in(path) if is_plan(path) else None
+    return {
+        "file": path,
+        "format": kind,
+        "result": "refused",
+        "plan": None,
+        "errors": errors,
+        "warnings": [],
+    }
+
+
 def line_of(problem: str) -> str:
     """A problem without its hint, as one line; a warning is called one."""
     return problem.partition("\n")[0].replace("error[P9", "warning[P9", 1)
