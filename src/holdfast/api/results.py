@@ -210,7 +210,8 @@ class Result:
     def __getitem__(self, step: str | StepFunction[..., Any]) -> StepResult[Any]:
         """What came of a step, named by its id, or by its function if that is its id."""
         name = named(step)
-        found = step_named(name, self.state.steps)
+        exact = StepId(name) in self.state.steps  # as iterating over it says them
+        found = StepId(name) if exact else step_named(name, self.state.steps)
         if found is None:
             raise KeyError(name)
         return self.item(found, self._types.get(base_of(found) or found, object))

@@ -66,7 +66,8 @@ def known(step: object, steps: Collection[StepId]) -> StepId:
     """A step of a plan; UsageError if it has none of that name."""
     if not isinstance(step, str | StepFunction):
         raise _wrong("a step", step, "its id, or its function")
-    found = step_named(named(step), dict.fromkeys(steps))
+    exact = StepId(named(step))
+    found = exact if exact in steps else step_named(exact, dict.fromkeys(steps))
     if found is None:
         raise UsageError(f"the plan has no step '{named(step)}'")
     return found

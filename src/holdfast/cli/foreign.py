@@ -77,6 +77,22 @@ def trust_foreign(
         store.close()
 
 
+def say_unapproved(where: Place, loaded: Loaded) -> bool:
+    """Say so if a plan came from elsewhere and nobody approved it yet; whether that was said."""
+    if not loaded.foreign:
+        return False
+    if where.exists():
+        store = where.open(readonly=True)
+        try:
+            trust = Trust(store, loaded.plan.project, loaded.plan.name, wire.now_ms)
+            if trust.covers(plan_digest(loaded.plan)):
+                return False
+        finally:
+            store.close()
+    talk(f"{_whence(where)}, and nobody approved it yet")
+    return True
+
+
 def _look(where: Place) -> str:
     """The command that shows a plan which comes from elsewhere."""
     return "holdfast plan" if where.file is None else f"holdfast plan {where.file}"

@@ -12,6 +12,7 @@ from holdfast.cli.goal import loaded_for
 from holdfast.cli.place import Place
 from holdfast.cli.planning import Wanted
 from holdfast.cli.say import short, talk
+from holdfast.cli.view import view
 from holdfast.config.settings import read_planner
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
@@ -46,8 +47,15 @@ def regenerated(
         if mode == "hybrid" and not is_recoverable(state):
             talk("another plan would not help: this is for a person to decide")
             return code
-        talk(f"{short(state.run)} failed; planning again")
         again = replace(wanted, replan=True, fresh=False, failed=words)
+        if not (manner["yes"] or view().asks):
+            talk(
+                f"{short(state.run)} failed; it is not planned again: a new plan would take the place"
+                " of the one that stands, and nobody is there to ask"
+            )
+            talk("hint: say --yes")
+            return code
+        talk(f"{short(state.run)} failed; planning again")
         try:
             loaded = loaded_for(where, again, manner)
         except UsageError as error:  # that the work failed is what counts
