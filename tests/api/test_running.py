@@ -310,11 +310,31 @@ def test_what_a_run_is_told_is_heeded_or_refused(flow: ModuleType, tmp_path: Pat
         made.preview(forced=True)
     with pytest.raises(UsageError, match="give one of them"):
         made.run(max_cost=1, max_cost_usd=1)
-    assert not (tmp_path / ".holdfast").exists()
-    for odd in (-1, float("nan"), float("inf")):
+    for odd in (-1, float("nan"), float("inf"), "5", True):
         with pytest.raises(UsageError, match="dollars, 0 or more"):
             made.run(max_cost_usd=odd)
+    wrong = {
+        "jobs": (-1, 0, 1025, "x", True),
+        "on_drift": ("bogus", None),
+        "force": ("no", 1),
+        "cutoff": ("yes",),
+        "store": (5,),
+        "force_steps": ("count", 5, ["nope"], [5], flow.count),
+    }
+    for name, values in wrong.items():
+        for value in values:
+            for call in (made.run, made.start, made.preview):
+                with pytest.raises(UsageError, match=f"{name} is|no step 'nope'|a step is 5"):
+                    call(**{name: value})
+    with pytest.raises(UsageError, match="no step 'nope'"):
+        made.run(resample=["nope"])
+    assert not (tmp_path / ".holdfast").exists()
     assert made.run(max_cost_usd=0.25).state.options.max_cost == 250_000
+    again = made.run(force_steps=[flow.count], jobs=1)
+    assert states(again)["count"] == "done"
+    assert again.why(flow.count).code == "forced"
+    with pytest.raises(UsageError, match="no step 'nope'"):
+        again.why("nope")
 
 
 def began(folder: Path, after: str) -> subprocess.Popen[str]:

@@ -50,17 +50,20 @@ def test_every_file_gets_its_answer(project: Project) -> None:
     names = ["plan.json", "trace.jsonl", "hashes.json", "plan.verbatim.json"]
     for name in names:
         put(project, name)
+    project.write("other.json", '{"colour": "red"}')
+    names.append("other.json")
     answer = project.call("import", *names, "--json")
     assert answer.code == 2
     files = answer.json["files"]
-    assert [(one["file"], one.get("format"), one["result"]) for one in files] == [
+    assert [(one["file"], one["format"], one["result"]) for one in files] == [
         ("plan.json", "sunwell", "loaded"),
         ("trace.jsonl", "trace", "loaded"),
         ("hashes.json", "hashes", "loaded"),
-        ("plan.verbatim.json", None, "refused"),
+        ("plan.verbatim.json", "sunwell", "refused"),
+        ("other.json", None, "refused"),
     ]
     assert {*files[0]["plan"]["steps"]} == SIZES
-    assert files[1]["plan"] is None
+    assert [one["plan"] is None for one in files] == [False, True, True, True, True]
     assert len(files[3]["errors"]) == 4
     assert not project.store.exists()
 

@@ -135,8 +135,12 @@ def test_a_person_sees_plan_and_price_and_says_yes_once(project: Project) -> Non
 
 @pytest.mark.req("R98")
 def test_who_is_shown_a_plan_approves_it_with_the_same_yes(project: Project) -> None:
-    with planner(project):
+    with planner(project) as (model, _):
         project.ok("plan", GOAL, "--yes")
+        code, seen = at_terminal(project, "", "run", GOAL, "--show-plan")
+        assert code == 0, seen
+        assert "a model made this plan, and nobody approved it yet" in seen
+        assert not model.made, "nobody said yes"
         code, seen = at_terminal(project, "y", "run", GOAL, "--show-plan")
         assert code == 0, seen
         assert "approve this plan" not in seen

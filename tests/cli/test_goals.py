@@ -446,6 +446,22 @@ def test_a_goal_that_is_no_argument_is_named_by_its_digest(project: Project, goa
         project.ok("plan", "--plan-id", line)
 
 
+def test_a_file_that_cannot_be_written_there_is_told_to_the_planner(project: Project) -> None:
+    (project.root / "link").symlink_to("/")
+    project.write("notes", "mine")
+    (project.root / "folder").mkdir()
+    wrong = [
+        artifact(f"A{n}", produces_file=p)
+        for n, p in enumerate(("link/x.md", "notes/x.md", "folder"))
+    ]
+    with planner(project, answer(*wrong), API) as (model, _):
+        project.ok("plan", GOAL, "--yes")
+    told = model.planned[1]
+    assert "'A0' is the file 'link/x.md', but 'link' is a link" in told
+    assert "'A1' is the file 'notes/x.md', but 'notes' is a file" in told
+    assert "'A2' is the file 'folder', but 'folder' is a directory" in told
+
+
 def test_who_does_not_approve_a_plan_ends_in_peace(project: Project) -> None:
     with planner(project) as (model, _):
         project.ok("plan", GOAL, "--yes")

@@ -36,6 +36,28 @@ def test_looking_at_an_item(project: Project, name: str) -> None:
     assert project.ran() == []
 
 
+def test_a_name_that_fits_two_items_is_refused(project: Project) -> None:
+    """The id of one may be spelled like the key of the other."""
+    project.plan(
+        {
+            "e": {
+                "for_each": ["a/b", "a%2Fb"],
+                "with": {"v": "${{ item }}"},
+                "shell": project.sh("cat $HOLDFAST_WITH/v"),
+            }
+        }
+    )
+    project.run()
+    project.ran()
+    for words in (("show",), ("retry",), ("why",), ("run", "--force-node"), ("impact",)):
+        told = project.refused(2, *words, "e[a%2Fb]")
+        assert "'e[a%2Fb]' names two items" in told
+        assert "say 'e[a/b]' or 'e[a%252Fb]'" in told
+    assert project.ran() == []
+    assert project.shown("e[a/b]") == b"a/b"
+    assert project.shown("e[a%252Fb]") == b"a%2Fb"
+
+
 def test_a_failed_item_is_skipped_by_its_key(project: Project) -> None:
     body = "[ $(cat $HOLDFAST_WITH/n) != 2 ] && echo '[1]'"
     plan(project, shell=project.sh(body))

@@ -367,6 +367,20 @@ def test_a_saved_preview_is_run_as_it_was_shown_or_not_at_all(project: Project) 
     assert "no --force" in project.refused(2, "run", "sub.json", "--force")
 
 
+@pytest.mark.req("R55")
+def test_who_asks_what_changed_looks_at_it_before_it_runs(project: Project) -> None:
+    pair(project)
+    code, seen = at_terminal(project, "n", "run", "--incremental", "--verbose")
+    assert (code, "Proceed? [Y/n]" in seen) == (130, True)
+    assert "nothing was begun" in seen
+    assert not project.store.exists()
+    code, seen = at_terminal(project, "", "run", "-i", "-v")
+    assert code == 0, seen
+    code, seen = at_terminal(project, "", "run", "-i", "-v")
+    assert (code, "Proceed?" in seen) == (0, False), "nothing is to be done"
+    assert project.call("run", "-i", "-v", "--force-node", "a").code == 0, "nobody is there"
+
+
 @pytest.mark.req("R98")
 def test_a_preview_is_saved_over_nothing_else(project: Project) -> None:
     pair(project)
@@ -379,6 +393,12 @@ def test_a_preview_is_saved_over_nothing_else(project: Project) -> None:
     assert json.loads(project.read("p.json"))["options"]["force_steps"] == ["a"]
     project.write("torn.json", '{"schema": "holdfast.preview/1"}')
     assert "not one that was saved whole" in project.refused(2, "run", "torn.json")
+    whole = project.read("p.json")
+    for torn in (whole[:300], whole.replace('"line": "demo"', '"row": "demo"')):
+        project.write("torn.json", torn)
+        told = project.refused(2, "run", "torn.json")
+        assert "not one that was saved whole" in told
+        assert "hint: holdfast plan -o torn.json" in told
 
 
 @pytest.mark.parametrize("part", ["step", "model", "price", "waves", "models", "totals"])

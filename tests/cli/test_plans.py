@@ -72,6 +72,30 @@ def test_a_version_is_written_out_as_a_plan_file(project: Project) -> None:
     assert set(again.states.values()) == {"reused"}
 
 
+def test_the_version_that_is_shown_is_marked_once(project: Project) -> None:
+    for number in ("1", "2", "1"):
+        project.plan({"a": {"shell": f"echo {number}"}})
+        project.run()
+    assert _marked(project, "demo") == [True, False, False]
+
+
+def test_of_a_goal_the_plan_that_stands_for_it_is_shown(project: Project) -> None:
+    with planner(project, API):
+        project.ok("plan", GOAL, "--yes", "--plan-id", "api")
+        project.ok("plans", "show", "api", "-o", "mine.yaml")
+        text = project.read("mine.yaml").replace("name: api", "name: api\ndescription: Mine.")
+        project.write("mine.yaml", text)
+        project.run("mine.yaml", "--yes")
+        assert _marked(project, "api") == [False, True]
+        shown = project.ok("plans", "show", "api", "--json").json["shown"]
+        assert shown.startswith(digest(project, "--plan-id", "api"))
+
+
+def _marked(project: Project, line: str) -> list[bool]:
+    shown = project.ok("plans", "show", line).out.splitlines()
+    return [line.startswith(" * ") for line in shown if line[3:].startswith("plan ")]
+
+
 @pytest.mark.req("R103")
 def test_a_line_is_forgotten_and_planned_as_for_the_first_time(project: Project) -> None:
     with planner(project, API) as (model, _):

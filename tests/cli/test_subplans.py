@@ -84,6 +84,12 @@ def test_a_param_that_is_not_given_or_not_known_is_told_with_its_place(project: 
     outer(project)
     assert "parts/inner.yaml:" in project.refused(2, "check")
     assert "the param 'word' has no default and was not given" in project.refused(2, "check")
+    assert "'with' of the step that uses this plan" in project.refused(2, "check")
+    for wrong, shown in ((5, "'5'"), (None, "'null'")):
+        outer(project, word=wrong)
+        told = project.refused(2, "check")
+        assert f"the param 'word' is text, and {shown} is not" in told
+        assert "--param" not in told
     outer(project, word="x", wrd="y")
     assert "the plan has no param 'wrd'" in project.refused(2, "check")
 
@@ -93,6 +99,13 @@ def test_files_that_use_each_other_are_refused_with_their_path(project: Project)
         project.plan({"s": {"uses": "plan", "run": f"{other}.yaml"}}, file=f"{one}.yaml")
     told = project.refused(2, "check", "a.yaml")
     assert "plan files use each other: a.yaml → b.yaml → c.yaml → a.yaml" in told
+
+
+def test_a_link_out_of_the_project_is_no_plan_of_it(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "theirs.yaml").write_text("steps: {a: {shell: echo a}}\n")
+    (project.root / "link.yaml").symlink_to(tmp_path / "theirs.yaml")
+    project.plan({"s": {"uses": "plan", "run": "link.yaml"}})
+    assert "a link that leads out of the project" in project.refused(2, "check")
 
 
 def test_limits_and_agents_of_the_outer_plan_hold(project: Project) -> None:

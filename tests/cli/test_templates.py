@@ -27,6 +27,15 @@ steps:
 """
 
 
+def test_only_a_plan_file_becomes_a_template(project: Project) -> None:
+    project.write("shore.py", "from holdfast import plan\n")
+    told = project.refused(2, "plans", "save-as-template", "t", "shore.py")
+    assert "'shore.py' is Python, and a template is a plan file" in told
+    assert "to_yaml()" in told
+    told = project.refused(2, "plans", "save-as-template", "t", "Build a REST API")
+    assert "not of a goal" in told
+
+
 def saved(project: Project, *words: str) -> str:
     project.write("plan.yaml", PLAN)
     return project.ok("plans", "save-as-template", "review", *words).out

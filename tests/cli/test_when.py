@@ -123,6 +123,12 @@ def test_a_condition_of_items_holds_for_all_of_them(project: Project) -> None:
     assert set(project.run().states.values()) == {"done"}
 
 
+@pytest.mark.parametrize("when", [{}, {"any": []}, {"steps.a.output": {}}, {"all": [{}]}], ids=str)
+def test_an_empty_condition_says_nothing(project: Project, when: dict[str, Any]) -> None:
+    project.plan({"a": {"shell": "echo"}, "b": {"shell": "echo", "needs": "a", "when": when}})
+    assert "has an empty condition, which says nothing" in project.refused(2, "check")
+
+
 VALUES = {"score": 7, "kind": "draft", "deep": {"flag": True, "none": None}, "list": [1]}
 
 

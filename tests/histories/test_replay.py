@@ -38,6 +38,7 @@ def test_every_kind_of_event_has_a_history() -> None:
     assert kinds == {*KINDS}
 
 
+@pytest.mark.req("R186")
 @pytest.mark.parametrize("name", HISTORIES)
 def test_every_event_is_read_and_written_as_it_was_and_the_chain_holds(name: str) -> None:
     for journal, rows in HISTORIES[name]["journals"].items():

@@ -58,7 +58,7 @@ def test_every_released_format_is_kept() -> None:
     assert sorted(formats) == list(range(1, VERSION + 1))
 
 
-@pytest.mark.req("R158")
+@pytest.mark.req("R152", "R186")
 def test_an_older_store_is_read_as_it_is(project: Project, kept: dict[str, Any]) -> None:
     database = lay(project, kept)
     before = database.read_bytes()
@@ -71,7 +71,7 @@ def test_an_older_store_is_read_as_it_is(project: Project, kept: dict[str, Any])
     assert database.read_bytes() == before
 
 
-@pytest.mark.req("R158")
+@pytest.mark.req("R152", "R186")
 def test_an_older_store_is_brought_forward_and_nothing_runs_again(
     project: Project, kept: dict[str, Any]
 ) -> None:
@@ -89,7 +89,7 @@ def test_an_older_store_is_brought_forward_and_nothing_runs_again(
     assert [step for step, state in changed.items() if state == "done"] == ["read", "count", "pair"]
 
 
-@pytest.mark.req("R158")
+@pytest.mark.req("R152", "R186")
 def test_a_newer_store_is_refused_and_left_alone(project: Project, kept: dict[str, Any]) -> None:
     database = lay(project, kept)
     with apsw.Connection(str(database)) as connection:

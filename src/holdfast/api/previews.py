@@ -10,7 +10,8 @@ from typing import TypedDict
 
 from holdfast.api import notebook
 from holdfast.api.homes import stop_import
-from holdfast.api.ready import Ready, refuse_unknown
+from holdfast.api.ready import Ready
+from holdfast.api.told import Named, options_of, refuse_wrong
 from holdfast.cli.ahead import Ahead, gather, preview_json
 from holdfast.cli.cause import sign, why
 from holdfast.cli.drawings import SVG_ARROWS, SVG_BOXES, Drawn, svg
@@ -19,10 +20,9 @@ from holdfast.cli.place import Place
 from holdfast.cli.view import View
 from holdfast.core.layout import picture
 from holdfast.core.waves import graph_of
-from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
-from holdfast.model.event import Drift, Options
+from holdfast.model.event import Drift
 from holdfast.model.plan import Plan, StepId
 
 
@@ -32,7 +32,7 @@ class Looking(TypedDict, total=False):
     store: str | None
     jobs: int
     force: bool
-    force_steps: Iterable[str]
+    force_steps: Iterable[Named]
     cutoff: bool
     on_drift: Drift
 
@@ -83,14 +83,9 @@ class Preview:
 
 def preview(ready: Ready, wishes: Looking) -> Preview:
     """Look ahead; nothing is run or written."""
-    refuse_unknown(wishes, Looking)
+    refuse_wrong(wishes, Looking)
     stop_import()
-    options = Options(
-        force=wishes.get("force", False),
-        force_steps=tuple(_known(ready, name) for name in wishes.get("force_steps", ())),
-        cutoff=wishes.get("cutoff", False),
-        on_drift=wishes.get("on_drift", "adopt"),
-    )
+    options = options_of(ready, wishes)
     where = Place(None, ready.root, ready.location(wishes.get("store")), ready.plan.name)
     loaded = Loaded(ready.plan, "", ready.root)
 
@@ -112,12 +107,6 @@ def invalidated(ready: Ready, changed: Iterable[str], store: str | None) -> froz
     graph = graph_of(ready.plan)
     first = [s for s, outlook in found.ahead.outlooks.items() if outlook.decision != "reuse"]
     return frozenset(str(name) for name in {*first, *graph.below(first)})
-
-
-def _known(ready: Ready, name: str) -> StepId:
-    if name not in ready.plan.steps:
-        raise UsageError(f"the plan has no step '{name}'")
-    return StepId(name)
 
 
 def drawing(plan: Plan, states: Mapping[StepId, str] | None = None) -> str:

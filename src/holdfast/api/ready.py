@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Mapping
@@ -47,13 +46,3 @@ class Ready:
                 f"'{self.plan.name}' comes from a foreign file and nobody approved it",
                 hint=f"trust={digest!r}",
             )
-
-
-def refuse_unknown(wishes: Mapping[str, object], known: type) -> None:
-    """Refuse what nobody would heed: a bound that is spelled wrong would bind nothing."""
-    names = list(known.__annotations__)
-    for name in wishes:
-        if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}"
-            raise UsageError(f"there is no '{name}' to be told here", hint=hint)

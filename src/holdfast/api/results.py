@@ -15,10 +15,12 @@ from typing import Any, Generic, TypeVar, cast, overload
 from holdfast import wire
 from holdfast.api import notebook
 from holdfast.api.stepping import StepFunction
+from holdfast.api.told import Named, known, named
 from holdfast.api.typed import given
 from holdfast.cli.place import Place
 from holdfast.cli.why import told_in
 from holdfast.cli.whytext import print_told, told_json
+from holdfast.core.reasons import sentence
 from holdfast.core.state import State, StepState
 from holdfast.core.views import run_json, shown_phase, usd
 from holdfast.engine.asked import asked_in
@@ -207,8 +209,9 @@ class Result:
     def __getitem__(self, step: StepFunction[..., R]) -> StepResult[R]: ...
     def __getitem__(self, step: str | StepFunction[..., Any]) -> StepResult[Any]:
         """What came of a step, named by its id, or by its function if that is its id."""
-        name = step if isinstance(step, str) else step.step_id or step.function.__name__
-        found = step_named(name, self.state.steps)
+        name = named(step)
+        exact = StepId(name) in self.state.steps  # as iterating over it says them
+        found = StepId(name) if exact else step_named(name, self.state.steps)
         if found is None:
             raise KeyError(name)
         return self.item(found, self._types.get(base_of(found) or found, object))
@@ -223,10 +226,10 @@ class Result:
     def __len__(self) -> int:
         return len(self.state.steps)
 
-    def why(self, step: str) -> Why:
+    def why(self, step: Named) -> Why:
         """Why a step ran, was reused, waits or failed, with the content that decided it."""
         where = Place(None, self.root, self.location, self.state.line)
-        told = told_in(where, step, self.state.run)
+        told = told_in(where, known(step, self.state.steps), self.state.run)
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
             print_told(told)
@@ -270,7 +273,7 @@ class Result:
 
 def _said(result: Result, name: str) -> str:
     reason = result.state.steps[StepId(name)].reason
-    return reason.code if reason is not None else ""
+    return sentence(reason) if reason is not None else ""
 
 
 def _value(kind: object, form: Form, content: bytes) -> object:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import math
 import os
 import sys
 import threading
@@ -15,8 +14,9 @@ from typing import Literal, TypedDict
 
 from holdfast import wire
 from holdfast.api.homes import stop_import
-from holdfast.api.ready import Ready, refuse_unknown
+from holdfast.api.ready import Ready
 from holdfast.api.results import Result
+from holdfast.api.told import Named, options_of, refuse_wrong
 from holdfast.core.state import State
 from holdfast.engine.hold import Hold
 from holdfast.engine.journals import read_state
@@ -25,9 +25,9 @@ from holdfast.engine.loop import Engine
 from holdfast.engine.runs import start_run
 from holdfast.engine.world import World
 from holdfast.errors import UsageError
-from holdfast.model.event import Drift, Options
+from holdfast.model.event import Drift
 from holdfast.model.line import StopRequested
-from holdfast.model.plan import RunId, StepId
+from holdfast.model.plan import RunId
 
 
 class Wishes(TypedDict, total=False):
@@ -48,8 +48,8 @@ class Wishes(TypedDict, total=False):
     store: str | None
     jobs: int
     force: bool
-    force_steps: Iterable[str]
-    resample: Iterable[str]
+    force_steps: Iterable[Named]
+    resample: Iterable[Named]
     cutoff: bool
     on_drift: Drift
     trust: str | None
@@ -64,8 +64,9 @@ class Handle:
     """A run that goes on beside the program."""
 
     def __init__(self, ready: Ready, wishes: Wishes) -> None:
-        refuse_unknown(wishes, Wishes)
+        refuse_wrong(wishes, Wishes)
         stop_import()
+        options_of(ready, wishes)  # what names no step is said here, not to whoever waits
         self.location = ready.location(wishes.get("store"))
         self._begun = threading.Event()
         self._run = ""
@@ -187,11 +188,11 @@ def run_ready(
     ready: Ready, wishes: Wishes, began: Callable[[RunId], None] = lambda _: None
 ) -> Result:
     """Run to an end or a rest; `began` is told the id of the run once there is one."""
-    refuse_unknown(wishes, Wishes)
+    refuse_wrong(wishes, Wishes)
     ready.check(wishes.get("trust"))
     plan, root = ready.plan, ready.root
     location = ready.location(wishes.get("store"))
-    options = _options(ready, wishes)
+    options = options_of(ready, wishes)
     record, folder = _recordings(root, wishes)
     opened = wire.open_store(location, create=True)
 
@@ -216,30 +217,6 @@ def run_ready(
     finally:
         opened.close()
     return Result(lambda: state, location, root, ready.types)
-
-
-def _options(ready: Ready, wishes: Wishes) -> Options:
-    more = tuple(StepId(name) for name in wishes.get("resample", ()))
-    bound = wire.market.micro(_most(wishes))
-    return Options(
-        force=wishes.get("force", False),
-        force_steps=tuple(StepId(name) for name in wishes.get("force_steps", ())),
-        select=more,
-        resample=more,
-        cutoff=wishes.get("cutoff", False),
-        on_drift=wishes.get("on_drift", "adopt"),
-        max_cost=wire.market.cost_bound(ready.root, ready.plan, bound),
-    )
-
-
-def _most(wishes: Wishes) -> float | None:
-    """The dollars that may be spent; of two words for it only one may be said."""
-    if wishes.keys() >= {"max_cost", "max_cost_usd"}:
-        raise UsageError("max_cost and max_cost_usd are the same: give one of them")
-    most = wishes.get("max_cost", wishes.get("max_cost_usd"))
-    if most is not None and not 0 <= most < math.inf:
-        raise UsageError(f"max_cost is {most}", hint="dollars, 0 or more")
-    return most
 
 
 def _recordings(root: str, wishes: Wishes) -> tuple[str | None, str | None]:

@@ -18,6 +18,7 @@ from holdfast.cli.foreign import (
     prompts_among,
     refusals,
     refuse_old,
+    refused_file,
     write_new,
 )
 from holdfast.cli.handover import FORMATS, OF_A_RUN, Handover, handover, write_views
@@ -286,8 +287,8 @@ def import_(
             if not as_json and len(files) == 1:
                 raise
             refused += 1
-            told = refusals(error) if isinstance(error, PlanError) else [error.message]
-            answer = {"file": path, "result": "refused", "errors": told, "warnings": []}
+            told: list[Json] = refusals(error) if isinstance(error, PlanError) else [error.message]
+            answer = refused_file(path, told)
             if not as_json:
                 out(f"{path}: {told[0]}")
         answers.append(answer)

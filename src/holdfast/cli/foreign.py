@@ -77,6 +77,22 @@ def trust_foreign(
         store.close()
 
 
+def say_unapproved(where: Place, loaded: Loaded) -> bool:
+    """Say so if a plan came from elsewhere and nobody approved it yet; whether that was said."""
+    if not loaded.foreign:
+        return False
+    if where.exists():
+        store = where.open(readonly=True)
+        try:
+            trust = Trust(store, loaded.plan.project, loaded.plan.name, wire.now_ms)
+            if trust.covers(plan_digest(loaded.plan)):
+                return False
+        finally:
+            store.close()
+    talk(f"{_whence(where)}, and nobody approved it yet")
+    return True
+
+
 def _look(where: Place) -> str:
     """The command that shows a plan which comes from elsewhere."""
     return "holdfast plan" if where.file is None else f"holdfast plan {where.file}"
@@ -242,6 +258,21 @@ def _record(path: str, wanted: Wanted, *, quiet: bool) -> dict[str, Json] | None
         "claims": found.data,
         "errors": [],
         "warnings": [line_of(str(item)) for item in found.warnings],
+    }
+
+
+def refused_file(path: str, errors: list[Json]) -> dict[str, Json]:
+    """The answer for a file that was refused, in the shape of every other."""
+    from holdfast.formats.foreignrecords import format_in
+
+    kind = format_in(path) if is_plan(path) else None
+    return {
+        "file": path,
+        "format": kind,
+        "result": "refused",
+        "plan": None,
+        "errors": errors,
+        "warnings": [],
     }
 
 

@@ -118,6 +118,12 @@ def chosen(where: Place, store: Store, given: str | None) -> Kept:
     raise UsageError(f"'{name}' fits {len(found)} lines", hint="holdfast plans list")
 
 
+def standing(item: Kept) -> Version:
+    """The version that a run would take: of a goal the last that was planned, else the latest."""
+    made = [one for one in item.versions if one.reason in {"planned", "replanned"}]
+    return made[-1] if made else version_of(item, None)
+
+
 def version_of(item: Kept, given: str | None) -> Version:
     """A version by the first digits of its digest, or counted back: @ is the latest, @-1 the one before."""
     if not item.versions:

@@ -402,7 +402,8 @@ def _totals(ahead: Ahead) -> list[str]:
             f"{count(estimate.without_history, 'step')} without history."
         )
     elif estimate.without_history:
-        lines.append(f"No estimates: {count(estimate.without_history, 'step')} without history.")
+        what = "times" if ahead.money.p50 else "estimates"
+        lines.append(f"No {what}: {count(estimate.without_history, 'step')} without history.")
     return lines
 
 

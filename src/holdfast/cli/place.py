@@ -347,7 +347,8 @@ def find_run(store: Store, given: str | None, line: str | None, *, of_work: bool
     if given.startswith("@-") and given[2:].isdigit():
         back = int(given[2:])
         if back >= len(rows):
-            raise UsageError(f"there are only {len(rows)} runs")
+            few = "is only one run" if len(rows) == 1 else f"are only {len(rows)} runs"
+            raise UsageError(f"there {few}")
         return rows[-1 - back].run
     raise UsageError(f"there is no run '{given}'", hint="holdfast history")
 

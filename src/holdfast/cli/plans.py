@@ -7,7 +7,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.forget import clean_plans, delete_plan
-from holdfast.cli.kept import Kept, all_kept, chosen, line_json, version_of
+from holdfast.cli.kept import Kept, all_kept, chosen, line_json, standing, version_of
 from holdfast.cli.measure import age_words, count
 from holdfast.cli.place import (
     file_option,
@@ -104,7 +104,7 @@ def _summary(item: Kept, now: int) -> str:
     "  holdfast plans show my-api --version @-1 --yaml -o plan.yaml",
 )
 @click.argument("line", metavar="[LINE|GOAL]", required=False)
-@click.option("--version", "wanted", metavar="DIGEST|@-N", help="Another than the latest version.")
+@click.option("--version", "wanted", metavar="DIGEST|@-N", help="Another than the one that stands.")
 @click.option("--yaml", "as_yaml", is_flag=True, help="Print the version as a plan file.")
 @click.option("-o", "--out", "file", metavar="FILE", help="Write the plan file there.")
 @file_option
@@ -126,7 +126,7 @@ def show_plan(
     with_store = where.open(readonly=True)
     try:
         item = chosen(where, with_store, line)
-        version = version_of(item, wanted)
+        version = version_of(item, wanted) if wanted is not None else standing(item)
         found = kept_plan(with_store, version.plan)
     finally:
         with_store.close()
@@ -191,7 +191,7 @@ def _print(item: Kept, version: Version, plan: Plan) -> None:
         _say(f"goal: {one_line(item.goal)}")
     out("")
     for one in reversed(item.versions):
-        mark = "*" if one.plan == version.plan else " "
+        mark = "*" if one is version else " "
         _say(f" {mark} plan {one.plan[:12]}  {_history(one, now)}")
     out("")
     for wave in waves:

@@ -47,7 +47,7 @@ def regenerated(
         found: tuple[State, str] | None = None
         if code == _FAILED and left:
             left -= 1
-            found = _after_failure(where, mode)
+            found = _after_failure(where, mode, may=bool(manner["yes"]) or view().asks)
         elif code == _WAITING and (bool(manner["yes"]) or view().asks):
             found = _after_doubt(where, seen, own.regenerations, asks=mode == "escalate")
         if found is None:
@@ -70,13 +70,20 @@ def regenerated(
         code = start(loaded)
 
 
-def _after_failure(where: Place, mode: str) -> tuple[State, str] | None:
-    """The run that failed and what failed in it, if another plan may help against that."""
+def _after_failure(where: Place, mode: str, *, may: bool) -> tuple[State, str] | None:
+    """The run that failed and what failed in it, if another plan may be made and may help against that."""
     if (found := _failed(where)) is None:
         return None
     state, _ = found
     if mode == "hybrid" and not is_recoverable(state):
         talk("another plan would not help: this is for a person to decide")
+        return None
+    if not may:
+        talk(
+            f"{short(state.run)} failed; it is not planned again: a new plan would take the place"
+            " of the one that stands, and nobody is there to ask"
+        )
+        talk("hint: say --yes")
         return None
     talk(f"{short(state.run)} failed; planning again")
     return found

@@ -275,6 +275,7 @@ def run(
     seen = None
     if not (show_plan or dry_run or diff_plan):
         seen = _check_trust(where, loaded, options, trust, manner)
+    manner["incremental"] = incremental and not watching
     if (given := agree(where, loaded, options, asked, manner, seen, held)) is None:
         return 0
     if show_plan and (loaded.foreign or trust is not None):  # who said yes saw this very plan

@@ -11,8 +11,9 @@ from typing import cast
 
 from holdfast.cli.again import again, quoted
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, is_selected, preview_json
-from holdfast.cli.ask import ask, consent_to
+from holdfast.cli.ask import ask, consent_to, go_on
 from holdfast.cli.consent import agreed_with, said_of_money
+from holdfast.cli.foreign import say_unapproved
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
 from holdfast.cli.grown import grown
 from holdfast.cli.outlook import compared, print_lines, table
@@ -99,12 +100,15 @@ def find_saved(given: str | None) -> Saved | None:
     if given is None or not os.path.isfile(given):
         return None
     data = _read(given)
-    if data is None:
+    if data is None and _is_begun(given):
+        data = {}
+    elif data is None:
         return None
     plan, options, file = data.get("plan"), data.get("options"), data.get("file")
     goal = data.get("goal")
     named = isinstance(file, str) or isinstance(goal, str)
     whole = isinstance(plan, Mapping) and isinstance(options, Mapping) and named
+    whole = whole and isinstance(cast("Mapping[str, Json]", plan).get("line"), str)
     if not whole or not isinstance(data.get("digest"), str):
         raise UsageError(
             f"'{given}' is a preview, but not one that was saved whole",
@@ -119,6 +123,20 @@ def find_saved(given: str | None) -> Saved | None:
         options=options_from(cast("Mapping[str, Json]", options)),
         data=data,
     )
+
+
+def _is_begun(file: str) -> bool:
+    """Whether a file that is no preview begins like one that was cut."""
+    try:
+        with open(file, "rb") as opened:
+            content = opened.read(MOST_BYTES)
+        if content.lstrip().startswith(b"{") and PREVIEW_SCHEMA.encode() in content[:256]:
+            json.loads(content)
+    except ValueError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def _read(file: str) -> Mapping[str, Json] | None:
@@ -261,7 +279,8 @@ def show_first(
     if not asks or not view().asks:
         return None
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))
-    if not ask("Execute?", default=not (_touched(loaded, ahead) or paid_in(ahead))):
+    is_open = say_unapproved(where, loaded)
+    if not ask("Execute?", default=not (is_open or _touched(loaded, ahead) or paid_in(ahead))):
         return None
     _still(where, loaded, options, ahead)
     return ahead
@@ -300,6 +319,7 @@ def consent(
     steps = grown(where, loaded).plan.steps.values()
     pays = told == "nothing" and any(is_paid(where.root, step) for step in steps)
     if not pays and not any(needs_consent(step) for step in steps):
+        _let_look(ahead, manner)
         return Agreement(options, told)
     ahead = ahead or gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
     found = _shown(loaded, ahead, told)
@@ -307,6 +327,7 @@ def consent(
     touched = [s for s in _touched(loaded, ahead) if s in fresh]
     paid = [s for s in paid_in(ahead) if s in fresh and pays]
     if not touched and not paid:
+        _let_look(ahead, manner)
         return found
     if how.asks and not how.verbose:
         print_lines(table(ahead, how), err=True)
@@ -315,6 +336,13 @@ def consent(
     consent_to(touched, yes=False, paid=paid, price=price, bounds=bounds)
     _still(where, loaded, options, ahead)
     return found
+
+
+def _let_look(ahead: Ahead | None, manner: Mapping[str, object]) -> None:
+    """Who asked for what changed, with all its lines, looks at it before anything runs."""
+    wanted = bool(manner.get("incremental")) and view().verbose and view().asks
+    if wanted and ahead is not None and ahead.is_work:
+        go_on("Proceed?", default=True)
 
 
 def _shown(loaded: Loaded, ahead: Ahead, told: Agreed) -> Agreement:

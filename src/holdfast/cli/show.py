@@ -38,7 +38,7 @@ from holdfast.model.artifact import Artifact, tree_entries
 from holdfast.model.changeset import changes_in
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Reason
-from holdfast.model.items import ids_meant
+from holdfast.model.items import ids_meant, refuse_two
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import cut, one_line
 from holdfast.ports import Store
@@ -225,8 +225,9 @@ def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
     name, attempt = ref, ""
     if not ref.endswith("]"):  # a key may have that sign too
         name, _, attempt = ref.rpartition("@") if "]@" in ref else ref.partition("@")
-    found = (list(store.artifacts(step=step)) for step in ids_meant(name))
-    rows = [row for row in next(filter(None, found), []) if line is None or row.line == line]
+    found = {step: _of_line(store, step, line) for step in ids_meant(name)}
+    refuse_two(name, [step for step, rows in found.items() if rows])
+    rows = next(filter(None, found.values()), [])
     if attempt:
         last = next((row.run for row in reversed(rows) if row.attempt), "")
         rows = (
@@ -239,6 +240,10 @@ def _find_artifact(store: Store, ref: str, line: str | None) -> Artifact | None:
     if not rows and len(ref) >= SHORTEST:
         rows = [row for row in store.artifacts() if row.digest.startswith(ref)]
     return rows[-1] if rows else None
+
+
+def _of_line(store: Store, step: StepId, line: str | None) -> list[Artifact]:
+    return [row for row in store.artifacts(step=step) if line is None or row.line == line]
 
 
 def _standing(store: Store, rows: list[Artifact]) -> list[Artifact]:

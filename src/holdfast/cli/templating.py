@@ -22,6 +22,7 @@ from holdfast.cli.view import view
 from holdfast.config.settings import template_folders
 from holdfast.errors import PlanError, StoreError, UsageError
 from holdfast.formats.blanks import Blank, blanks, filled_in
+from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import load_text, read_file
 from holdfast.formats.problems import Problems
 from holdfast.formats.reading import Reading
@@ -123,8 +124,14 @@ def save_as_template(
             f"'{name}' is no name of a template", hint="letters, digits, _ and -, at most 64"
         )
     where = place(plan_file, store, plan_id)
+    if where.goal:
+        hint = "holdfast plans show GOAL -o FILE writes it, then save that file"
+        raise UsageError("a template is made of a plan file, not of a goal", hint=hint)
     if where.file is None:
         raise UsageError("there is no plan file here", hint="holdfast init")
+    if python_part(where.file)[0]:
+        hint = "write it with to_yaml() first, then save that file"
+        raise UsageError(f"'{where.file}' is Python, and a template is a plan file", hint=hint)
     content, root = read_file(where.file)
     _check(content, where.file, root)
     suffix = ".json" if where.file.endswith(".json") else ".yaml"

@@ -14,9 +14,11 @@ _FORM = "{steps.ID.output.FIELD: {equals: VALUE}}"
 
 
 def _when(reading: Reading, key: str, node: Node) -> Json:
-    if not isinstance(node, Mapping) or not node.pairs:
+    if not isinstance(node, Mapping):
         reading.wrong_type(key, node, f"comparisons like {_FORM}")
         return None
+    if not node.pairs:
+        return _empty(reading, key, node, f"comparisons like {_FORM}")
     found: dict[str, Json] = {}
     for name, (place, value) in node.pairs.items():
         if name in JOINS:
@@ -28,10 +30,18 @@ def _when(reading: Reading, key: str, node: Node) -> Json:
 
 
 def _joined(reading: Reading, key: str, node: Node) -> Json:
-    if not isinstance(node, Listing) or not node.items:
+    if not isinstance(node, Listing):
         reading.wrong_type(key, node, "a list of conditions")
         return []
+    if not node.items:
+        return _empty(reading, key, node, f"conditions like {_FORM}")
     return [_when(reading, key, item) for item in node.items]
+
+
+def _empty(reading: Reading, key: str, node: Node, wanted: str) -> Json:
+    message = f"{reading.label(key)} has an empty condition, which says nothing"
+    reading.problems.add("P032", node, message, f"write {wanted}")
+    return {}
 
 
 def _note(reading: Reading, key: str, path: str, place: Scalar) -> None:
@@ -50,9 +60,11 @@ def _note(reading: Reading, key: str, path: str, place: Scalar) -> None:
 
 
 def _tests(reading: Reading, key: str, node: Node) -> Json:
-    if not isinstance(node, Mapping) or not node.pairs:
+    if not isinstance(node, Mapping):
         reading.wrong_type(key, node, f"a comparison: {', '.join(OPERATORS)}")
         return {}
+    if not node.pairs:
+        return _empty(reading, key, node, f"a comparison: {', '.join(OPERATORS)}")
     found: dict[str, Json] = {}
     for name, (place, value) in node.pairs.items():
         if name not in OPERATORS:

@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.errors import PlanError, Problem
+from holdfast.errors import HoldfastError, PlanError, Problem
+from holdfast.formats.atomicguard import ATOMICGUARD, is_workflow
+from holdfast.formats.graph import GRAPH, is_graph
 from holdfast.formats.nodes import Mapping, Scalar, read
 from holdfast.formats.planfile import read_file
+from holdfast.formats.planspec import PLANSPEC, is_planspec
 from holdfast.formats.problems import Place, Problems, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.strangers import is_prompts
-from holdfast.formats.sunwell import check_hash
+from holdfast.formats.sunwell import SUNWELL, check_hash, is_sunwell
+from holdfast.formats.tasks import TASKS, is_tasks
 from holdfast.model.digest import Json
 
 TRACE, HASHES, PROMPTS = "trace", "hashes", "prompts"
@@ -68,6 +73,20 @@ def record_in(path: str) -> Record | None:
         hashes: dict[str, Json] = {name: str(node.value) for name, node in _texts(tree)}
         return Record(HASHES, f"hashes of {_count(len(hashes), 'artifact')}", {"hashes": hashes})
     return None
+
+
+def format_in(path: str) -> str | None:
+    """What a file that was refused was meant to be; None if it cannot be told."""
+    if path.endswith(".jsonl"):
+        return TRACE
+    try:
+        content, _ = read_file(path)
+        tree = read(content, Problems(path), strict_json=path.endswith(".json"))
+    except HoldfastError:
+        return None
+    if not isinstance(tree, Mapping):
+        return None
+    return next((name for name, is_it in _KINDS.items() if is_it(tree)), None)
 
 
 def is_hashes(tree: Mapping) -> bool:
@@ -133,6 +152,17 @@ def _event(line: str, at: Place, problems: Problems) -> dict[str, Json] | None:
         if key not in found and not (key == "id" and _OTHER_ID in found):
             problems.add("P033", at, f"'{kind}' in line {at.line} has no '{key}'")
     return found
+
+
+_KINDS: dict[str, Callable[[Mapping], bool]] = {
+    PROMPTS: is_prompts,
+    HASHES: is_hashes,
+    GRAPH: is_graph,
+    SUNWELL: is_sunwell,
+    ATOMICGUARD: is_workflow,
+    PLANSPEC: is_planspec,
+    TASKS: is_tasks,
+}
 
 
 def _count(number: int, word: str) -> str:

@@ -54,21 +54,35 @@ def param_schema() -> Json:
 
 
 def read_params(
-    reading: Reading, node: Node | None, given: Table[str, Json], find: Find | None
+    reading: Reading,
+    node: Node | None,
+    given: Table[str, Json],
+    find: Find | None,
+    *,
+    inner: bool = False,
 ) -> dict[str, Param]:
-    """The params with their values. A value that nobody asked for, or of another type, is a UsageError."""
+    """The params with their values. A value that nobody asked for, or of another type, is a UsageError.
+
+    Those of an `inner` plan come from the step that uses it, not from a command.
+    """
     declared: dict[str, Param] = {}
     if node is not None and not isinstance(node, Mapping):
         reading.wrong_type("params", node, "a mapping of names to {type, default}")
     elif node is not None:
         for name, (key, value) in node.pairs.items():
-            declared[name] = _declared(reading, name, key, value, given)
+            declared[name] = _declared(reading, name, key, value, given, inner=inner)
     _refuse_unknown(given, declared, reading.problems)
     return {name: _resolved(reading, param, find) for name, param in declared.items()}
 
 
 def _declared(
-    reading: Reading, name: str, key: Scalar, node: Node, asked: Table[str, Json]
+    reading: Reading,
+    name: str,
+    key: Scalar,
+    node: Node,
+    asked: Table[str, Json],
+    *,
+    inner: bool,
 ) -> Param:
     problems = reading.problems
     if not PARAM_NAME.match(name):
@@ -83,11 +97,11 @@ def _declared(
     kind = cast("ParamType", known["type"])
     default = _default(reading, name, kind, cast("Node | None", known.get("default")))
     if name in asked:
-        return Param(name, key, kind, taken(name, kind, asked[name]))
+        return Param(name, key, kind, taken(name, kind, asked[name], inner=inner))
     is_open = isinstance(node, Mapping) and "default" not in node.pairs
     if is_open and PARAM_NAME.match(name):  # another name has to be changed first
         message = f"the param {quoted(name)} has no default and was not given"
-        problems.add("P062", key, message, f"--param {name}=…")
+        problems.add("P062", key, message, _WITH if inner else f"--param {name}=…")
     return Param(name, key, kind, default)
 
 
@@ -127,7 +141,7 @@ def _fits(kind: ParamType, value: Json) -> bool:
     return isinstance(value, str)
 
 
-def taken(name: str, kind: ParamType, value: Json) -> Json:
+def taken(name: str, kind: ParamType, value: Json, *, inner: bool = False) -> Json:
     """A value from the command line is text, one from a program has its type already."""
     if isinstance(value, str) and kind == "int" and _INT.match(value):
         return int(value)
@@ -136,11 +150,11 @@ def taken(name: str, kind: ParamType, value: Json) -> Json:
     if kind == "list" and isinstance(value, str):
         value = _parsed(value)
     if not _fits(kind, value):
-        shown = quoted(value) if isinstance(value, str) else f"'{value}'"
-        raise UsageError(
-            f"the param '{name}' is {_WORDS[kind]}, and {shown} is not",
-            hint=f"--param {quote(name)}={_EXAMPLES.get(kind, 'true')}",
-        )
+        shown = quoted(value) if isinstance(value, str) else f"'{json.dumps(value)}'"
+        message = f"the param '{name}' is {_WORDS[kind]}, and {shown} is not"
+        if isinstance(value, str) and not inner:
+            raise UsageError(message, hint=f"--param {quote(name)}={_EXAMPLES[kind]}")
+        raise UsageError(message, hint=_WITH if inner else f"give it {_WORDS[kind]}")
     if isinstance(value, str) and (odd := FORBIDDEN_VALUE.search(value)):
         raise UsageError(
             f"the value of the param '{name}' holds the character U+{ord(odd.group()):04X}"
@@ -148,7 +162,8 @@ def taken(name: str, kind: ParamType, value: Json) -> Json:
     return value
 
 
-_EXAMPLES = {"int": "N", "list": '\'["a", "b"]\''}
+_WITH = "give it in 'with' of the step that uses this plan"
+_EXAMPLES = {"int": "N", "bool": "true", "list": '\'["a", "b"]\''}
 
 
 def _parsed(text: str) -> Json:

@@ -164,7 +164,9 @@ def _plan(
         problems.excused = EXCUSED
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
-    reading.params = read_params(reading, declared, asked.params, asked.find)
+    reading.params = read_params(
+        reading, declared, asked.params, asked.find, inner=bool(asked.inside)
+    )
     said = cast("Node | None", given.get("agents"))
     contracts = Contracts(reading, said, asked.own, foreign=foreign is not None)
     steps = _steps(reading, tree, given, contracts)
@@ -221,6 +223,9 @@ def _other(
     inside = (*asked.inside, os.path.relpath(os.path.realpath(file), os.path.realpath(root)))
     problems = Problems(path)
     name = os.path.relpath(os.path.realpath(root / path), os.path.realpath(root))
+    if name.startswith(os.pardir):
+        message = "it is a link that leads out of the project"
+        raise problems.fatal("P095", NOWHERE, message, "keep the plan in the project")
     if name in inside or len(inside) > DEEPEST:
         way = " → ".join((*inside[-MOST_NAMED:], name))
         message = f"plan files use each other: {way}"

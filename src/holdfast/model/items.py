@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from holdfast.errors import PlanError, Problem
+from holdfast.errors import PlanError, Problem, UsageError
 from holdfast.model.digest import Json, digest_json
 from holdfast.model.expression import (
     CLOSE,
@@ -96,14 +96,23 @@ def spelled_out(text: str) -> str:
 
 
 def step_named(given: str, steps: Mapping[StepId, object]) -> StepId | None:
-    """The step that a person means: by its id, or by its base and the key as it is; None if there is none."""
-    if StepId(given) in steps:
-        return StepId(given)
-    base, bracket, rest = given.partition("[")
-    if not bracket or not rest.endswith("]"):
-        return None
-    found = item_id(StepId(base), rest[:-1])
-    return found if found in steps else None
+    """The step that a person means: by its id, or by its base and the key as it is; None if there is none.
+
+    An id may be spelled like the key of another item: then nobody can tell, and it is a UsageError.
+    """
+    found = [step_id for step_id in ids_meant(given) if step_id in steps]
+    refuse_two(given, found)
+    return found[0] if found else None
+
+
+def refuse_two(given: str, found: Sequence[StepId]) -> None:
+    """Refuse a name that fits two items."""
+    if len(found) > 1:
+        as_typed = [text.replace("%", "%25") for text in (given, found[1])]  # keys are spelled out
+        known = f"{base_of(found[0])}[{key_of(found[0])}]"
+        raise UsageError(
+            f"'{as_typed[0]}' names two items", hint=f"say '{known}' or '{as_typed[1]}'"
+        )
 
 
 def ids_meant(given: str) -> tuple[StepId, ...]:
@@ -111,7 +120,8 @@ def ids_meant(given: str) -> tuple[StepId, ...]:
     base, bracket, rest = given.partition("[")
     if not bracket or not rest.endswith("]"):
         return (StepId(given),)
-    return (StepId(given), item_id(StepId(base), rest[:-1]))
+    by_key = item_id(StepId(base), rest[:-1])
+    return (StepId(given),) if by_key == given else (StepId(given), by_key)
 
 
 def as_id(given: str) -> StepId:

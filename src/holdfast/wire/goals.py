@@ -108,7 +108,7 @@ def flaws(value: Json, config: Mapping[str, Json], goal: str, root: str) -> list
         return [str(error)]
     bounds = Bounds(int(str(config["artifacts"])), int(str(config["depth"])))
     told = wrong(found, bounds, str(config.get("strategy", "")))
-    if told := [*told, *_plans_among(found, root)]:
+    if told := [*told, *_plans_among(found, root), *_out_of_reach(found, root)]:
         return told
     try:
         _made(value, config, goal, "goal", root)
@@ -133,6 +133,22 @@ def _plans_among(found: Sequence[Found], root: str) -> Iterator[str]:
                 f"'{one.id}' is the file '{one.produces_file}', which is a plan already:"
                 " no planned step may write it"
             )
+
+
+def _out_of_reach(found: Sequence[Found], root: str) -> Iterator[str]:
+    """The artifacts whose file cannot be written: something of the project stands in its way."""
+    for one in found:
+        place, parts = root, [part for part in one.produces_file.split("/") if part]
+        for depth, part in enumerate(parts, start=1):
+            place = os.path.join(place, part)
+            if os.pardir in parts or "\0" in part or not os.path.lexists(place):
+                break  # nothing is there yet, or others tell that it is no path
+            is_last = depth == len(parts)
+            if os.path.islink(place) or os.path.isdir(place) == is_last:
+                kind = "a link" if os.path.islink(place) else "a directory" if is_last else "a file"
+                at = "/".join(parts[:depth])
+                yield f"'{one.id}' is the file '{one.produces_file}', but '{at}' is {kind}"
+                break
 
 
 def plan_from(content: bytes, asked: Plan, line: str, root: str) -> Plan:
