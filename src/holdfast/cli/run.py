@@ -39,6 +39,7 @@ from holdfast.cli.place import (
     refuse_planning,
 )
 from holdfast.cli.planning import goal_options, taken
+from holdfast.cli.prepared import answered_by, goes_over, is_later, take, taking
 from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
@@ -279,10 +280,11 @@ def run(
         return 0
     if show_plan and (loaded.foreign or trust is not None):  # who said yes saw this very plan
         trust_foreign(where, loaded, options, trust, lambda: True)
+    taken_by = answered_by(where, loaded.plan)
     if key:
         say_left_out(where, loaded.plan, key)
-    else:
-        leave_earlier(where, loaded.plan, yes=yes)
+    elif taken_by is None:
+        leave_earlier(where, loaded.plan, yes=yes or goes_over(where, loaded.plan))
     if detach:
         _check_secrets(loaded.plan, manner_of(manner).secrets)
         return detached(where, loaded.plan, key, given, as_json=bool(manner["as_json"]))
@@ -293,7 +295,7 @@ def run(
     if watching:
         return _watched(where, given, manner, removed)
     if not where.goal:
-        return _start(where, loaded.plan, given, manner, key, removed)
+        return _start(where, loaded.plan, given, manner, key, removed, taken_by)
     from holdfast.cli.regenerate import regenerated
 
     later = replace(given, options=asking_for_nothing(given.options))
@@ -369,20 +371,24 @@ def _watched(where: Place, given: Agreement, manner: dict[str, object], removed:
 
 
 def _start(
-    where: Place, plan: Plan, given: Agreement, manner: dict[str, object], key: str, removed: str
+    where: Place,
+    plan: Plan,
+    given: Agreement,
+    manner: dict[str, object],
+    key: str,
+    removed: str,
+    taken_by: str | None = None,
 ) -> int:
     options = given.options
-    code = drive(
+    return drive(
         where,
         plan,
         manner,
         given.agreed,
-        lambda world: start_run(world, plan, plan.name, options, key),
+        lambda world: start_run(world, plan, plan.name, options, key, taken_by),
         None if key else lambda world: wire.repeat(world, plan, options),
+        removed,
     )
-    if code == 0:
-        tidy(where, plan, removed)
-    return code
 
 
 @click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
@@ -468,7 +474,7 @@ def _say_edited(where: Place, state: State) -> None:
         edited = plan_digest(replace(found, name=state.plan.name)) != state.base
     except (PlanError, UsageError):
         edited = True
-    if edited:
+    if edited and not is_later(where, state):
         talk(
             f"{where.file or 'the plan'} changed since; this run keeps its plan. "
             + again("'holdfast run' takes the new one")
@@ -564,8 +570,13 @@ def drive(
     agreed: Agreed,
     begin: Callable[[World], tuple[Hold, Engine]],
     repeat: Callable[[World], Repeated | None] | None = None,
+    removed: str = "keep",
 ) -> int:
-    """Run to an end or a rest, paying for what was `agreed`; with `repeat`, that is tried first."""
+    """Run to an end or a rest, paying for what was `agreed`; with `repeat`, that is tried first.
+
+    If another plan takes its place, that one is run too. `removed` says what becomes of files of steps that
+    left the plan.
+    """
     manner = manner_of(given)
     _check_secrets(plan, manner.secrets)
     settings = read_settings(where.root)
@@ -579,13 +590,33 @@ def drive(
             run = state.run
             state = once(driven, lambda world: resume_run(world, run, only=()))  # noqa: B023
         keep_line(where, state.line)
-        code = conclude(store, state, where.file, as_json=manner.as_json)
+        following = taking(store, state, asks=manner.how == "ask")
+        code = WAITING
+        if following is None:
+            code = conclude(store, state, where.file, as_json=manner.as_json)
         told = run_told(store, state, where.file) if settings.notify else {}
     finally:
         store.close()
+    if following is not None:
+        return take(where, following, given, partial(_start_prepared, removed))
     if settings.notify:
         notify(settings.notify, told)
+    if code == 0:
+        tidy(where, plan, removed)
     return code
+
+
+def _start_prepared(
+    removed: str,
+    where: Place,
+    plan: Plan,
+    given: Agreement,
+    manner: dict[str, object],
+    taken_by: str,
+) -> int:
+    """Run a plan that was ready to take the place of another one."""
+    bound = replace(given.options, max_cost=max_cost(where, plan, manner))
+    return _start(where, plan, replace(given, options=bound), manner, "", removed, taken_by)
 
 
 def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:

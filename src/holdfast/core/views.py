@@ -146,13 +146,14 @@ def skipped_words(state: State, step_id: StepId) -> str:
 
 
 def _replan_json(state: State) -> Json:
-    """What speaks against the plan of a run and was not answered."""
+    """What speaks against the plan of a run, and the plan that took its place if one did."""
     if state.replan is None:
         return None
     return {
         "triggers": list(state.replan.triggers),
         "wave": state.replan.wave,
         "words": state.replan.words,
+        "plan": state.replanned,
     }
 
 
@@ -212,7 +213,7 @@ def _waiting(
 ) -> list[dict[str, Json]]:
     """One entry for each question; a step that waits for something else has one without."""
     found: list[dict[str, Json]] = []
-    if state.replan is not None:
+    if state.replan is not None and not state.ended:
         about = {"step": None, "from": None, "subject": state.replan.words, "for": "replan"}
         found += [{"approval": name, **about} for name in state.replan.triggers]
     for step_id, step in state.steps.items():
