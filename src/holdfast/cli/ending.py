@@ -34,7 +34,7 @@ from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json, shown_phase
 from holdfast.engine.asked import asked_in
-from holdfast.engine.replans import doubts
+from holdfast.engine.replans import doubts, led_to
 from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Json
@@ -120,6 +120,7 @@ def run_told(store: Store, state: State, file: str | None) -> dict[str, Json]:
         asked=asked_in(store, state),
         additions=additions(store, state),
         saved=None if saved.unpriced else saved.cost,
+        replaces=led_to(store, state),
     )
 
 

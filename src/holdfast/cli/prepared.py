@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import click
@@ -16,6 +16,7 @@ from holdfast.cli.place import Place
 from holdfast.cli.provisions import provide
 from holdfast.cli.saved import Agreement, consent, plan_changes
 from holdfast.cli.say import short, talk
+from holdfast.cli.succession import place_of
 from holdfast.core.changes import asking_for_nothing
 from holdfast.core.premises import rules_of
 from holdfast.core.state import State
@@ -64,7 +65,7 @@ def take(where: Place, found: Taking, given: Mapping[str, object], start: Start)
     state, manner = found.state, dict(given)
     if (most := cast("int | None", manner["max_cost"])) is not None:
         manner["max_cost"] = max(0, most - state.spent.cost)  # one bound for the whole command
-    there = place_of(where, state, found.file)
+    there = place_of(where, state.line, found.file)
     talk(f"what {short(state.run)} learned speaks against its plan:")
     for line in found.words:
         talk(f"  {line}")
@@ -77,13 +78,6 @@ def take(where: Place, found: Taking, given: Mapping[str, object], start: Start)
     except (PlanError, UsageError, click.exceptions.Exit) as error:
         return _left(there, found, error, as_json=bool(manner["as_json"]))
     return start(there, loaded.plan, agreed, manner, found.by)
-
-
-def place_of(where: Place, state: State, file: str) -> Place:
-    """Where the plan is that takes the place of another: beside it, on the same line."""
-    beside = os.path.join(os.path.dirname(where.file), file) if where.file else file
-    path = beside if os.path.dirname(os.path.abspath(beside)) == where.root else ""
-    return replace(where, file=path or os.path.join(where.root, file), plan_id=state.line)
 
 
 def _say_changes(state: State, loaded: Loaded, file: str) -> None:
@@ -142,18 +136,3 @@ def goes_over(where: Place, plan: Plan) -> bool:
         return successor(store, state, answers) is not None
     finally:
         store.close()
-
-
-def is_later(where: Place, state: State) -> bool:
-    """Whether the plan of a run took the place of another, as the plan file of this place lets it."""
-    if state.previous is None or not where.exists():
-        return False
-    store = where.open(readonly=True)
-    try:
-        answers = answers_on(store, state.project, state.line)
-    finally:
-        store.close()
-    return any(
-        one.choice == "prepared" and (one.run, one.plan) == (state.previous, state.base)
-        for one in answers
-    )

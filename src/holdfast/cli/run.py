@@ -39,7 +39,7 @@ from holdfast.cli.place import (
     refuse_planning,
 )
 from holdfast.cli.planning import goal_options, taken
-from holdfast.cli.prepared import answered_by, goes_over, is_later, take, taking
+from holdfast.cli.prepared import answered_by, goes_over, take, taking
 from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
@@ -47,6 +47,7 @@ from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved, hel
 from holdfast.cli.say import last_object, short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
+from holdfast.cli.succession import with_step
 from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.titles import brief
 from holdfast.cli.watch import Spending, watch
@@ -58,6 +59,7 @@ from holdfast.engine.journals import read_state
 from holdfast.engine.loop import Engine
 from holdfast.engine.opened import is_left_rejected, left_alone
 from holdfast.engine.repeat import Repeated
+from holdfast.engine.replans import led_to
 from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
@@ -467,18 +469,27 @@ def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
 
 def _say_edited(where: Place, state: State) -> None:
     """A run keeps its plan: who edited the file to mend a failure means `run`, not `resume`."""
-    if where.file is None and not where.goal:
+    if (where.file is None and not where.goal) or _is_later(where, state):
         return
     try:
         found = where.load(state.plan.params).plan
         edited = plan_digest(replace(found, name=state.plan.name)) != state.base
     except (PlanError, UsageError):
         edited = True
-    if edited and not is_later(where, state):
+    if edited:
         talk(
             f"{where.file or 'the plan'} changed since; this run keeps its plan. "
             + again("'holdfast run' takes the new one")
         )
+
+
+def _is_later(where: Place, state: State) -> bool:
+    """Whether the plan of a run took the place of the one in the file."""
+    store = where.open(readonly=True)
+    try:
+        return led_to(store, state) is not None
+    finally:
+        store.close()
 
 
 @click.command(epilog="\b\nExample:\n  holdfast retry build")
@@ -490,7 +501,7 @@ def retry(
     step: str, plan: str | None, store: str | None, plan_id: str | None, **manner: object
 ) -> int:
     """Try a failed or held step again, with what was skipped below it."""
-    where = place(plan, store, plan_id)
+    where = with_step(place(plan, store, plan_id), step.removesuffix("+"))
     with_store = where.open()
     try:
         found = find_run(with_store, None, where.line())

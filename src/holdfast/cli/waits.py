@@ -249,7 +249,7 @@ def _next(state: State, step_id: StepId, reason: Reason | None, *, driven: bool)
     elif phase == "pending" and state.replan is not None and not state.ended:
         yield "holdfast approve replan"
         yield "holdfast ledger"
-    elif phase == "pending" and not driven:
+    elif phase == "pending" and not driven and not state.ended:
         yield "holdfast resume"
     elif phase in {"failed", "skipped"}:
         yield f"holdfast why {step_id} --run {short(state.run)}"

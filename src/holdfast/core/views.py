@@ -26,7 +26,7 @@ from holdfast.model.event import (
     StepsTaken,
     Taken,
 )
-from holdfast.model.line import ApprovalRequested, StepAccepted, StepAmended
+from holdfast.model.line import ApprovalRequested, ReplanAnswered, StepAccepted, StepAmended
 from holdfast.model.plan import RunId, StepId
 
 RUN_SCHEMA = "holdfast.run/1"
@@ -104,11 +104,13 @@ def run_json(
     asked: Mapping[StepId, Sequence[ApprovalRequested]] | None = None,
     additions: Mapping[int, Addition] | None = None,
     saved: int | None = 0,
+    replaces: ReplanAnswered | None = None,
 ) -> dict[str, Json]:
     """The object that `run`, `resume`, `retry` and `status` print.
 
     `asked` is what people were asked, `additions` what they asked to add, by the number of the request;
-    `saved` are micro-dollars that reuse saved, None if that is not known.
+    `saved` are micro-dollars that reuse saved, None if that is not known. `replaces` is the answer by which
+    its plan took the place of another.
     """
     additions = additions or {}
     return {
@@ -121,6 +123,9 @@ def run_json(
         "waiting": _waiting(state, asked or {}),
         "conflicts": [_conflict_json(found) for found in state.conflicts.values()],
         "replan": _replan_json(state),
+        "replaces": None
+        if replaces is None
+        else {"run": replaces.run, "triggers": list(replaces.triggers), "how": replaces.choice},
         "gaps": [
             {"step": step_id, "by": gap.by, "because": gap.because, "at": gap.at}
             for step_id, gap in state.gaps.items()

@@ -279,6 +279,15 @@ def successor(store: Store, state: State, answers: Sequence[ReplanAnswered]) -> 
     return rules.to if len(_way(store, state, answers)) < rules.rounds else None
 
 
+def led_to(store: Store, state: State) -> ReplanAnswered | None:
+    """The answer by which the plan of a run took the place of another, if it did."""
+    if state.previous is None:
+        return None
+    answers = answers_on(store, state.project, state.line)
+    found = [one for one in answers if (one.run, one.plan) == (state.previous, state.base)]
+    return found[-1] if found else None
+
+
 def _way(store: Store, state: State, answers: Sequence[ReplanAnswered]) -> list[ReplanAnswered]:
     """The answers by which the plan of a run took the place of others, one after the other."""
     by = {(one.run, one.plan): one for one in answers if one.choice == PREPARED}
