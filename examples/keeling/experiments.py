@@ -29,17 +29,21 @@ def rows() -> list[Row]:
         return [(int(row["year"]), float(row["ppm"])) for row in csv.DictReader(lines)]
 
 
-def hand_over(attempted: str, finding: str, confidence: float, **more: Any) -> None:
+def found(attempted: str, finding: str, confidence: float, **more: Any) -> None:
     """Tell those that come after this step what was found, and how sure it is."""
     sides = {key: more.pop(key) for key in ("supports", "refutes") if key in more}
+    seen: dict[str, Any] = {"finding": finding, "source": SOURCE, "confidence": confidence, **sides}
+    hand_over(attempted, observed=[seen], payload={"finding": finding}, **more)
+
+
+def hand_over(attempted: str, **more: Any) -> None:
+    """Write the handoff of this step."""
     handoff: dict[str, Any] = {
         "attempted": attempted,
-        "observed": [{"finding": finding, "source": SOURCE, "confidence": confidence, **sides}],
         "changed": [],
         "not_done": [],
         "highest_impact_uncertainty": "",
         "next_agent_should_first": "",
-        "payload": {"finding": finding},
         **more,
     }
     Path(os.environ["HOLDFAST_HANDOFF"]).write_text(json.dumps(handoff), encoding="utf-8")
@@ -55,7 +59,7 @@ def look() -> dict[str, Any]:
         f"{len(table)} yearly means from {first[0]} ({first[1]:.2f} ppm) to {last[0]} "
         f"({last[1]:.2f} ppm), {holes}"
     )
-    hand_over(
+    found(
         "read the table and look for holes",
         finding,
         0.99,
@@ -78,7 +82,7 @@ def straight() -> dict[str, Any]:
     bent = correlation([(year - middle) ** 2 for year, _ in table], left)
     is_refuted = abs(bent) > BENT
     finding = f"what a straight line leaves goes with the square of time: r = {bent:.2f}"
-    hand_over(
+    found(
         "fit a straight line by least squares",
         finding,
         0.95,
@@ -103,7 +107,7 @@ def decades() -> dict[str, Any]:
         f"{rates[-1]:.2f} ppm a year"
     )
     side = {"supported": {"supports": ["faster"]}, "refuted": {"refutes": ["faster"]}}
-    hand_over(
+    found(
         "compare the growth of whole decades",
         finding,
         0.9,
@@ -128,7 +132,7 @@ def curve() -> dict[str, Any]:
         f"a parabola leaves {spread(left):.2f} ppm (root mean square), "
         f"a straight line {spread(plain):.2f} ppm"
     )
-    hand_over(
+    found(
         "fit a parabola by least squares",
         finding,
         0.9,
@@ -162,7 +166,7 @@ def forecast() -> dict[str, Any]:
         f"a fixed percentage by {missed['fixed percentage']:.2f}"
     )
     side = {"supported": {"supports": ["curved"]}, "refuted": {"refutes": ["curved"]}}
-    hand_over(
+    found(
         f"tell the years from {SPLIT} on from those before",
         finding,
         0.9,
@@ -183,8 +187,8 @@ def forecast() -> dict[str, Any]:
 
 def line_through(table: Sequence[Row]) -> Model:
     """The straight line of least squares."""
-    found = linear_regression([year for year, _ in table], [ppm for _, ppm in table])
-    return lambda year: found.intercept + found.slope * year
+    fit = linear_regression([year for year, _ in table], [ppm for _, ppm in table])
+    return lambda year: fit.intercept + fit.slope * year
 
 
 def percentage_through(table: Sequence[Row]) -> Model:

@@ -59,7 +59,7 @@ def write(
     steps |= {"forecast": forecast} if forecast else {}
     parts: list[Part] = [
         ("Question", [QUESTION]),
-        ("Answer", [f"{one['text']} {_cited(one['cites'])}" for one in conclude["sentences"]]),
+        ("Answer", _answer(conclude)),
         ("Data", _data(look, at)),
         ("Hypotheses", [_hypotheses(at, steps)]),
         ("What was measured", _measured(steps, at)),
@@ -104,6 +104,11 @@ _MADE: Sequence[Block] = [
     "`holdfast show STEP --context` what it knew. Run it again and everything is reused; kill it at any "
     "moment, run it again, and this report is the same to the byte.",
 ]
+
+
+def _answer(conclude: Made) -> list[Block]:
+    said: list[Block] = [f"{one['text']} {_cited(one['cites'])}" for one in conclude["sentences"]]
+    return said or ["None: what was found is contested."]
 
 
 def _data(look: Made, at: Known) -> list[Block]:
@@ -250,8 +255,8 @@ def _evidence(at: Known, steps: dict[str, Made]) -> Items:
 
 
 def _order(at: Known, steps: dict[str, Made]) -> list[str]:
-    """The evidence in the order of the steps that gave it."""
-    return [at.id_of(made) for made in steps.values()]
+    """The evidence in the order of the steps that gave it; what was contested is none."""
+    return [name for made in steps.values() if (name := at.id_of(made))]
 
 
 def _sentence(made: Made) -> str:
@@ -260,7 +265,7 @@ def _sentence(made: Made) -> str:
 
 
 def _cited(ids: Sequence[str]) -> str:
-    return " ".join(f"{{{name}}}" for name in ids)
+    return " ".join(f"{{{name}}}" if name else "(contested)" for name in ids)
 
 
 def _points(pairs: Sequence[Sequence[float]]) -> list[tuple[float, float]]:

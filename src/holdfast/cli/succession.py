@@ -27,7 +27,8 @@ def place_of(where: Place, line: str, file: str) -> Place:
     """Where the plan is that takes the place of another: beside it, on the same line."""
     beside = os.path.join(os.path.dirname(where.file), file) if where.file else file
     path = beside if os.path.dirname(os.path.abspath(beside)) == where.root else ""
-    return replace(where, file=path or os.path.join(where.root, file), plan_id=line)
+    found = path or os.path.join(where.root, file)
+    return replace(where, file=found, plan_id=line, spare=True)
 
 
 def with_step(where: Place, step: str) -> Place:

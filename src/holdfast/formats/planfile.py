@@ -56,6 +56,9 @@ class Asked:
     prompts: str = ""  # a file with the prompts of a foreign workflow
     inside: tuple[str, ...] = ()  # the files that are being read, this one in the last of them
     before: tuple[str, ...] = ()  # the files whose place this one is to take, by their full names
+    spare: bool = (
+        False  # params that the plan does not have were meant for one whose place it takes
+    )
     taken: list[int] = field(default_factory=lambda: [0])  # steps of all files so far
 
 
@@ -167,7 +170,7 @@ def _plan(
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
     values = asked.params
-    if asked.before:  # meant for the plan whose place this one takes, which may have others
+    if asked.spare:
         known = declared.pairs if isinstance(declared, Mapping) else {}
         values = {name: value for name, value in values.items() if name in known}
     reading.params = read_params(reading, declared, values, asked.find)
@@ -215,7 +218,7 @@ def _plan(
 def _prepared(root: Path, asked: Asked, before: tuple[str, ...], path: str) -> tuple[Plan, str]:
     """The plan that is to take the place of another; PlanError if it cannot be read."""
     content, _ = read_file(str(root / path), path)
-    own = replace(asked, before=before, taken=[0])
+    own = replace(asked, before=before, spare=True, taken=[0])
     return _plan(content, path, root, own, Problems(path))
 
 
