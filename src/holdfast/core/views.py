@@ -218,7 +218,7 @@ def _waiting(
 ) -> list[dict[str, Json]]:
     """One entry for each question; a step that waits for something else has one without."""
     found: list[dict[str, Json]] = []
-    if state.replan is not None and not state.ended:
+    if state.replan is not None and state.replanned is None:
         about = {"step": None, "from": None, "subject": state.replan.words, "for": "replan"}
         found += [{"approval": name, **about} for name in state.replan.triggers]
     for step_id, step in state.steps.items():
