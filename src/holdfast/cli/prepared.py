@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import click
 
@@ -20,7 +20,7 @@ from holdfast.cli.succession import place_of
 from holdfast.core.changes import asking_for_nothing
 from holdfast.core.premises import rules_of
 from holdfast.core.state import State
-from holdfast.engine.journals import read_state, runs_of
+from holdfast.engine.journals import has_ended, read_state, runs_of
 from holdfast.engine.replans import answers_on, doubts, successor
 from holdfast.errors import PlanError, UsageError
 from holdfast.formats.planfile import Loaded
@@ -99,40 +99,33 @@ def _left(there: Place, found: Taking, error: Exception, *, as_json: bool) -> in
         store.close()
 
 
-def answered_by(where: Place, plan: Plan) -> str | None:
-    """Who lets a plan that was ready take the place of the one of a held run, by naming its file.
+class Before(NamedTuple):
+    """The last run of a line, if something speaks against its plan and that was not answered.
 
-    Nobody if the file is another one; '' if nobody had to.
+    `taken_by` is who lets another plan take its place by naming its file ('' if nobody has to), None if the
+    file is another one. It `goes_over` if a plan takes its place without a person.
     """
+
+    taken_by: str | None = None
+    goes_over: bool = False
+
+
+def before(where: Place, plan: Plan) -> Before:
+    """What a run that begins now finds; a run that ended is not looked into."""
     if where.file is None or not where.exists():
-        return None
+        return Before()
     store = where.open(readonly=True)
     try:
         rows = runs_of(store, plan.project, plan.name)
-        state = read_state(store, rows[-1].run) if rows else None
-        if state is None or state.ended or state.replan is None:
-            return None
-        file = rules_of(state.plan).to
-        own = os.path.realpath(where.file)
-        if not file or own != os.path.realpath(os.path.join(where.root, file)):
-            return None
+        if not rows or has_ended(store, rows[-1].run):
+            return Before()
+        state = read_state(store, rows[-1].run)
+        if state is None or state.replan is None or not (file := rules_of(state.plan).to):
+            return Before()
         answers = answers_on(store, plan.project, plan.name)
-        return "" if successor(store, state, answers) is not None else who()
+        goes_over = successor(store, state, answers) is not None
     finally:
         store.close()
-
-
-def goes_over(where: Place, plan: Plan) -> bool:
-    """Whether the last run of a line is held, and another plan takes its place without a person."""
-    if not where.exists():
-        return False
-    store = where.open(readonly=True)
-    try:
-        rows = runs_of(store, plan.project, plan.name)
-        state = read_state(store, rows[-1].run) if rows else None
-        if state is None or state.ended:
-            return False
-        answers = answers_on(store, plan.project, plan.name)
-        return successor(store, state, answers) is not None
-    finally:
-        store.close()
+    wanted = os.path.realpath(os.path.join(where.root, file))
+    is_named = os.path.realpath(where.file) == wanted
+    return Before(("" if goes_over else who()) if is_named else None, goes_over)

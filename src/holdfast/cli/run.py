@@ -39,7 +39,7 @@ from holdfast.cli.place import (
     refuse_planning,
 )
 from holdfast.cli.planning import goal_options, taken
-from holdfast.cli.prepared import answered_by, goes_over, take, taking
+from holdfast.cli.prepared import before, take, taking
 from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
@@ -282,11 +282,11 @@ def run(
         return 0
     if show_plan and (loaded.foreign or trust is not None):  # who said yes saw this very plan
         trust_foreign(where, loaded, options, trust, lambda: True)
-    taken_by = answered_by(where, loaded.plan)
+    held_one = before(where, loaded.plan)
     if key:
         say_left_out(where, loaded.plan, key)
-    elif taken_by is None:
-        leave_earlier(where, loaded.plan, yes=yes or goes_over(where, loaded.plan))
+    elif held_one.taken_by is None:
+        leave_earlier(where, loaded.plan, yes=yes or held_one.goes_over)
     if detach:
         _check_secrets(loaded.plan, manner_of(manner).secrets)
         return detached(where, loaded.plan, key, given, as_json=bool(manner["as_json"]))
@@ -297,7 +297,7 @@ def run(
     if watching:
         return _watched(where, given, manner, removed)
     if not where.goal:
-        return _start(where, loaded.plan, given, manner, key, removed, taken_by)
+        return _start(where, loaded.plan, given, manner, key, removed, held_one.taken_by)
     from holdfast.cli.regenerate import regenerated
 
     later = replace(given, options=asking_for_nothing(given.options))
