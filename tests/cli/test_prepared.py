@@ -101,7 +101,7 @@ def test_it_is_told_wherever_somebody_looks(ready: Project) -> None:
 
 
 @pytest.mark.req("R118")
-def test_the_run_that_was_held_ends_in_one_transaction_with_the_start_of_the_other(
+def test_the_run_that_was_held_says_which_plan_took_its_place(
     ready: Project,
 ) -> None:
     run = ready.run()

@@ -78,6 +78,8 @@ def killed_at(shim: Shim, folder: Path, numbers: list[int], wanted: dict[str, by
     def kill(number: int) -> None:
         scene = laid(folder / f"case-{number}")
         fired.append(scene.call(*RUN, fault=shim.fault(number)).code == KILLED)
+        journal = scene.journal()  # at no moment there is neither the one run nor the other
+        assert [journal.ended(run) for run in journal.runs[-1:]] != ["superseded"], number
         goes_on(scene, resumes=number % 2 == 0)
         is_sound(scene, wanted)
         scene.remove()
