@@ -1,35 +1,50 @@
-"""The experiments of the example: each reads the table, tests one hypothesis, and hands over what it found."""
+"""The experiments of the example: each reads the table, tests a hypothesis, and hands over what it found."""
 
 from __future__ import annotations
 
 import csv
 import json
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import correlation, fmean, linear_regression
 from typing import Any
 
 SOURCE = "co2.csv"
+BEFORE = 280  # ppm, about what there was before people burned coal
+SPLIT = 2000  # years from here on are told from those before
+BENT = 0.5  # more than this speaks against a straight line
+GOOD, CLOSE = 1.0, 2.0  # ppm that a curve may leave, and may miss unseen years by
+
 Row = tuple[int, float]
+Model = Callable[[float], float]
 
 
 def rows() -> list[Row]:
-    """The yearly means."""
-    with open(SOURCE, newline="", encoding="utf-8") as file:
-        return [(int(row["year"]), float(row["ppm"])) for row in csv.DictReader(file)]
+    """The years of the table with their means; lines that begin with # say where it comes from."""
+    with Path(SOURCE).open(newline="", encoding="utf-8") as file:
+        lines = (line for line in file if not line.startswith("#"))
+        return [(int(row["year"]), float(row["ppm"])) for row in csv.DictReader(lines)]
 
 
-def hand_over(attempted: str, **told: Any) -> None:  # noqa: ANN401 - JSON
-    """Tell those that come after this step."""
-    handoff = {
+def found(attempted: str, finding: str, confidence: float, **more: Any) -> None:
+    """Tell those that come after this step what was found, and how sure it is."""
+    sides = {key: more.pop(key) for key in ("supports", "refutes") if key in more}
+    seen: dict[str, Any] = {"finding": finding, "source": SOURCE, "confidence": confidence, **sides}
+    hand_over(attempted, observed=[seen], payload={"finding": finding}, **more)
+
+
+def hand_over(attempted: str, **more: Any) -> None:
+    """Write the handoff of this step."""
+    handoff: dict[str, Any] = {
         "attempted": attempted,
-        "observed": [],
         "changed": [],
         "not_done": [],
         "highest_impact_uncertainty": "",
         "next_agent_should_first": "",
-        **told,
+        **more,
     }
     Path(os.environ["HOLDFAST_HANDOFF"]).write_text(json.dumps(handoff), encoding="utf-8")
 
@@ -38,105 +53,192 @@ def look() -> dict[str, Any]:
     """See what the table holds."""
     table = rows()
     first, last = table[0], table[-1]
-    gaps = [year for year, _ in table if year + 1 not in dict(table) and year != last[0]]
-    hand_over(
-        "read the table and look for holes",
-        observed=[
-            {
-                "finding": f"{len(table)} yearly means from {first[0]} to {last[0]}, none missing",
-                "source": SOURCE,
-                "confidence": 0.99,
-            }
-        ],
-        not_done=[] if not gaps else [{"item": "years", "reason": f"missing: {gaps}"}],
-        highest_impact_uncertainty="Does one station stand for the whole air?",
-        next_agent_should_first="fit a straight line and look at what is left",
+    missing = sorted(set(range(first[0], last[0] + 1)) - {year for year, _ in table})
+    holes = f"{len(missing)} missing" if missing else "none missing"
+    finding = (
+        f"{len(table)} yearly means from {first[0]} ({first[1]:.2f} ppm) to {last[0]} "
+        f"({last[1]:.2f} ppm), {holes}"
     )
-    return {"years": len(table), "from": list(first), "to": list(last)}
+    found(
+        "read the table and look for holes",
+        finding,
+        0.99,
+        not_done=[{"item": f"the year {year}", "reason": "it is missing"} for year in missing],
+        highest_impact_uncertainty="Does one station stand for the air of the whole world?",
+        next_agent_should_first="fit a straight line and look at what it leaves",
+    )
+    return {"finding": finding, "years": len(table), "first": list(first), "last": list(last)}
+
+
+# --- the first plan ---------------------------------------------------------------------------------
 
 
 def straight() -> dict[str, Any]:
-    """Fit a straight line; what is left must not depend on the year."""
+    """Fit a straight line; what it leaves must not go with the square of time."""
     table = rows()
-    years, values = [float(year) for year, _ in table], [ppm for _, ppm in table]
-    line = linear_regression(years, values)
-    left = [ppm - line.slope * year - line.intercept for year, ppm in zip(years, values, strict=True)]
-    bent = correlation([(year - fmean(years)) ** 2 for year in years], left)
-    refuted = abs(bent) > 0.5
-    hand_over(
+    model = line_through(table)
+    left = leaves(model, table)
+    middle = fmean(year for year, _ in table)
+    bent = correlation([(year - middle) ** 2 for year, _ in table], left)
+    is_refuted = abs(bent) > BENT
+    finding = f"what a straight line leaves goes with the square of time: r = {bent:.2f}"
+    found(
         "fit a straight line by least squares",
-        observed=[
-            {
-                "finding": f"what a straight line leaves goes with the square of time, r = {bent:.2f}",
-                "source": SOURCE,
-                "confidence": 0.95,
-                ("refutes" if refuted else "supports"): ["linear"],
-            }
-        ],
-        hypotheses={"linear": {"status": "refuted" if refuted else "supported"}},
-        next_agent_should_first="try a curve",
+        finding,
+        0.95,
+        **{"refutes" if is_refuted else "supports": ["linear"]},
+        hypotheses={"linear": {"status": "refuted" if is_refuted else "supported"}},
+        next_agent_should_first="try a curve" if is_refuted else "conclude",
     )
-    return {"slope": round(line.slope, 4), "bent": round(bent, 4), "left": [round(x, 3) for x in left]}
+    slope = model(1) - model(0)
+    return {"finding": finding, "slope": slope, "bent": bent, **fitted(model, left, table)}
 
 
 def decades() -> dict[str, Any]:
-    """Compare what each decade adds."""
+    """Compare what each decade adds, from its first year to its last."""
     means = dict(rows())
-    grown = {
-        f"{start}s": round((means[start + 9] - means[start]) / 9, 4)
-        for start in range(1960, 2020, 10)
-    }
-    rates = list(grown.values())
-    rises = sum(b > a for a, b in zip(rates, rates[1:], strict=False))
-    status = "supported" if rises == len(rates) - 1 else "inconclusive"
-    hand_over(
-        "compare the growth of the decades",
-        observed=[
-            {
-                "finding": f"{rises} of {len(rates) - 1} decades grew faster than the one before",
-                "source": SOURCE,
-                "confidence": 0.9,
-                "supports": ["faster"],
-            }
-        ],
+    growth = {f"{start}s": (means[start + 9] - means[start]) / 9 for start in range(1960, 2020, 10)}
+    rates = list(growth.values())
+    rises = sum(later > earlier for earlier, later in pairwise(rates))
+    pairs = len(rates) - 1
+    status = "supported" if rises == pairs else "inconclusive" if rises >= 3 else "refuted"
+    finding = (
+        f"{rises} of {pairs} decades grew faster than the one before: from {rates[0]:.2f} to "
+        f"{rates[-1]:.2f} ppm a year"
+    )
+    side = {"supported": {"supports": ["faster"]}, "refuted": {"refutes": ["faster"]}}
+    found(
+        "compare the growth of whole decades",
+        finding,
+        0.9,
+        **side.get(status, {}),
         hypotheses={"faster": {"status": status}},
     )
-    return grown
+    return {"finding": finding, "growth": growth, "rises": rises, "pairs": pairs}
+
+
+# --- the second plan --------------------------------------------------------------------------------
+
+QUESTION = f"Does what is above {BEFORE} ppm grow by a fixed percentage instead?"
 
 
 def curve() -> dict[str, Any]:
-    """Fit a parabola by least squares, about the middle of the years."""
+    """Fit a parabola; it should leave little, and much less than a straight line."""
     table = rows()
-    middle = fmean([year for year, _ in table])
-    a, b, c = _parabola([(year - middle, ppm) for year, ppm in table])
-    left = [ppm - (a + b * (y - middle) + c * (y - middle) ** 2) for y, ppm in table]
-    worst = max(map(abs, left))
-    hand_over(
-        "fit a parabola by least squares",
-        observed=[
-            {
-                "finding": f"a parabola leaves at most {worst:.2f} ppm in any year",
-                "source": SOURCE,
-                "confidence": 0.9,
-                "supports": ["curved"],
-            }
-        ],
-        hypotheses={"curved": {"status": "supported" if worst < 2.5 else "inconclusive"}},
+    model = parabola_through(table)
+    left, plain = leaves(model, table), leaves(line_through(table), table)
+    fits = spread(left) <= GOOD and spread(left) < spread(plain) / 2
+    finding = (
+        f"a parabola leaves {spread(left):.2f} ppm (root mean square), "
+        f"a straight line {spread(plain):.2f} ppm"
     )
-    return {"middle": middle, "a": a, "b": b, "c": c, "left": [round(x, 3) for x in left]}
+    found(
+        "fit a parabola by least squares",
+        finding,
+        0.9,
+        **({"supports": ["curved"]} if fits else {}),
+        hypotheses={"curved": {"status": "supported" if fits else "inconclusive"}},
+        highest_impact_uncertainty=QUESTION,
+        next_agent_should_first="let the early years tell the late ones",
+    )
+    rise = model(2) - 2 * model(1) + model(0)
+    return {"finding": finding, "rise": rise, **fitted(model, left, table)}
 
 
-def _parabola(points: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Least squares for a + b x + c x²; x is centred, so the odd sums vanish nearly."""
-    n = float(len(points))
-    s1, s2, s3, s4 = (sum(x**k for x, _ in points) for k in (1, 2, 3, 4))
-    t0, t1, t2 = (sum(y * x**k for x, y in points) for k in (0, 1, 2))
-    matrix = [[n, s1, s2, t0], [s1, s2, s3, t1], [s2, s3, s4, t2]]
-    for i in range(3):
-        pivot = matrix[i][i]
-        matrix[i] = [value / pivot for value in matrix[i]]
-        for j in range(3):
-            if j != i:
-                factor = matrix[j][i]
-                matrix[j] = [x - factor * y for x, y in zip(matrix[j], matrix[i], strict=True)]
-    return matrix[0][3], matrix[1][3], matrix[2][3]
+def forecast() -> dict[str, Any]:
+    """Fit the years before 2000 alone, in three ways, and see how far off they are afterwards."""
+    table = rows()
+    early = [row for row in table if row[0] < SPLIT]
+    late = [row for row in table if row[0] >= SPLIT]
+    models = {
+        "straight line": line_through(early),
+        "parabola": parabola_through(early),
+        "fixed percentage": percentage_through(early),
+    }
+    missed = {name: spread(leaves(model, late)) for name, model in models.items()}
+    best = min(missed, key=missed.__getitem__)
+    is_close = best == "parabola" and missed["parabola"] <= CLOSE
+    is_worse = missed["parabola"] > missed["straight line"]
+    status = "supported" if is_close else "refuted" if is_worse else "inconclusive"
+    finding = (
+        f"from the years before {SPLIT} a parabola misses those after by {missed['parabola']:.2f} ppm "
+        f"(root mean square), a straight line by {missed['straight line']:.2f}, "
+        f"a fixed percentage by {missed['fixed percentage']:.2f}"
+    )
+    side = {"supported": {"supports": ["curved"]}, "refuted": {"refutes": ["curved"]}}
+    found(
+        f"tell the years from {SPLIT} on from those before",
+        finding,
+        0.9,
+        **side.get(status, {}),
+        hypotheses={"curved": {"status": status}},
+        resolves=[QUESTION],
+        highest_impact_uncertainty="How long does the growth go on rising?",
+        next_agent_should_first="put the findings together",
+    )
+    told = {
+        name: [[year, round(model(year), 3)] for year, _ in table] for name, model in models.items()
+    }
+    return {"finding": finding, "split": SPLIT, "missed": rounded(missed), "told": told}
+
+
+# --- fits -------------------------------------------------------------------------------------------
+
+
+def line_through(table: Sequence[Row]) -> Model:
+    """The straight line of least squares."""
+    fit = linear_regression([year for year, _ in table], [ppm for _, ppm in table])
+    return lambda year: fit.intercept + fit.slope * year
+
+
+def percentage_through(table: Sequence[Row]) -> Model:
+    """Growth of what is above 280 ppm by a fixed percentage: a straight line of its logarithms."""
+    logs = [(year, math.log(ppm - BEFORE)) for year, ppm in table]
+    inner = line_through(logs)
+    return lambda year: BEFORE + math.exp(inner(year))
+
+
+def parabola_through(table: Sequence[Row]) -> Model:
+    """The parabola of least squares; years are counted from their middle, for exact sums."""
+    middle = fmean(year for year, _ in table)
+    points = [(year - middle, ppm) for year, ppm in table]
+    powers = [math.fsum(x**k for x, _ in points) for k in range(5)]
+    sums = [math.fsum(y * x**k for x, y in points) for k in range(3)]
+    a, b, c = solved([[*powers[k : k + 3], sums[k]] for k in range(3)])
+    return lambda year: a + b * (year - middle) + c * (year - middle) ** 2
+
+
+def solved(matrix: list[list[float]]) -> list[float]:
+    """The solution of linear equations, each row with its right side at the end."""
+    for i, row in enumerate(matrix):
+        row[:] = [value / row[i] for value in row]
+        for other in matrix:
+            if other is not row:
+                factor = other[i]
+                other[:] = [x - factor * y for x, y in zip(other, row, strict=True)]
+    return [row[-1] for row in matrix]
+
+
+def leaves(model: Model, table: Sequence[Row]) -> list[float]:
+    """What a model leaves of each year."""
+    return [ppm - model(year) for year, ppm in table]
+
+
+def spread(values: Sequence[float]) -> float:
+    """The root of the mean square."""
+    return math.sqrt(fmean(value * value for value in values))
+
+
+def fitted(model: Model, left: Sequence[float], table: Sequence[Row]) -> dict[str, Any]:
+    """What is kept of a fit: how much it leaves, in all and in each year."""
+    return {
+        "spread": spread(left),
+        "worst": max(map(abs, left)),
+        "left": [[year, round(value, 3)] for (year, _), value in zip(table, left, strict=True)],
+        "line": [[year, round(model(year), 3)] for year, _ in table],
+    }
+
+
+def rounded(values: dict[str, float]) -> dict[str, float]:
+    """Numbers as they are kept."""
+    return {name: round(value, 4) for name, value in values.items()}

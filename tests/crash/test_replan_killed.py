@@ -96,3 +96,45 @@ def test_killed_after_the_yes_a_run_goes_on_without_being_asked_again(
         assert unsound(scene.store) == []
 
     each(kill, spread(calls, 5, seed=4))
+
+
+def ready(folder: Path) -> Scene:
+    """The same, with a plan that takes the place of the doubted one by itself."""
+    scene = doubted(folder)
+    place = scene.root / "plan.yaml"
+    plan = json.loads(place.read_text())
+    (scene.root / "second.yaml").write_text(json.dumps(plan))
+    place.write_text(json.dumps({**plan, "replan": {"to": "second.yaml", "ask": False}}))
+    return scene
+
+
+@pytest.mark.req("R118", "R122", "R74")
+def test_killed_where_one_plan_takes_the_place_of_another_there_is_always_one_of_them(
+    tmp_path: Path, shim: Shim
+) -> None:
+    words = ("run", "-j", "1")
+    calls = shim.count(ready(tmp_path / "count"), *words)
+
+    def runs(number: int) -> int:
+        """How many runs there are after a kill; the last of them is never one that gave up its place."""
+        scene = ready(tmp_path / f"case-{number}")
+        scene.call(*words, fault=shim.fault(number))
+        journal = scene.journal()
+        ends = [journal.ended(run) for run in journal.runs]
+        assert ends[-1:] != ["superseded"], number
+        after = scene.call("resume" if ends[-1:] == [None] else "run", "--json")
+        assert after.code == 0, (number, after.err)
+        assert {one["state"] for one in json.loads(after.out)["steps"].values()} <= {
+            "done",
+            "reused",
+        }
+        assert unsound(scene.store) == []
+        scene.remove()
+        return len(ends)
+
+    first, last = 1, len(calls)  # the call at which the second run came to be lies between
+    while first < last:
+        middle = (first + last) // 2
+        first, last = (first, middle) if runs(middle) > 1 else (middle + 1, last)
+    for number in range(max(1, first - 8), first):
+        runs(number)

@@ -586,6 +586,39 @@ def replans(project: Project) -> None:
     project.resume()
 
 
+def prepared(project: Project) -> None:
+    """A plan that is doubted, and one that was ready to take its place: by itself, and by a person's word."""
+    told = {
+        "attempted": "look",
+        "observed": [{"finding": "it shrank", "source": "sales.csv", "refutes": ["grows"]}],
+        "changed": [],
+        "not_done": [],
+        "highest_impact_uncertainty": "",
+        "next_agent_should_first": "",
+        "hypotheses": {"grows": {"status": "refuted"}},
+    }
+    project.write("look.json", json.dumps(told))
+    look = {
+        "type": "experiment",
+        "hypotheses": ["grows"],
+        "inputs": "look.json",
+        "shell": "cp look.json $HOLDFAST_HANDOFF; echo looked",
+    }
+    grows = {"grows": {"statement": "it grows", "critical": True}}
+    for name, end, rules in (
+        ("plan.yaml", "first", {"to": "second.yaml", "ask": False}),
+        ("asking.yaml", "asking", {"to": "second.yaml"}),
+        ("second.yaml", "second", {}),
+    ):
+        steps = {"look": look, "write": {"needs": ["look"], "shell": f"echo {end}"}}
+        project.plan(steps, file=name, hypotheses=grows, replan=rules)
+    project.run()
+    project.run()
+    project.write("look.json", json.dumps({**told, "replan": {"reason": "another source"}}))
+    project.run("asking.yaml")
+    project.run("second.yaml")
+
+
 def shown(project: Project) -> None:
     """Items of a list that stood when somebody said yes, paid for without another question."""
     ask = {"prompt": "say ${{ item }}", "model": "fake:m"}
@@ -623,6 +656,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "items": items,
     "handoffs": handoffs,
     "replans": replans,
+    "prepared": prepared,
     "shown": shown,
 }
 

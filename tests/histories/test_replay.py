@@ -13,6 +13,7 @@ from holdfast.engine.asked import asked_in
 from holdfast.engine.audit import audit, rebuilt_index
 from holdfast.engine.journals import read_state
 from holdfast.engine.outlays import saved_in
+from holdfast.engine.replans import led_to
 from holdfast.model.digest import digest_bytes
 from holdfast.model.plan import RunId
 from holdfast.ports import Append, Batch, RunRow, Store
@@ -104,6 +105,7 @@ def test_every_run_folds_to_the_state_it_had(store: Store, name: str) -> None:
         assert state is not None
         asked = asked_in(store, state)
         saved = saved_in(store, state).cost
-        now = run_json(state, file=then["plan"]["file"], now=0, asked=asked, saved=saved)
+        file, replaces = then["plan"]["file"], led_to(store, state)
+        now = run_json(state, file=file, now=0, asked=asked, saved=saved, replaces=replaces)
         assert _as_then(now, then) == then, run
     assert audit(store).problems == ()

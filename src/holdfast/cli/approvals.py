@@ -13,7 +13,7 @@ from holdfast.cli.again import out_next
 from holdfast.cli.card import Card, card
 from holdfast.cli.measure import moment
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
-from holdfast.cli.replanning import held_at, replan_json, replan_lines
+from holdfast.cli.replanning import held_at, ready_lines, replan_json, replan_lines
 from holdfast.cli.say import named, out, out_json, short
 from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
@@ -142,7 +142,7 @@ def _print(
     wanted = decisions.wanted()
     if doubted is not None:
         out(f"{short(doubted.run)} is held: what was learned speaks against its plan")
-        for line in replan_lines(doubted.doubts):
+        for line in [*replan_lines(doubted.doubts), *ready_lines(doubted.plan)]:
             out(f"  {line}")
         out_next("holdfast approve replan    holdfast ledger")
         if not wanted and not every:

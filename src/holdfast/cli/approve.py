@@ -21,6 +21,7 @@ from holdfast.cli.replanning import (
     held_at,
     is_named,
     let_go_on,
+    ready_lines,
     refuse_others,
     replan_json,
     replan_lines,
@@ -132,7 +133,7 @@ def _plan_stands(
     """Let a run go on with its plan, whatever speaks against it."""
     refuse_others(which)
     if not yes:
-        for line in replan_lines(doubted.doubts):
+        for line in [*replan_lines(doubted.doubts), *ready_lines(doubted.plan)]:
             out(line)
         if not view().asks:
             raise UsageError("this needs a yes, and nobody is there to ask", hint="say --yes")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast import wire
-from holdfast.cli.again import again, folded, here_now, keep_here
+from holdfast.cli.again import again, folded, here_now, keep_here, quoted
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.limits import (
@@ -22,18 +22,19 @@ from holdfast.cli.limits import (
 )
 from holdfast.cli.money import spent_words
 from holdfast.cli.progress import choices
-from holdfast.cli.replanning import replan_lines
+from holdfast.cli.replanning import ready_lines, replan_lines
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.since import waiting_since
 from holdfast.cli.titles import is_planning
 from holdfast.cli.view import width_now
 from holdfast.core.estimate import asked_models, looked_back
 from holdfast.core.outlay import Saved
+from holdfast.core.premises import rules_of
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json, shown_phase
 from holdfast.engine.asked import asked_in
-from holdfast.engine.replans import doubts
+from holdfast.engine.replans import doubts, led_to
 from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Json
@@ -119,6 +120,7 @@ def run_told(store: Store, state: State, file: str | None) -> dict[str, Json]:
         asked=asked_in(store, state),
         additions=additions(store, state),
         saved=None if saved.unpriced else saved.cost,
+        replaces=led_to(store, state),
     )
 
 
@@ -126,9 +128,14 @@ def doubted(store: Store, state: State) -> dict[StepId, str]:
     """What speaks against the plan of a run, a line each."""
     if state.replan is None:
         return {}
+    lines = [sentence(Reason("replan_wanted", state.replan.triggers))]
     with suppress(IntegrityError):
-        return {REPLAN: "\n".join(replan_lines(doubts(store.get(state.replan.words))))}
-    return {REPLAN: sentence(Reason("replan_wanted", state.replan.triggers))}
+        lines = replan_lines(doubts(store.get(state.replan.words)))
+    if state.replanned is not None:
+        lines.append(f"plan {state.replanned[:12]} took its place")
+    elif not state.ended:
+        lines += ready_lines(state.plan)
+    return {REPLAN: "\n".join(lines)}
 
 
 def usual_times(store: Store, state: State) -> dict[StepId, int]:
@@ -300,7 +307,9 @@ def next_commands(
     if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
         return "    ".join(mends)
     if state.status == "waiting" and state.replan is not None:
-        return "holdfast approve replan    holdfast ledger    holdfast run"
+        file = rules_of(state.plan).to
+        other = f"holdfast run {quoted(file)}" if file else "holdfast run"
+        return f"holdfast approve replan    holdfast ledger    {other}"
     if state.status == "waiting":
         waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
         first = next((s for s in waiting if s not in answered), None)

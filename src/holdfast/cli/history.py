@@ -196,6 +196,8 @@ def _told(item: Seen) -> str:
     state = item.state
     if state.forked is not None:
         return f"forked from {short(state.forked)} at {state.forked_at}"
+    if state.replanned is not None:
+        return f"what was learned spoke against its plan; {state.replanned[:12]} took its place"
     return "" if item.asked == "run" else f"asked: {item.asked}"
 
 
@@ -239,6 +241,7 @@ def _seen_json(item: Seen) -> dict[str, Json]:
         "asked": item.asked,
         "imported": item.row.imported,
         "previous": state.previous,
+        "replanned": state.replanned,
         "forked": {"run": state.forked, "step": state.forked_at} if state.forked else None,
         "added": {s: origin_json(state, s, item.additions) for s in state.added},
         "additions": [found.json() for found in item.additions.values()],

@@ -51,6 +51,7 @@ class Place:
     plan_id: str | None
     params: Mapping[str, Json] = field(default_factory=dict)
     goal: str = ""
+    spare: bool = False  # whether params may be given that the plan does not have
 
     def load(
         self,
@@ -76,6 +77,7 @@ class Place:
             held=held,
             own=wire.own_agents,
             models=wire.market.known_models,
+            spare=self.spare,
         )
         return load_file(self.file, asked)
 

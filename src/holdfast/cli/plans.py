@@ -29,7 +29,12 @@ from holdfast.model.plan import Plan
 from holdfast.model.text import cut, one_line, wrap
 
 DEFAULT = 10
-_WORDS = {"": "a run began with it", "planned": "planned", "replanned": "planned again"}
+_WORDS = {
+    "": "a run began with it",
+    "planned": "planned",
+    "replanned": "planned again",
+    "prepared": "took the place of the one before",
+}
 
 
 @click.group(

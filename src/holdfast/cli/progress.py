@@ -113,6 +113,8 @@ class Teller:
             case ReplanWanted():
                 named = ", ".join(event.triggers)
                 return [f"! what was learned speaks against the plan: {named}"]
+            case ReplanDecided(plan=str()):  # whoever lets it take its place says so
+                return []
             case ReplanDecided():
                 whose = f", says {event.by}" if event.by else ""
                 return [f"  the plan stands as it is{whose}: {', '.join(event.triggers)}"]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast import wire
+from holdfast.cli.again import again, quoted
+from holdfast.core.premises import rules_of
 from holdfast.engine.decisions import Person
 from holdfast.engine.replans import Doubt, Held, go_on, held
 from holdfast.engine.unkept import Hidden, check_words
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
+from holdfast.model.plan import Plan
 from holdfast.model.text import one_line
 from holdfast.ports import Store
 
@@ -19,6 +22,14 @@ REPLAN = "replan"  # what a person calls it
 def replan_lines(found: Sequence[Doubt]) -> list[str]:
     """What speaks against a plan, a line each."""
     return [f"{one.id}: {one_line(one.words)}" for one in found]
+
+
+def ready_lines(plan: Plan) -> list[str]:
+    """The plan that is ready to take the place of this one, and how it does."""
+    if not (file := rules_of(plan).to):
+        return []
+    name = quoted(file)
+    return [again(f"{file} is ready to take its place: holdfast run {name}")]
 
 
 def is_named(which: Sequence[str], found: Held) -> bool:

@@ -39,6 +39,7 @@ from holdfast.cli.place import (
     refuse_planning,
 )
 from holdfast.cli.planning import goal_options, taken
+from holdfast.cli.prepared import before, take, taking
 from holdfast.cli.provisions import provide, provide_again
 from holdfast.cli.recording import record_folder, recording_options
 from holdfast.cli.resume import resume_lines
@@ -46,6 +47,7 @@ from holdfast.cli.saved import Agreement, Asked, agree, consent, find_saved, hel
 from holdfast.cli.say import last_object, short, talk
 from holdfast.cli.selection import select_options, selected_steps
 from holdfast.cli.show import load_state
+from holdfast.cli.succession import with_step
 from holdfast.cli.tidy import removed_option, tidy
 from holdfast.cli.titles import brief
 from holdfast.cli.watch import Spending, watch
@@ -57,6 +59,7 @@ from holdfast.engine.journals import read_state
 from holdfast.engine.loop import Engine
 from holdfast.engine.opened import is_left_rejected, left_alone
 from holdfast.engine.repeat import Repeated
+from holdfast.engine.replans import led_to
 from holdfast.engine.requests import additions, check_secrets
 from holdfast.engine.runs import resume_run, start_run
 from holdfast.engine.world import World
@@ -280,10 +283,11 @@ def run(
         return 0
     if show_plan and (loaded.foreign or trust is not None):  # who said yes saw this very plan
         trust_foreign(where, loaded, options, trust, lambda: True)
+    held_one = before(where, loaded.plan)
     if key:
         say_left_out(where, loaded.plan, key)
-    else:
-        leave_earlier(where, loaded.plan, yes=yes)
+    elif held_one.taken_by is None:
+        leave_earlier(where, loaded.plan, yes=yes or held_one.goes_over)
     if detach:
         _check_secrets(loaded.plan, manner_of(manner).secrets)
         return detached(where, loaded.plan, key, given, as_json=bool(manner["as_json"]))
@@ -294,7 +298,7 @@ def run(
     if watching:
         return _watched(where, given, manner, removed)
     if not where.goal:
-        return _start(where, loaded.plan, given, manner, key, removed)
+        return _start(where, loaded.plan, given, manner, key, removed, held_one.taken_by)
     from holdfast.cli.regenerate import regenerated
 
     later = replace(given, options=asking_for_nothing(given.options))
@@ -370,20 +374,24 @@ def _watched(where: Place, given: Agreement, manner: dict[str, object], removed:
 
 
 def _start(
-    where: Place, plan: Plan, given: Agreement, manner: dict[str, object], key: str, removed: str
+    where: Place,
+    plan: Plan,
+    given: Agreement,
+    manner: dict[str, object],
+    key: str,
+    removed: str,
+    taken_by: str | None = None,
 ) -> int:
     options = given.options
-    code = drive(
+    return drive(
         where,
         plan,
         manner,
         given.agreed,
-        lambda world: start_run(world, plan, plan.name, options, key),
+        lambda world: start_run(world, plan, plan.name, options, key, taken_by),
         None if key else lambda world: wire.repeat(world, plan, options),
+        removed,
     )
-    if code == 0:
-        tidy(where, plan, removed)
-    return code
 
 
 @click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
@@ -462,7 +470,7 @@ def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
 
 def _say_edited(where: Place, state: State) -> None:
     """A run keeps its plan: who edited the file to mend a failure means `run`, not `resume`."""
-    if where.file is None and not where.goal:
+    if (where.file is None and not where.goal) or _is_later(where, state):
         return
     try:
         found = where.load(state.plan.params).plan
@@ -476,6 +484,15 @@ def _say_edited(where: Place, state: State) -> None:
         )
 
 
+def _is_later(where: Place, state: State) -> bool:
+    """Whether the plan of a run took the place of the one in the file."""
+    store = where.open(readonly=True)
+    try:
+        return led_to(store, state) is not None
+    finally:
+        store.close()
+
+
 @click.command(epilog="\b\nExample:\n  holdfast retry build")
 @click.argument("step")
 @file_option
@@ -485,7 +502,7 @@ def retry(
     step: str, plan: str | None, store: str | None, plan_id: str | None, **manner: object
 ) -> int:
     """Try a failed or held step again, with what was skipped below it."""
-    where = place(plan, store, plan_id)
+    where = with_step(place(plan, store, plan_id), step.removesuffix("+"))
     with_store = where.open()
     try:
         found = find_run(with_store, None, where.line())
@@ -565,8 +582,13 @@ def drive(
     agreed: Agreed,
     begin: Callable[[World], tuple[Hold, Engine]],
     repeat: Callable[[World], Repeated | None] | None = None,
+    removed: str = "keep",
 ) -> int:
-    """Run to an end or a rest, paying for what was `agreed`; with `repeat`, that is tried first."""
+    """Run to an end or a rest, paying for what was `agreed`; with `repeat`, that is tried first.
+
+    If another plan takes its place, that one is run too. `removed` says what becomes of files of steps that
+    left the plan.
+    """
     manner = manner_of(given)
     _check_secrets(plan, manner.secrets)
     settings = read_settings(where.root)
@@ -580,13 +602,33 @@ def drive(
             run = state.run
             state = once(driven, lambda world: resume_run(world, run, only=()))  # noqa: B023
         keep_line(where, state.line)
-        code = conclude(store, state, where.file, as_json=manner.as_json)
+        following = taking(store, state, asks=manner.how == "ask")
+        code = WAITING
+        if following is None:
+            code = conclude(store, state, where.file, as_json=manner.as_json)
         told = run_told(store, state, where.file) if settings.notify else {}
     finally:
         store.close()
+    if following is not None:
+        return take(where, following, given, partial(_start_prepared, removed))
     if settings.notify:
         notify(settings.notify, told)
+    if code == 0:
+        tidy(where, plan, removed)
     return code
+
+
+def _start_prepared(
+    removed: str,
+    where: Place,
+    plan: Plan,
+    given: Agreement,
+    manner: dict[str, object],
+    taken_by: str,
+) -> int:
+    """Run a plan that was ready to take the place of another one."""
+    bound = replace(given.options, max_cost=max_cost(where, plan, manner))
+    return _start(where, plan, replace(given, options=bound), manner, "", removed, taken_by)
 
 
 def _check_secrets(plan: Plan, allowed: Sequence[str]) -> None:

@@ -28,6 +28,7 @@ from holdfast.cli.place import (
 from holdfast.cli.say import out, out_json, out_line, short
 from holdfast.cli.since import answered_in, waiting_since
 from holdfast.cli.status import status_lines
+from holdfast.cli.succession import took_place
 from holdfast.cli.view import view, width_now
 from holdfast.core.state import COMPLETE, State
 from holdfast.engine.journals import read_state, runs_of
@@ -106,6 +107,7 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
         own=own_of(state, where.file),
         answered=answered_in(store, state),
     )
+    lines[1:1] = took_place(store, state)
     if imported:
         lines[1:1] = ["imported: the history of another store; it cannot be continued here"]
         lines[-1] = again(

@@ -246,10 +246,10 @@ def _next(state: State, step_id: StepId, reason: Reason | None, *, driven: bool)
         yield f"holdfast amend {step_id} FILE    (puts its result in place)"
         if reason is not None and reason.code in HELD:
             yield f"holdfast reject {step_id} --because '…'    (it has failed)"
-    elif phase == "pending" and state.replan is not None:
+    elif phase == "pending" and state.replan is not None and not state.ended:
         yield "holdfast approve replan"
         yield "holdfast ledger"
-    elif phase == "pending" and not driven:
+    elif phase == "pending" and not driven and not state.ended:
         yield "holdfast resume"
     elif phase in {"failed", "skipped"}:
         yield f"holdfast why {step_id} --run {short(state.run)}"

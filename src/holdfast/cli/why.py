@@ -28,6 +28,7 @@ from holdfast.cli.preview import look_ahead, survey_of
 from holdfast.cli.refused import refused_rows
 from holdfast.cli.say import named, out_json, seconds, short
 from holdfast.cli.show import load_state
+from holdfast.cli.succession import with_step, with_successor
 from holdfast.cli.telling import handoff_of
 from holdfast.cli.whytext import LEAST, Root, Told, commands_for, otherwise, print_told, told_json
 from holdfast.core.causes import Cause, causes, unchanged_words
@@ -86,6 +87,8 @@ def why(
     if is_not and run_id:
         raise UsageError("--not is about now, --run about the past", hint="use one of them")
     where = place(plan, store, plan_id)
+    if run_id is None:
+        where = with_step(where, step)
     if waits:
         from holdfast.cli.waits import told_waiting
 
@@ -97,7 +100,7 @@ def why(
     if is_not and told.decision != "reuse":
         said = sentence(told.reason) if told.reason else "nothing is kept of it"
         told = replace(told, head=f"{told.step.id} is not reused: {said}.")
-    told = _with_word(where, told)
+    told = with_successor(where, _with_word(where, told))
     if paid:
         from holdfast.cli.whycost import with_cost
 

@@ -116,6 +116,8 @@ def _check_status(state: State, event: Event) -> None:
     resting = status is not None and not state.ended and status != "running"
     if resting and isinstance(event, RunResumed | RunEnded):
         return
+    if resting and isinstance(event, ReplanDecided) and event.plan is not None:
+        return  # it ends with this: another plan takes its place
     raise BugError(
         f"'{type(event).__name__}' cannot follow while the run is {status or 'not begun'}"
     )
@@ -250,6 +252,9 @@ def _replan_wanted(state: State, event: ReplanWanted, _: int) -> None:
 def _replan_decided(state: State, event: ReplanDecided, _: int) -> None:
     if state.replan is None or state.replan.triggers != event.triggers:
         raise BugError("it is decided about a plan that nothing spoke against")
+    if event.plan is not None:  # it stays true, and the run ends
+        state.replanned = event.plan
+        return
     if event.code == "approved":  # what was withdrawn may come up again
         state.answered.update(event.triggers)
     state.replan = None

@@ -38,7 +38,8 @@ class Rules:
     hypotheses: bool = True
     requests: bool = True
     rounds: int = 1
-    ask: bool = True  # a person says yes before another plan is made
+    ask: bool = True  # a person says yes before another plan takes its place
+    to: str = ""  # the file of that plan, if it was written beforehand
 
 
 @fixed

@@ -26,7 +26,7 @@ from holdfast.model.event import (
     StepsTaken,
     Taken,
 )
-from holdfast.model.line import ApprovalRequested, StepAccepted, StepAmended
+from holdfast.model.line import ApprovalRequested, ReplanAnswered, StepAccepted, StepAmended
 from holdfast.model.plan import RunId, StepId
 
 RUN_SCHEMA = "holdfast.run/1"
@@ -104,11 +104,13 @@ def run_json(
     asked: Mapping[StepId, Sequence[ApprovalRequested]] | None = None,
     additions: Mapping[int, Addition] | None = None,
     saved: int | None = 0,
+    replaces: ReplanAnswered | None = None,
 ) -> dict[str, Json]:
     """The object that `run`, `resume`, `retry` and `status` print.
 
     `asked` is what people were asked, `additions` what they asked to add, by the number of the request;
-    `saved` are micro-dollars that reuse saved, None if that is not known.
+    `saved` are micro-dollars that reuse saved, None if that is not known. `replaces` is the answer by which
+    its plan took the place of another.
     """
     additions = additions or {}
     return {
@@ -121,6 +123,9 @@ def run_json(
         "waiting": _waiting(state, asked or {}),
         "conflicts": [_conflict_json(found) for found in state.conflicts.values()],
         "replan": _replan_json(state),
+        "replaces": None
+        if replaces is None
+        else {"run": replaces.run, "triggers": list(replaces.triggers), "how": replaces.choice},
         "gaps": [
             {"step": step_id, "by": gap.by, "because": gap.because, "at": gap.at}
             for step_id, gap in state.gaps.items()
@@ -146,13 +151,14 @@ def skipped_words(state: State, step_id: StepId) -> str:
 
 
 def _replan_json(state: State) -> Json:
-    """What speaks against the plan of a run and was not answered."""
+    """What speaks against the plan of a run, and the plan that took its place if one did."""
     if state.replan is None:
         return None
     return {
         "triggers": list(state.replan.triggers),
         "wave": state.replan.wave,
         "words": state.replan.words,
+        "plan": state.replanned,
     }
 
 
@@ -212,7 +218,7 @@ def _waiting(
 ) -> list[dict[str, Json]]:
     """One entry for each question; a step that waits for something else has one without."""
     found: list[dict[str, Json]] = []
-    if state.replan is not None:
+    if state.replan is not None and state.replanned is None:
         about = {"step": None, "from": None, "subject": state.replan.words, "for": "replan"}
         found += [{"approval": name, **about} for name in state.replan.triggers]
     for step_id, step in state.steps.items():

@@ -230,6 +230,11 @@ class Engine:
         return self.state.status == "running"
 
     @property
+    def _stays(self) -> bool:
+        """Whether the run goes on waiting where only a person can help."""
+        return self._world.stays and not self._replans.goes_over
+
+    @property
     def _is_held(self) -> bool:
         """Whether nothing more may start until a person looked."""
         return self.state.escalation is not None or self.state.replan is not None
@@ -257,7 +262,7 @@ class Engine:
                 seen=self._seen,
                 now=self._world.clock(),
                 stopping=self._stopping,
-                staying=self._world.stays,
+                staying=self._stays,
                 stuck=self._stuck,
             )
             self._seen, self._alarm = following.seen, following.wake
@@ -282,7 +287,7 @@ class Engine:
         if self._scribe.has_said_all:  # what ended before is told first
             if not self._is_running:
                 self._over = True
-            elif self._world.stays and (self.state.counts["waiting"] or self.state.replan):
+            elif self._stays and (self.state.counts["waiting"] or self.state.replan):
                 self._people.say_waiting()
 
     def _look(self, step_id: StepId) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -122,9 +122,20 @@ def leave_run(world: World, run: RunId) -> None:
 
 
 def _settle(world: World, run: RunId, *more: RunEvent) -> None:
+    batch, placed = closing(world, run, *more)
+    if batch.appends:
+        world.store.commit(batch)
+        placed()
+
+
+def closing(world: World, run: RunId, *more: RunEvent) -> tuple[Batch, Callable[[], None]]:
+    """What is to be recorded of a run that a dead engine left, and `more`; empty if it ended.
+
+    What comes back with it is called once that is committed.
+    """
     fence, state = take_over(world, run, unless_driven=True)
     if state.ended:
-        return
+        return Batch([]), lambda: None
     survey = Survey(world.root, world.store, world.executor, state.plan, world.ignores)
     results = lost(world, state, survey)
     facts: list[tuple[int, Event]] = []
@@ -142,19 +153,19 @@ def _settle(world: World, run: RunId, *more: RunEvent) -> None:
                 add(event, result.at)
     for event in more:
         add(event, world.clock())
-    if not facts:
-        return
-    world.store.commit(
-        Batch(
-            [Append(f"run:{run}", seq, facts, fence)],
-            [row for result in results for row in result.artifacts],
-            [blob for result in results for blob in result.blobs],
-        )
+    batch = Batch(
+        [Append(f"run:{run}", seq, facts, fence)] if facts else [],
+        [row for result in results for row in result.artifacts],
+        [blob for result in results for blob in result.blobs],
     )
-    outputs = Outputs(world.root, world.journal(run), world.store)
-    for result in results:
-        for key in result.applied:
-            outputs.placed(key)
+
+    def placed() -> None:
+        outputs = Outputs(world.root, world.journal(run), world.store)
+        for result in results:
+            for key in result.applied:
+                outputs.placed(key)
+
+    return batch, placed
 
 
 def at_work(world: World, state: State, step_id: StepId) -> bool:

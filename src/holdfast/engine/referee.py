@@ -146,7 +146,7 @@ def _may_follow(reading: Reading, kind: str) -> bool:
         "running": kind != "run_started",
         "completed": False,
         "superseded": False,
-    }.get(reading.status, kind in {"run_resumed", "run_ended"})
+    }.get(reading.status, kind in {"run_resumed", "run_ended", "replan_decided"})
     if not allowed:
         reading.wrong(f"'{kind}' although the run is {reading.status or 'not begun'}")
     return allowed
@@ -375,7 +375,10 @@ def _replan_wanted(reading: Reading, body: _Body) -> None:
 def _replan_decided(reading: Reading, body: _Body) -> None:
     if not reading.doubted or reading.doubted != tuple(body["triggers"]):
         reading.wrong("it is decided about a plan that nothing spoke against")
-    reading.doubted = ()
+    if reading.status != "running" and body.get("plan") is None:
+        reading.wrong("it is decided that a plan goes on while its run rests")
+    if body.get("plan") is None:
+        reading.doubted = ()
 
 
 def _made_again(reading: Reading, steps: Iterable[str]) -> None:

@@ -21,14 +21,15 @@ from holdfast.engine.lines import Line, tell_line
 from holdfast.engine.result import Told
 from holdfast.engine.world import World
 from holdfast.model.digest import Json, digest_bytes
-from holdfast.model.event import ReplanDecided, ReplanWanted
+from holdfast.model.event import ReplanDecided, ReplanWanted, RunStarted
 from holdfast.model.line import ReplanAnswered
-from holdfast.model.plan import RunId, StepId
+from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.ports import Store
 
 _SETTLED = frozenset({"done", "reused", "failed", "skipped"})
 GO_ON: Final = "go_on"
 PLANNED: Final = "planned"
+PREPARED: Final = "prepared"
 
 
 class Replans:
@@ -44,7 +45,7 @@ class Replans:
         self._state = state
         self._handoffs = Handoffs(world.store, state.project, state.line, read)
         self._line = Line(world.store, state.project, state.line, world.clock)
-        self._answers: dict[str, ReplanAnswered] = {}
+        self._answers: list[ReplanAnswered] = []
         self._graph = state.graph
         self._waves: list[tuple[StepId, ...]] | None = None
         self._wave = self._settled = 0
@@ -60,10 +61,11 @@ class Replans:
         self._refresh()
         self._handoffs.refresh()
         left = {one.id for one in self._found(wanted.wave)}
-        if any(name in left and name not in self._answers for name in wanted.triggers):
+        answers = standing(self._world.store, self._state, self._answers)
+        if any(name in left and name not in answers for name in wanted.triggers):
             return Told()
         self._waves = None  # what comes up again later is looked at anew
-        said = [self._answers[name] for name in wanted.triggers if name in self._answers]
+        said = [answers[name] for name in wanted.triggers if name in answers]
         if not said:
             return Told([ReplanDecided(wanted.triggers, "withdrawn")])
         return Told([ReplanDecided(wanted.triggers, "approved", said[0].by)])
@@ -85,7 +87,8 @@ class Replans:
         if self._wave == first or not self._may_matter(first):
             return Told()
         self._refresh()
-        known = self._answers.keys() | self._state.answered
+        answers = standing(self._world.store, self._state, self._answers)
+        known = answers.keys() | self._state.answered
         found = [one for one in self._found(self._wave) if one.id not in known]
         if not found:
             return Told()
@@ -122,8 +125,15 @@ class Replans:
     def _refresh(self) -> None:
         for recorded in self._line.news():
             if isinstance(recorded.event, ReplanAnswered):
-                for name in recorded.event.triggers:
-                    self._answers[name] = recorded.event
+                self._answers.append(recorded.event)
+
+    @property
+    def goes_over(self) -> bool:
+        """Whether the run is held and another plan takes its place without a person."""
+        if self._state.replan is None or not rules_of(self._state.plan).to:
+            return False
+        self._refresh()
+        return successor(self._world.store, self._state, self._answers) is not None
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -178,6 +188,7 @@ class Held(NamedTuple):
     run: RunId
     event: ReplanWanted
     doubts: list[Doubt]
+    plan: Plan
 
 
 def held(store: Store, project: str, line: str) -> Held | None:
@@ -186,20 +197,20 @@ def held(store: Store, project: str, line: str) -> Held | None:
         state = read_state(store, row.run)
         if state is None or state.ended:
             continue
-        if state.replan is None or state.replan.triggers[0] in answered_on(store, project, line):
+        if state.replan is None:
             return None
-        return Held(row.run, state.replan, doubts(store.get(state.replan.words)))
+        answers = standing(store, state, answers_on(store, project, line))
+        if state.replan.triggers[0] in answers:
+            return None
+        found = doubts(store.get(state.replan.words))
+        return Held(row.run, state.replan, found, state.plan)
     return None
 
 
-def answered_on(store: Store, project: str, line: str) -> dict[str, ReplanAnswered]:
-    """The triggers of a line that were answered, and how."""
-    return {
-        name: recorded.event
-        for recorded in Line(store, project, line, lambda: 0).news()
-        if isinstance(recorded.event, ReplanAnswered)
-        for name in recorded.event.triggers
-    }
+def answers_on(store: Store, project: str, line: str) -> list[ReplanAnswered]:
+    """How it was answered on a line, again and again, that something speaks against its plan."""
+    told = Line(store, project, line, lambda: 0).news()
+    return [recorded.event for recorded in told if isinstance(recorded.event, ReplanAnswered)]
 
 
 def go_on(
@@ -227,7 +238,65 @@ def rounds_made(store: Store, project: str, line: str) -> int:
     return len(
         {
             (answer.run, answer.plan)
-            for answer in answered_on(store, project, line).values()
+            for answer in answers_on(store, project, line)
             if answer.choice == PLANNED
         }
     )
+
+
+# --- plans that were prepared ---------------------------------------------------------------------
+
+
+def standing(
+    store: Store, state: State, answers: Sequence[ReplanAnswered]
+) -> dict[str, ReplanAnswered]:
+    """The triggers that do not speak against the plan of a run any more, with the last answer to each.
+
+    That a prepared plan took its place is no answer for a plan that names one: it takes its place again.
+    It is one for the plan that came of it, and for those that came of that one.
+    """
+    found = {name: answer for answer in answers for name in answer.triggers}
+    if not rules_of(state.plan).to:
+        return found
+    led_here = [*_way(store, state, answers), *(one for one in answers if one.plan == state.base)]
+    known = {name for one in led_here for name in one.triggers}
+    return {
+        name: answer for name, answer in found.items() if answer.choice != PREPARED or name in known
+    }
+
+
+def successor(store: Store, state: State, answers: Sequence[ReplanAnswered]) -> str | None:
+    """The file of the plan that takes the place of a held run's plan without asking; None if none does.
+
+    The plan says so, or a person let it take its place before. Who selected steps asked for those alone.
+    """
+    rules = rules_of(state.plan)
+    if state.replan is None or state.ended or not rules.to or state.options.select:
+        return None
+    taken = {name for one in answers if one.choice == PREPARED for name in one.triggers}
+    if rules.ask and not taken.issuperset(state.replan.triggers):
+        return None
+    return rules.to if len(_way(store, state, answers)) < rules.rounds else None
+
+
+def led_to(store: Store, state: State) -> ReplanAnswered | None:
+    """The answer by which the plan of a run took the place of another, if it did."""
+    if state.previous is None:
+        return None
+    answers = answers_on(store, state.project, state.line)
+    found = [one for one in answers if (one.run, one.plan) == (state.previous, state.base)]
+    return found[-1] if found else None
+
+
+def _way(store: Store, state: State, answers: Sequence[ReplanAnswered]) -> list[ReplanAnswered]:
+    """The answers by which the plan of a run took the place of others, one after the other."""
+    by = {(one.run, one.plan): one for one in answers if one.choice == PREPARED}
+    found: list[ReplanAnswered] = []
+    previous, plan = state.previous, state.base
+    while previous is not None and (answer := by.get((previous, plan))) is not None:
+        found.append(answer)
+        begun = next(iter(store.read(f"run:{previous}")), None)
+        if begun is None or not isinstance(begun.event, RunStarted):  # collected since
+            break
+        previous, plan = begun.event.previous, begun.event.plan
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.core.decide import close_gaps, reset
 from holdfast.core.fold import apply
@@ -17,10 +18,10 @@ from holdfast.engine.inheritance import left_answers
 from holdfast.engine.journals import has_ended, read_state, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
-from holdfast.engine.losses import end_run, events_of, lost, take_over
+from holdfast.engine.losses import closing, end_run, events_of, lost, take_over
 from holdfast.engine.opened import is_left_rejected
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.replans import PLANNED
+from holdfast.engine.replans import PLANNED, PREPARED
 from holdfast.engine.requests import check_secrets
 from holdfast.engine.survey import Survey
 from holdfast.engine.undo import settle_undone
@@ -33,22 +34,30 @@ from holdfast.model.event import (
     Event,
     Options,
     Recorded,
+    ReplanDecided,
+    RunEnded,
     RunEvent,
     RunResumed,
     RunStarted,
 )
 from holdfast.model.line import PlanVersioned, ReplanAnswered, RunCollected, RunOpened
-from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
+from holdfast.model.plan import Plan, RunId, StepId, plan_bytes, plan_digest
 from holdfast.model.secret import holds
 from holdfast.ports import Append, Batch, Store
 
 
 def start_run(
-    world: World, plan: Plan, line: str, options: Options, key: str = ""
+    world: World,
+    plan: Plan,
+    line: str,
+    options: Options,
+    key: str = "",
+    taken_by: str | None = None,
 ) -> tuple[Hold, Engine]:
     """Begin a run of a line. An earlier one that was left unfinished is superseded.
 
-    With a `key`, a run that was begun under the same key is continued instead of begun twice.
+    With a `key`, a run that was begun under the same key is continued instead of begun twice. `taken_by` is
+    who let a plan that was ready take the place of the one that no longer holds: nobody had to, or a person.
     """
     graph = graph_of(plan)
     _check_join(plan, options)
@@ -61,10 +70,13 @@ def start_run(
         known = run_of_key(world.store, plan.project, line, key) if key else None
         if known is not None:
             return hold, _continue(world, hold, known)
-        previous = supersede(world, plan.project, line)
+        doubted = _doubted(world, plan, line)
+        previous = supersede(world, plan.project, line, but=doubted)
         run = RunId(f"r-{world.new_id()}")
         hold.announce(run)  # before the run exists: nobody may end it
-        begun, fence = _open(world, plan, line, options, run, key, previous)
+        begun, fence = _open(world, plan, line, options, run, key, previous, doubted, taken_by)
+        if doubted is not None:
+            _tidy(world, doubted)
         survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
         fresh = empty_state(plan, graph)
         for recorded in begun:
@@ -125,8 +137,13 @@ def _open(
     run: RunId,
     key: str,
     previous: RunId | None,
+    doubted: RunId | None = None,
+    taken_by: str | None = None,
 ) -> tuple[list[Recorded], int]:
-    """Store the plan and the first facts of a run in one transaction."""
+    """Store the plan and the first facts of a run in one transaction.
+
+    In the same one a run ends whose plan was `doubted`: at no moment there is neither of the two.
+    """
     digest = world.store.put(plan_bytes(plan))
     ref = world.store.put(structure(plan))
     start = RunStarted(
@@ -142,30 +159,60 @@ def _open(
     )
     facts: list[RunEvent] = [start, *left_answers(world.store, plan, previous)]
     journal = line_journal(plan.project, line)
+    answers = _answers(world, previous, digest, taken_by)
+    before, placed = Batch([]), _nothing
+    for answer in answers if doubted is not None else ():
+        key = key or key_of(world.store, plan.project, line, answer.run)
+        decided = ReplanDecided(answer.triggers, answer.choice, answer.by, digest)
+        before, placed = closing(world, answer.run, decided, RunEnded("superseded"))
+    reason = PREPARED if any(one.choice == PREPARED for one in answers) else ""
     while True:
         at, last = world.clock(), world.store.last(journal)
         said: list[tuple[int, Event]] = [(at, RunOpened(run, key))]
-        said += [(at, answer) for answer in _answers(world, previous, digest)]
+        said += [(at, answer) for answer in answers]
         parent = _latest_plan(world, journal)
         if parent != digest:
-            said.insert(0, (at, PlanVersioned(digest, ref, parent)))
+            said.insert(0, (at, PlanVersioned(digest, ref, parent, reason)))
         own = [(at, fact) for fact in facts]
-        batch = Batch([Append(journal, last, said), Append(f"run:{run}", 0, own, 1)])
+        appends = [Append(journal, last, said), Append(f"run:{run}", 0, own, 1)]
+        batch = replace(before, appends=[*before.appends, *appends])
         try:
             fence = world.store.open_run(run, plan.project, line, batch, world.owner.engine)
         except ConflictError:
             if world.store.last(journal) == last:
                 raise
             continue
+        placed()
         return [Recorded(seq, at, fact) for seq, fact in enumerate(facts, 1)], fence
 
 
-def _answers(world: World, previous: RunId | None, plan: Digest) -> list[ReplanAnswered]:
+def _nothing() -> None:
+    """Nothing is to be done afterwards."""
+
+
+def _doubted(world: World, plan: Plan, line: str) -> RunId | None:
+    """The last run of a line, if nobody drives it and something speaks against its plan, which is another."""
+    rows = runs_of(world.store, plan.project, line)
+    if not rows or has_ended(world.store, rows[-1].run):
+        return None
+    driven = {holder.run for holder in world.store.holders(plan.project, line)}
+    state = None if rows[-1].run in driven else read_state(world.store, rows[-1].run)
+    if state is None or state.replan is None or state.base == plan_digest(plan):
+        return None
+    return state.run
+
+
+def _answers(
+    world: World, previous: RunId | None, plan: Digest, taken_by: str | None
+) -> list[ReplanAnswered]:
     """That another plan answers what spoke against the one of the run before it."""
     before = read_state(world.store, previous) if previous is not None else None
-    if before is None or before.replan is None or before.base == plan:
+    if before is None or before.replan is None or before.base == plan or before.replanned:
         return []
-    return [ReplanAnswered(before.run, before.replan.triggers, PLANNED, plan=plan)]
+    names = before.replan.triggers
+    if taken_by is None:
+        return [ReplanAnswered(before.run, names, PLANNED, plan=plan)]
+    return [ReplanAnswered(before.run, names, PREPARED, taken_by, plan=plan)]
 
 
 def _latest_plan(world: World, journal: str) -> Digest | None:
@@ -174,13 +221,19 @@ def _latest_plan(world: World, journal: str) -> Digest | None:
     return found[-1].plan if found else None
 
 
+def key_of(store: Store, project: str, line: str, run: RunId) -> str:
+    """The key under which a run of a line was begun; '' if there was none."""
+    events = (recorded.event for recorded in store.read(line_journal(project, line)))
+    return next((e.key for e in events if isinstance(e, RunOpened) and e.run == run), "")
+
+
 def run_of_key(store: Store, project: str, line: str, key: str) -> RunId | None:
-    """The run of a line that was begun under a key."""
+    """The run of a line that was begun under a key, or the last of those that took its place."""
     found = None
     for recorded in store.read(line_journal(project, line)):
         event = recorded.event
         if isinstance(event, RunOpened) and event.key == key:
-            found = found or event.run
+            found = event.run
         elif isinstance(event, RunCollected) and event.run == found:
             found = None
     return found
@@ -222,11 +275,13 @@ def _failed(world: World, state: State) -> list[StepId]:
     return [s for s in failed if not is_left_rejected(world.store, state, s)]
 
 
-def supersede(world: World, project: str, line: str) -> RunId | None:
-    """End earlier runs of the line that nobody drives any more; gives the latest run."""
+def supersede(world: World, project: str, line: str, but: RunId | None = None) -> RunId | None:
+    """End earlier runs of the line that nobody drives any more, `but` one; gives the latest run."""
     latest = None
     for row in runs_of(world.store, project, line):
         latest = row.run
+        if row.run == but:
+            continue
         while not has_ended(world.store, row.run):
             holders = world.store.holders(project, line)
             if row.run in {holder.run for holder in holders}:

@@ -20,6 +20,8 @@ from holdfast.ports import Store
 
 _DIGITS = re.compile("[0-9a-f]{8,64}")
 PLANNED = frozenset({"planned", "replanned"})
+PREPARED = "prepared"  # it was ready to take the place of the one before
+_BEGUN = frozenset({"", PREPARED})  # a run began with it
 
 
 @fixed
@@ -45,7 +47,7 @@ def versions_in(journal: Iterable[Recorded]) -> list[Version]:
             found.clear()
         elif isinstance(event, ReplanAnswered) and found and found[-1].plan == event.plan:
             found[-1] = replace(found[-1], answers=event.triggers)
-        elif isinstance(event, PlanVersioned) and (not event.reason or event.reason in PLANNED):
+        elif isinstance(event, PlanVersioned) and event.reason in _BEGUN | PLANNED:
             found.append(
                 Version(
                     event.plan,

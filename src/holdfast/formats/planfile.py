@@ -22,6 +22,7 @@ from holdfast.formats.nodes import BOUNDS, Mapping, Node, Scalar, read
 from holdfast.formats.onestep import step_of
 from holdfast.formats.params import read_params
 from holdfast.formats.premises import check_premises, taken
+from holdfast.formats.prepared import check_prepared, full_name
 from holdfast.formats.problems import NOWHERE, Problems, folded, in_order, quoted
 from holdfast.formats.reading import Check, Find, Named, Reading, kind_of
 from holdfast.formats.records import record
@@ -54,6 +55,10 @@ class Asked:
     models: Named | None = None
     prompts: str = ""  # a file with the prompts of a foreign workflow
     inside: tuple[str, ...] = ()  # the files that are being read, this one in the last of them
+    before: tuple[str, ...] = ()  # the files whose place this one is to take, by their full names
+    spare: bool = (
+        False  # params that the plan does not have were meant for one whose place it takes
+    )
     taken: list[int] = field(default_factory=lambda: [0])  # steps of all files so far
 
 
@@ -164,9 +169,11 @@ def _plan(
         problems.excused = EXCUSED
     given = record(reading, "plan", tree, PLAN) or {}
     declared = cast("Node | None", given.get("params"))
-    reading.params = read_params(
-        reading, declared, asked.params, asked.find, inner=bool(asked.inside)
-    )
+    values = asked.params
+    if asked.spare:
+        known = declared.pairs if isinstance(declared, Mapping) else {}
+        values = {name: value for name, value in values.items() if name in known}
+    reading.params = read_params(reading, declared, values, asked.find, inner=bool(asked.inside))
     said = cast("Node | None", given.get("agents"))
     contracts = Contracts(reading, said, asked.own, foreign=foreign is not None)
     steps = _steps(reading, tree, given, contracts)
@@ -200,7 +207,19 @@ def _plan(
         contracts=contracts.to_keep,
         premises=taken(given, inner),
     )
+    if foreign is None and not asked.inside:
+        own = full_name(root, file) if asked.before else os.path.realpath(file)
+        before = (*asked.before, own)
+        check_prepared(reading, tree, plan, before, partial(_prepared, root, asked, before))
+        problems.stop()
     return plan, foreign.format if foreign else ""
+
+
+def _prepared(root: Path, asked: Asked, before: tuple[str, ...], path: str) -> tuple[Plan, str]:
+    """The plan that is to take the place of another; PlanError if it cannot be read."""
+    content, _ = read_file(str(root / path), path)
+    own = replace(asked, before=before, spare=True, taken=[0])
+    return _plan(content, path, root, own, Problems(path))
 
 
 def _place_in(given: dict[str, object]) -> Callable[[StepId], Mapping]:

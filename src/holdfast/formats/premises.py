@@ -13,7 +13,18 @@ from holdfast.formats.nodes import Listing, Mapping, Node, Scalar
 from holdfast.formats.problems import Placed, quoted
 from holdfast.formats.reading import Reading
 from holdfast.formats.records import Key, record, record_schema
-from holdfast.formats.shapes import FLAG, LINE, PROSE, Shape, each, list_of, prose, whole, word
+from holdfast.formats.shapes import (
+    FLAG,
+    LINE,
+    PATH,
+    PROSE,
+    Shape,
+    each,
+    list_of,
+    prose,
+    whole,
+    word,
+)
 from holdfast.model.digest import Json
 from holdfast.model.plan import Plan
 
@@ -97,7 +108,13 @@ REPLAN: dict[str, Key] = {
     "rounds": Key(
         whole(0), words="How many other plans are made before a person is asked; else 1."
     ),
-    "ask": Key(FLAG, words="Whether a person says yes before another plan is made; else true."),
+    "ask": Key(
+        FLAG, words="Whether a person says yes before another plan takes its place; else true."
+    ),
+    "to": Key(
+        PATH,
+        words="A plan file beside this one that the line goes on with when it no longer holds.",
+    ),
 }
 
 

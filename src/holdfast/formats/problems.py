@@ -118,6 +118,9 @@ CODES = {
     "P109": "two steps of a PlanSpec have one id (DUPLICATE_STEP_ID)",
     "P110": "two hypotheses have one id (DUPLICATE_HYPOTHESIS_ID)",
     "P111": "two requirements have one id (DUPLICATE_REQUIREMENT_ID)",
+    # Plans that take the place of one that no longer holds.
+    "P112": "the plan that is to take the place of this one cannot be used",
+    "P113": "plans take each other's place in a circle, or too often",
     # Warnings.
     "P901": "a command has words that only a shell would understand",
     "P902": "a step reads what it produces itself",

@@ -547,14 +547,17 @@ class ReplanWanted:
 
 @fixed
 class ReplanDecided:
-    """The run goes on with its plan.
+    """The run goes on with its plan, or another plan takes its place.
 
-    A person said so (`approved`), or what was learned no longer speaks against it (`withdrawn`).
+    A person said that it goes on (`approved`), or what was learned no longer speaks against it
+    (`withdrawn`). Another one was made (`planned`), or was ready (`prepared`): `plan`, with which the next
+    run of the line begins.
     """
 
     triggers: tuple[str, ...]
     code: str
     by: str = ""
+    plan: Digest | None = None
 
 
 @fixed

@@ -20,7 +20,8 @@ class PlanVersioned:
     """A version of the line's plan was seen for the first time, or again after another one.
 
     Without `reason` it is the plan that a run began with. A model made it in `run` for the goal of the line
-    (`planned`), or another one after it (`replanned`). Else `run` goes on with it, because one of its steps
+    (`planned`), or another one after it (`replanned`). It was ready to take the place of the one before it
+    (`prepared`). Else `run` goes on with it, because one of its steps
     added further ones (`added_by_step`), or a person did (`added_by_person`).
     """
 
@@ -289,12 +290,13 @@ class ConflictDecided:
 class ReplanAnswered:
     """What speaks against the plan of a run was answered.
 
-    It goes on as it is, or another plan took its place: `plan`. `terminal` says that it was typed at one.
+    It goes on as it is, or another plan took its place: `plan`, which was made since, or was prepared.
+    `terminal` says that it was typed at one.
     """
 
     run: RunId
     triggers: tuple[str, ...]
-    choice: Literal["go_on", "planned"]
+    choice: Literal["go_on", "planned", "prepared"]
     by: str = ""
     plan: Digest | None = None
     because: Digest | None = None

@@ -1,0 +1,308 @@
+"""A plan that no longer holds, and one that was written for that case: it takes its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.cli.project import Project
+
+PLAIN: dict[str, Any] = {
+    "attempted": "test it",
+    "observed": [],
+    "changed": [],
+    "not_done": [],
+    "highest_impact_uncertainty": "",
+    "next_agent_should_first": "",
+}
+REFUTED = {**PLAIN, "hypotheses": {"grows": {"status": "refuted"}}}
+GROWS = {"grows": {"statement": "it grows", "critical": True}}
+SECOND = "second.yaml"
+
+
+def told(name: str) -> dict[str, Any]:
+    """A step that hands over what a file says."""
+    shell = f"cp {name}.json $HOLDFAST_HANDOFF; echo {name} >> {{log}}; cat {name}.json"
+    return {"inputs": f"{name}.json", "shell": shell}
+
+
+def write(project: Project, file: str, end: str, *extra: str, **top: Any) -> None:
+    """A plan: a test, perhaps further ones, and what is written at the end."""
+    steps = {name: told(name) for name in ("test", *extra)}
+    for name, above in zip(extra, ("test", *extra), strict=False):
+        steps[name]["needs"] = [above]
+    steps["test"] |= {"type": "experiment", "hypotheses": ["grows"]}
+    steps["write"] = {"needs": [("test", *extra)[-1]], "shell": f"echo {end}"}
+    for step in steps.values():
+        step["shell"] = step["shell"].replace("{log}", str(project.log))
+    project.plan(steps, file=file, **{"hypotheses": GROWS, **top})
+
+
+def say(project: Project, name: str, handoff: Mapping[str, Any]) -> None:
+    project.write(f"{name}.json", json.dumps(handoff))
+
+
+@pytest.fixture
+def ready(project: Project) -> Project:
+    """A plan that names another, and a test that refutes what it stands on."""
+    say(project, "test", REFUTED)
+    write(project, "plan.yaml", "first", replan={"to": SECOND, "ask": False})
+    write(project, SECOND, "second")
+    return project
+
+
+def kinds(project: Project, run: str) -> list[str]:
+    return [event["event"] for event in project.events(run)]
+
+
+@pytest.mark.req("R118", "R121")
+def test_the_plan_that_is_ready_takes_the_place_of_one_that_no_longer_holds(ready: Project) -> None:
+    run = ready.run()
+    assert (run.code, run.data["status"]) == (0, "completed")
+    assert run.states == {"test": "reused", "write": "done"}
+    assert ready.ok("show", "write").out == "second\n"
+    assert ready.log.read_text() == "test\n"
+    assert "'grows' was refuted, and the plan stands on it" in run.err
+    assert "going on with second.yaml" in run.err
+    assert "~ write: shell changed" in run.err
+    replaced = run.data["replaces"]
+    assert replaced["how"] == "prepared"
+    before = ready.ok("status", replaced["run"], "--json").json
+    assert (before["status"], before["replan"]["triggers"]) == ("superseded", replaced["triggers"])
+    first, last = ready.ok("plans", "show", "--json").json["versions"]
+    assert (last["parent"], last["reason"]) == (first["plan"], "prepared")
+    assert last["answers"] == replaced["triggers"]
+    assert before["replan"]["plan"] == last["plan"]
+    assert ready.ok("verify").code == 0
+
+
+@pytest.mark.req("R118", "R121")
+def test_it_is_told_wherever_somebody_looks(ready: Project) -> None:
+    replaced = ready.run().data["replaces"]["run"]
+    words = "'grows' was refuted, and the plan stands on it"
+    assert f"it took the place of {replaced[:10]}: {words}" in ready.ok("status").out
+    assert "took its place" in ready.ok("status", replaced).out
+    newer, older = ready.ok("history", "--json").json["runs"]
+    assert (newer["replanned"], newer["previous"]) == (None, replaced)
+    assert older["replanned"] == ready.ok("plans", "show", "--json").json["shown"]
+    assert "took its place" in ready.ok("history").out
+    assert "took the place of the one before" in ready.ok("plans", "show").out
+    page = ready.ok("why", "write", "--run", replaced).out
+    assert words in page
+    assert "took the place of this one" in page
+    assert (
+        "holdfast approve replan" not in ready.ok("why", "write", "--wait", "--run", replaced).out
+    )
+    asked = ready.call("resume")
+    assert (asked.code, "there is no unfinished run" in asked.err) == (2, True)
+
+
+@pytest.mark.req("R118")
+def test_the_run_that_was_held_says_which_plan_took_its_place(
+    ready: Project,
+) -> None:
+    run = ready.run()
+    before = run.data["replaces"]["run"]
+    assert kinds(ready, before)[-4:] == [
+        "replan_wanted",
+        "run_rested",
+        "replan_decided",
+        "run_ended",
+    ]
+    decided = ready.events(before)[-2]
+    assert decided["code"] == "prepared"
+    assert decided["plan"] == ready.ok("plans", "show", "--json").json["shown"]
+
+
+@pytest.mark.req("R118", "R121")
+def test_once_more_everything_is_reused_and_nobody_is_asked(ready: Project) -> None:
+    first = ready.run()
+    for _ in range(2):
+        again = ready.run()
+        assert (again.code, again.states) == (0, {"test": "reused", "write": "reused"})
+        assert again.digests == first.digests
+    assert ready.log.read_text() == "test\n"
+
+
+@pytest.mark.req("R118")
+def test_a_plan_that_holds_again_goes_to_its_own_end(ready: Project) -> None:
+    assert ready.run().code == 0
+    say(ready, "test", PLAIN)
+    run = ready.run()
+    assert (run.code, run.data["replaces"]) == (0, None)
+    assert ready.ok("show", "write").out == "first\n"
+    say(ready, "test", REFUTED)
+    assert ready.run().data["replaces"] is not None
+    assert ready.ok("show", "write").out == "second\n"
+
+
+@pytest.mark.req("R118", "R92")
+def test_a_person_is_asked_first_unless_the_plan_says_otherwise(ready: Project) -> None:
+    write(ready, "plan.yaml", "first", replan={"to": SECOND})
+    assert ready.run().code == 3
+    said = "second.yaml is ready to take its place: holdfast run second.yaml"
+    assert said in ready.ok("status").out
+    assert said in ready.ok("approvals").out
+    asked = ready.call("run")
+    assert (asked.code, "waits for a person" in asked.err) == (2, True)
+    run = ready.run(SECOND)
+    assert (run.code, run.states) == (0, {"test": "reused", "write": "done"})
+    assert run.data["replaces"]["how"] == "prepared"
+    again = ready.run()  # the answer stands for the line
+    assert (again.code, again.states) == (0, {"test": "reused", "write": "reused"})
+    assert ready.ok("show", "write").out == "second\n"
+
+
+@pytest.mark.req("R118", "R92")
+def test_a_person_may_let_the_plan_go_on_as_it_is(ready: Project) -> None:
+    write(ready, "plan.yaml", "first", replan={"to": SECOND})
+    assert ready.run().code == 3
+    ready.ok("approve", "replan", "--yes")
+    assert ready.resume().code == 0
+    assert ready.ok("show", "write").out == "first\n"
+    assert ready.run().data["replaces"] is None
+
+
+@pytest.mark.req("R118", "E18")
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_so_many_plans_take_each_others_place_and_then_a_person_is_asked(
+    ready: Project, rounds: int
+) -> None:
+    say(ready, "more", {**PLAIN, "replan": {"reason": "there is a third way"}})
+    rules = {"to": "third.yaml", "ask": False, "rounds": rounds}
+    write(ready, SECOND, "second", "more", replan=rules)
+    write(ready, "third.yaml", "third", "more")
+    run = ready.run()
+    assert run.data["replaces"] is not None
+    if rounds == 1:
+        assert (run.code, run.states["write"]) == (3, "pending")
+        return
+    assert (run.code, run.states["more"], run.states["write"]) == (0, "reused", "done")
+    assert ready.ok("show", "write").out == "third\n"
+    again = ready.run()
+    assert (again.code, set(again.states.values())) == (0, {"reused"})
+    assert len(ready.ok("history", "--json").json["runs"]) == 6
+
+
+@pytest.mark.req("R118")
+def test_who_selected_steps_asked_for_those_alone(ready: Project) -> None:
+    run = ready.run("-s", "test")
+    assert (run.code, run.data["replaces"], run.states["test"]) == (3, None, "done")
+
+
+@pytest.mark.req("R118")
+def test_an_engine_that_waits_for_people_does_not_wait_for_this(ready: Project) -> None:
+    assert ready.run("--wait").code == 0
+
+
+@pytest.mark.req("R118")
+def test_a_run_of_a_key_is_begun_once_whatever_plan_it_ends_with(ready: Project) -> None:
+    first = ready.run("--key", "today")
+    again = ready.run("--key", "today")
+    assert (again.code, again.id) == (0, first.id)
+
+
+@pytest.mark.req("R118")
+def test_a_file_that_became_wrong_meanwhile_leaves_the_run_waiting(ready: Project) -> None:
+    place = ready.root / SECOND
+    steps = {
+        "test": {
+            "type": "experiment",
+            "hypotheses": ["grows"],
+            "inputs": "test.json",
+            "shell": f"cp test.json $HOLDFAST_HANDOFF; echo steps: > {place}; echo tested",
+        },
+        "write": {"needs": ["test"], "shell": "echo first"},
+    }
+    ready.plan(steps, hypotheses=GROWS, replan={"to": SECOND, "ask": False})
+    run = ready.run()
+    assert (run.code, run.data["status"], run.states["write"]) == (3, "waiting", "pending")
+    assert "second.yaml cannot take its place" in run.err
+    write(ready, SECOND, "second")
+    assert ready.resume().code == 0
+    assert ready.ok("show", "write").out == "second\n"
+
+
+@pytest.mark.req("R118")
+def test_what_acts_outside_is_asked_about_as_ever(ready: Project) -> None:
+    acts = {"shell": "echo sent", "effects": "external", "needs": ["test"]}
+    test = {**told("test"), "type": "experiment", "hypotheses": ["grows"]}
+    test["shell"] = test["shell"].replace("{log}", str(ready.log))
+    ready.plan({"test": test, "send": acts}, file=SECOND, hypotheses=GROWS)
+    run = ready.run()
+    assert (run.code, run.data["status"]) == (3, "waiting")
+    assert "these steps touch the outside world: send" in run.err
+    assert ready.resume("--yes").states == {"test": "reused", "send": "done"}
+
+
+@pytest.mark.req("R118")
+def test_steps_of_either_plan_can_be_asked_about_and_tried_again(ready: Project) -> None:
+    say(ready, "more", PLAIN)
+    write(ready, SECOND, "second", "more")
+    assert ready.run().code == 0
+    assert "more is reused" in ready.ok("why", "more").out
+    again = ready.ok("retry", "more", "--json").json
+    assert again["steps"]["more"]["state"] == "done"
+
+
+# --- what check finds -----------------------------------------------------------------------------
+
+
+def found(project: Project) -> tuple[str, int, str]:
+    (problem,) = project.call("check", "--json").json["problems"]
+    return problem["code"], problem["line"], problem["message"]
+
+
+@pytest.mark.req("R16", "R118")
+@pytest.mark.parametrize(
+    ("to", "text", "words"),
+    [
+        ("gone.yaml", "", "there is no file 'gone.yaml'"),
+        ("bad.yaml", "name: demo\nsteps: {a: {shel: x}}\n", "(line 2)"),
+        ("other.yaml", "name: other\nsteps: {a: {shell: x}}\n", "its name is 'other'"),
+        ("unnamed.yaml", "steps: {a: {shell: x}}\n", "its name is 'unnamed'"),
+        ("far.yaml", "name: demo\nproject: x\nsteps: {a: {shell: x}}\n", "its project is 'x'"),
+        ("in/it.yaml", "name: demo\nsteps: {a: {shell: x}}\n", "lies in another directory"),
+    ],
+)
+def test_a_plan_that_cannot_take_the_place_is_found_beforehand(
+    project: Project, to: str, text: str, words: str
+) -> None:
+    project.write("plan.yaml", f"name: demo\nreplan: {{to: {to}}}\nsteps: {{a: {{shell: x}}}}\n")
+    if text:
+        project.write(to, text)
+    code, line, message = found(project)
+    assert (code, line) == ("P112", 2)
+    assert words in message
+    assert project.call("run").code == 2
+    assert not project.store.exists()
+
+
+@pytest.mark.req("R16", "R118", "E18")
+@pytest.mark.parametrize("way", [["plan.yaml"], ["b.yaml", "plan.yaml"], ["b.yaml", "b.yaml"]])
+def test_plans_that_take_each_others_place_in_a_circle_are_refused(
+    project: Project, way: list[str]
+) -> None:
+    for file, to in zip(["plan.yaml", *way], way, strict=False):
+        project.write(file, f"name: demo\nreplan: {{to: {to}}}\nsteps: {{a: {{shell: x}}}}\n")
+    code, line, message = found(project)
+    assert (code, line) == ("P113", 2)
+    assert message.endswith(" → ".join(["plan.yaml", *way]))
+
+
+@pytest.mark.req("R118")
+def test_params_are_handed_on_to_the_plan_that_has_them(ready: Project) -> None:
+    params = {"word": {"type": "string", "default": "x"}, "own": {"type": "string", "default": "y"}}
+    write(ready, "plan.yaml", "first", replan={"to": SECOND, "ask": False}, params=params)
+    write(ready, SECOND, "second", params={"word": params["word"]})
+    plan = json.loads(ready.read(SECOND))
+    plan["steps"]["write"] |= {
+        "with": {"word": "${{ params.word }}"},
+        "shell": "cat $HOLDFAST_WITH/word",
+    }
+    ready.write(SECOND, json.dumps(plan))
+    assert ready.run("--param", "word=later", "--param", "own=z").code == 0
+    assert ready.ok("show", "write").out == "later"
