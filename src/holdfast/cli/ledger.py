@@ -13,7 +13,8 @@ from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
 from holdfast.cli.words import add, apart, contest, resolve
 from holdfast.core.confidence import bounded
-from holdfast.core.ledger import Evidence, Gap, Ledger, Told, Uncertainty, weights
+from holdfast.core.ledger import Evidence, Gap, Ledger, Told, weights
+from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.ledgers import ledger_of

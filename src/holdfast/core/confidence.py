@@ -32,9 +32,10 @@ def together(ids: Iterable[str], known: Mapping[str, Weight]) -> float | None:
     """How sure these make one; None if nothing of it counts. `known` has no contested evidence."""
     surest: dict[str, float] = {}
     for one in roots(ids, known):
-        weight = known[one]
-        sure = UNSAID if weight.confidence is None else weight.confidence
-        surest[weight.source] = max(surest.get(weight.source, 0.0), sure)
+        source, sure, _ = known[one]
+        sure = UNSAID if sure is None else sure
+        if sure >= surest.get(source, 0.0):
+            surest[source] = sure
     if not surest:
         return None
     doubt = prod(sorted(1 - sure for sure in surest.values()))
@@ -52,8 +53,8 @@ def bounded(one: str, known: Mapping[str, Weight]) -> float | None:
     return most if weight.confidence is None else min(weight.confidence, most)
 
 
-def roots(ids: Iterable[str], known: Mapping[str, Weight]) -> list[str]:
-    """What evidence stands on in the end, each once, by id; what is not known is left out."""
+def roots(ids: Iterable[str], known: Mapping[str, Weight]) -> set[str]:
+    """What evidence stands on in the end, each once; what is not known is left out."""
     seen: set[str] = set()
     found: set[str] = set()
     queue = list(ids)
@@ -66,4 +67,4 @@ def roots(ids: Iterable[str], known: Mapping[str, Weight]) -> list[str]:
             queue.extend(known[one].stands_on)
         else:
             found.add(one)
-    return sorted(found)
+    return found
