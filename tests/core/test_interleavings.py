@@ -58,7 +58,7 @@ def words_of_people(given: Sequence[Told]) -> list[Said]:
 
 
 def afters(given: Sequence[Told], said: Sequence[Said]) -> dict[int, list[int]]:
-    """What must come before what: a step's handoffs, a person's words, and a word about a step after it told."""
+    """What must come before what: handoffs of a step, words of people, a word after what it is about."""
     before: dict[int, list[int]] = {n: [] for n in range(len(given) + len(said))}
     for again in range(STEPS, STEPS + RUN_AGAIN):
         before[again].append(again - STEPS)

@@ -11,20 +11,23 @@ from holdfast import wire
 from holdfast.cli.place import file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
-from holdfast.cli.words import add, apart, contest, resolve
-from holdfast.core.confidence import bounded
+from holdfast.cli.words import add, apart, contest, found_entry, resolve
+from holdfast.core.confidence import certainties
 from holdfast.core.ledger import Evidence, Gap, Ledger, Told, weights
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
+from holdfast.core.single import all_of, entries_of
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.words import stale_steps
+from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.model.handoff import handoff_json
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line
 
 Part = Literal["evidence", "uncertain", "gaps", "hypotheses", "handoffs"]
+Certain = Mapping[str, float | None]  # how sure evidence is, by its id
 _Row = tuple[str | None, str]  # the step it comes from, empty for a person, None if it needs none
 PARTS: tuple[Part, ...] = ("evidence", "uncertain", "gaps", "hypotheses", "handoffs")
 
@@ -56,9 +59,9 @@ for _command in (add, resolve, contest, apart):
 @ledger.command(
     "show",
     epilog="\b\nExample:\n  holdfast ledger\n  holdfast ledger evidence --step search\n"
-    "  holdfast ledger uncertain --open --json",
+    "  holdfast ledger e-1f3c\n  holdfast ledger uncertain --open --json",
 )
-@click.argument("part", metavar="[PART]", required=False, type=click.Choice(PARTS))
+@click.argument("wanted", metavar="[PART|ID]", required=False)
 @click.option("--run", "run_id", metavar="RUN", help="Which run (default: the last of the line).")
 @click.option("--step", metavar="STEP", help="Only what comes from this step.")
 @click.option("--open", "unanswered", is_flag=True, help="Only questions and gaps that are open.")
@@ -66,7 +69,7 @@ for _command in (add, resolve, contest, apart):
 @place_options
 @json_option
 def show_ledger(
-    part: Part | None,
+    wanted: str | None,
     run_id: str | None,
     step: str | None,
     plan: str | None,
@@ -79,8 +82,15 @@ def show_ledger(
     """Show what a run has learned: evidence, open questions, gaps, hypotheses.
 
     It is worked out of the handoffs of its steps, the latest of each, in the order of the plan. Every line
-    names the step that it comes from.
+    names the step that it comes from. PART is evidence, uncertain, gaps, hypotheses or handoffs. An ID,
+    or its beginning, shows one entry with all that says the same, or a handoff with all that it told.
     """
+    part = next((one for one in PARTS if one == wanted), None)
+    if wanted is not None and part is None and wanted[1:2] != "-":
+        parts = ", ".join(PARTS)
+        raise UsageError(
+            f"the ledger has no part '{wanted}'", hint=f"{parts}, or an id like e-1f3c"
+        )
     where = place(plan, store, plan_id)
     opened = where.open(readonly=True)
     try:
@@ -91,15 +101,26 @@ def show_ledger(
         stale = stale_steps(opened, state, found)
     finally:
         opened.close()
+    certain = certainties(weights(found.evidence))
+    is_one = wanted is not None and part is None
+    if wanted is not None and is_one:
+        found = entry_of(found, wanted)
+        stale = {}
     if as_json:
         fallen: dict[str, Json] = {name: [*held] for name, held in stale.items()}
         said: list[Json] = [_said_json(one) for one in handoffs.said]
-        whole = {**ledger_json(found), "stale_steps": fallen, "said": said}
+        whole = {**ledger_json(found, certain), "stale_steps": fallen, "said": said}
         out_json({"schema": "holdfast.ledger/1", "run": state.run, **whole})
         return 0
-    for line in lines(found, part, step, stale, unanswered=unanswered):
+    for line in lines(found, part, step, stale, certain, unanswered=unanswered, is_one=is_one):
         out(line)
     return 0
+
+
+def entry_of(found: Ledger, name: str) -> Ledger:
+    """The ledger with one entry alone; UsageError if there is none, or if several begin so."""
+    entries = entries_of(found)
+    return all_of(found, found_entry(name, entries, "entry", "holdfast ledger lists all"))
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -110,12 +131,15 @@ def lines(
     part: Part | None,
     step: str | None,
     stale: Mapping[StepId, tuple[str, ...]],
+    certain: Certain,
     *,
     unanswered: bool,
+    is_one: bool = False,
 ) -> Iterable[str]:
-    """The ledger as text, a part after the other."""
+    """The ledger as text, a part after the other; of one entry also if it counts no more."""
+    earlier = found.superseded if is_one else ()
     written: dict[Part, Callable[[], list[_Row]]] = {
-        "evidence": lambda: _evidence(found),
+        "evidence": lambda: _evidence(found, certain),
         "uncertain": lambda: [
             (q.step, f"{one_line(q.question)} · {_answered(q)} · {q.id}")
             for q in found.uncertainties
@@ -135,7 +159,9 @@ def lines(
             for h in found.hypotheses.values()
         ],
         "handoffs": lambda: [
-            (one.step, f"{one_line(one.handoff.attempted)} · {one.id}") for one in found.handoffs
+            (one.step, f"{one_line(one.handoff.attempted)}{note} · {one.id}")
+            for told, note in ((found.handoffs, ""), (earlier, " · superseded"))
+            for one in told
         ],
     }
     wanted = PARTS if part is None else (part,)
@@ -156,12 +182,8 @@ def lines(
         yield "nothing was told: a step writes what it learned to the file HOLDFAST_HANDOFF names"
 
 
-def _evidence(found: Ledger) -> list[_Row]:
-    counting = weights(found.evidence)
-    return [
-        (one.step, _finding(one, None if one.contested else bounded(one.id, counting)))
-        for one in found.evidence
-    ]
+def _evidence(found: Ledger, certain: Certain) -> list[_Row]:
+    return [(one.step, _finding(one, certain.get(one.id))) for one in found.evidence]
 
 
 def _finding(one: Evidence, sure: float | None) -> str:
@@ -185,9 +207,8 @@ def _closed(gap: Gap) -> str:
 # --- JSON -----------------------------------------------------------------------------------------
 
 
-def ledger_json(found: Ledger) -> dict[str, Json]:
+def ledger_json(found: Ledger, certain: Certain) -> dict[str, Json]:
     """The ledger for programs; every entry with its id and the step that it comes from."""
-    counting = weights(found.evidence)
     return {
         "evidence": [
             {
@@ -196,7 +217,7 @@ def ledger_json(found: Ledger) -> dict[str, Json]:
                 "finding": one.finding,
                 "source": one.source or None,
                 "confidence": one.confidence,
-                "sure": None if one.contested else bounded(one.id, counting),
+                "sure": certain.get(one.id),
                 "stands_on": [*one.stands_on],
                 "same_as": one.head if one.head != one.id else None,
                 "alike": one.alike if one.head != one.id else None,

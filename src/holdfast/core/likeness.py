@@ -47,6 +47,13 @@ _OPPOSITES = """
     supports supported refutes refuted passes passed accepted rejected
 """
 _DECIDING = frozenset(f"{_SIGNS} {_DENIALS} {_OPPOSITES}".split())
+_EMPTY_WORDS = """
+    about also because been both could does each from have into just made many most much only other
+    over said same should some such than that their them then there these they this those through
+    very were what when where which while will with would your
+"""
+_EMPTY = frozenset(_EMPTY_WORDS.split())
+_MEANING = 4  # letters of a word that says what a text is about
 _RAREST = 4  # words of which pairs are made
 _LATEST = 4  # that share a pair
 _CANDIDATES = 8  # for one text, and a list more
@@ -161,6 +168,13 @@ class _Heads:
 
     def _are_apart(self, one: int, other: int) -> bool:
         return bool(self._apart) and frozenset({one, other}) in self._apart
+
+
+def topics(texts: Sequence[str], most: int) -> list[str]:
+    """The words that most of these texts hold, those with no meaning of their own apart."""
+    often = Counter(chain.from_iterable(_read(text).free for text in texts))
+    words = [word for word in often if len(word) >= _MEANING and word not in _EMPTY]
+    return sorted(words, key=lambda word: (-often[word], -len(word), word))[:most]
 
 
 def _read(text: str) -> _Words:
