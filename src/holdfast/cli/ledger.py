@@ -19,12 +19,15 @@ from holdfast.core.said import Said
 from holdfast.core.single import all_of, entries_of
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.ledgers import ledger_of
+from holdfast.engine.lines import line_journal
+from holdfast.engine.snapshots import Learned, learned
 from holdfast.engine.words import stale_steps
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.model.handoff import handoff_json
-from holdfast.model.plan import StepId
+from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import one_line
+from holdfast.ports import Store
 
 Part = Literal["evidence", "uncertain", "gaps", "hypotheses", "handoffs"]
 Certain = Mapping[str, float | None]  # how sure evidence is, by its id
@@ -94,27 +97,40 @@ def show_ledger(
     where = place(plan, store, plan_id)
     opened = where.open(readonly=True)
     try:
-        state = load_state(opened, find_run(opened, run_id, where.line()))
-        handoffs = Handoffs(opened, state.project, state.line)
-        handoffs.refresh()
-        found = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
-        stale = stale_steps(opened, state, found)
+        run = find_run(opened, run_id, where.line())
+        found, people, stale = _learned(opened, where.location, run)
     finally:
         opened.close()
     certain = certainties(weights(found.evidence))
     is_one = wanted is not None and part is None
     if wanted is not None and is_one:
-        found = entry_of(found, wanted)
-        stale = {}
+        found, stale = entry_of(found, wanted), {}
     if as_json:
         fallen: dict[str, Json] = {name: [*held] for name, held in stale.items()}
-        said: list[Json] = [_said_json(one) for one in handoffs.said]
+        said: list[Json] = [_said_json(one) for one in people]
         whole = {**ledger_json(found, certain), "stale_steps": fallen, "said": said}
-        out_json({"schema": "holdfast.ledger/1", "run": state.run, **whole})
+        out_json({"schema": "holdfast.ledger/1", "run": run, **whole})
         return 0
     for line in lines(found, part, step, stale, certain, unanswered=unanswered, is_one=is_one):
         out(line)
     return 0
+
+
+def _learned(store: Store, home: str, run: RunId) -> Learned:
+    """What a run has learned, from a snapshot if one is left."""
+    row = next((one for one in store.runs(imported=True) if one.run == run), None)
+
+    def fold() -> Learned:
+        state = load_state(store, run)
+        handoffs = Handoffs(store, state.project, state.line)
+        handoffs.refresh()
+        found = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
+        return Learned(found, tuple(handoffs.said), stale_steps(store, state, found))
+
+    with wire.seldom_collected():
+        if row is None:
+            return fold()
+        return learned(store, home, run, line_journal(row.project, row.line), fold)
 
 
 def entry_of(found: Ledger, name: str) -> Ledger:

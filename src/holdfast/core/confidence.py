@@ -55,9 +55,10 @@ def certainties(known: Mapping[str, Weight]) -> dict[str, float | None]:
     """How sure every piece of evidence is, as `bounded` says, in the order given: sources come first.
 
     What a claim stands on is at least as sure as the surest of it, so a claim below that is not looked into
-    any further; and evidence that stands on the same is looked into once. So a long chain of syntheses
-    costs no more than its length.
+    any further; and evidence that stands on the same in the end is looked into once. So a long chain of
+    syntheses costs no more than its length.
     """
+    below: dict[str, tuple[str, ...]] = {}  # what a piece stands on, past what only repeats it
     least: dict[str, float] = {}  # the surest that a piece stands on in the end
     found: dict[str, float | None] = {}
     most: dict[tuple[str, ...], float | None] = {}
@@ -66,13 +67,16 @@ def certainties(known: Mapping[str, Weight]) -> dict[str, float | None]:
             least[name] = UNSAID if claimed is None else claimed
             found[name] = claimed
             continue
+        bases = {below.get(one, ()) for one in stands_on}
+        below[name] = bases.pop() if len(bases) == 1 and () not in bases else stands_on
         least[name] = max((least[one] for one in stands_on if one in least), default=0.0)
         if claimed is not None and claimed <= least[name]:
             found[name] = claimed
             continue
-        if stands_on not in most:
-            most[stands_on] = together(stands_on, known)
-        bound = most[stands_on]
+        base = below[name]
+        if base not in most:
+            most[base] = together(base, known)
+        bound = most[base]
         found[name] = _least(claimed, 0.0 if bound is None else bound)
     return found
 
