@@ -1,4 +1,4 @@
-"""Figures of Holdfast alone: reopening, stored bytes, plans, commands beside a thread pool."""
+"""Figures of Holdfast alone: reopening, stored bytes, plans, ledgers, commands beside a thread pool."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.measure import REPOSITORY, environment
 from bench.own.commands import KINDS
+from bench.own.ledgers import SIZES as HANDOFFS
+from bench.own.ledgers import WORDS
 from bench.own.plans import LARGE, STEPS, large
 from bench.own.reopen import PROMISED
 from bench.results import Own
@@ -28,6 +30,7 @@ def figures(scratch: Path, *, repeats: int, quick: bool) -> Iterator[Own]:
     yield _stored(scratch, 10_000 // share)
     yield from _typical(scratch, repeats)
     yield from _large(scratch, repeats)
+    yield from _ledgers(HANDOFFS[:2] if quick else HANDOFFS, repeats)
     for kind in KINDS:
         for jobs in JOBS:
             yield _commands(scratch, kind, jobs, 200 // share, repeats)
@@ -90,6 +93,27 @@ def _large(scratch: Path, repeats: int) -> Iterator[Own]:
                 least[name] = min(least[name], cpu)
         cpu = least["large"] - least["one"]
         yield Own(f"`{word}` of {LARGE:,} steps", cpu, "s CPU", repeats=repeats)
+
+
+def _ledgers(sizes: Sequence[int], repeats: int) -> Iterator[Own]:
+    """The fold of handoffs in common words at all sizes, and of those it fears at the middle one."""
+    asked = [(size, "common") for size in sizes]
+    asked += [(HANDOFFS[1], words) for words in WORDS if words != "common"]
+    for size, words in asked:
+        rounds = repeats if size < HANDOFFS[-1] else 1
+        cpu = _say("ledgers", str(size), words, str(rounds))["cpu"]
+        yield Own(ledger_row(size, words), cpu, "s CPU", repeats=rounds)
+
+
+def ledger_row(size: int, words: str = "common") -> str:
+    """How the row of a fold is named."""
+    said = {
+        "common": "",
+        "few": " of few words",
+        "equal": " that say the same",
+        "near": " that say nearly the same",
+    }
+    return f"ledger of {size:,} handoffs{said[words]}"
 
 
 def _commands(scratch: Path, kind: str, jobs: int, count: int, repeats: int) -> Own:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.alone import TYPICAL
+from bench.alone import TYPICAL, ledger_row
 from bench.own.commands import KINDS
 from bench.own.plans import LARGE as LARGE_PLAN
 from bench.results import Cell, Own, Promise, Results
@@ -17,7 +17,7 @@ KB = 1024
 
 def judge(found: Results) -> list[Promise]:
     """Every promise: held, missed, or not measured in this run."""
-    parts = (_cold, _peers, _again, _resume, _plans, _start)
+    parts = (_cold, _peers, _again, _resume, _plans, _ledgers, _start)
     return [promise for part in parts for promise in part(found)]
 
 
@@ -122,6 +122,16 @@ def _plans(found: Results) -> Iterator[Promise]:
     for name in ("time", "cost"):
         saved = own(f"{TYPICAL}: {name} saved by reuse")
         yield _at_least(f"{TYPICAL}, one prompt changed: {name} saved", 50, "%", saved)
+
+
+def _ledgers(found: Results) -> Iterator[Promise]:
+    middle, large = (_value(found.own_of(ledger_row(size))) for size in (MIDDLE, LARGE))
+    yield _at_most(f"{ledger_row(MIDDLE)}: the fold", 1, "s CPU", middle)
+    growth = large / middle * MIDDLE / LARGE if large and middle else None
+    name = f"{ledger_row(LARGE)}: CPU per handoff (linear)"
+    yield _at_most(
+        name, 2, f"× that at {MIDDLE:,}", growth
+    )  # memory, and fuller lists up to their bound
 
 
 def _start(found: Results) -> Iterator[Promise]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -138,3 +139,57 @@ def test_a_run_that_told_nothing_says_how(project: Project) -> None:
     project.write("plan.yaml", "steps: {a: {shell: echo 1}}")
     project.run()
     assert project.ok("ledger").out.startswith("nothing was told: a step writes what it learned")
+
+
+@pytest.mark.req("R126")
+def test_an_entry_is_shown_by_its_id_and_a_handoff_with_all_that_it_told(stations: Project) -> None:
+    stations.run()
+    told = stations.ok("ledger", "--json").json
+    look, ping = told["evidence"]
+    one = stations.ok("ledger", look["id"]).out
+    line = f"  12 stations are listed · stations.csv · 0.90 · {look['id']} · from look"
+    assert one.splitlines() == ["evidence (1)", line]
+    assert stations.ok("ledger", ping["id"][:6], "--json").json["evidence"] == [ping]
+    handoff = stations.ok("ledger", "show", told["handoffs"][0]["id"]).out
+    assert [line for line in handoff.splitlines() if line[0] != " "] == [
+        "evidence (1)",
+        "uncertain (1)",
+        "gaps (1)",
+        "handoffs (1)",
+    ]
+    assert "the ledger has no entry 'e-none'" in stations.refused(2, "ledger", "e-none")
+    assert "the ledger has no part 'everything'" in stations.refused(2, "ledger", "everything")
+
+
+@pytest.mark.req("R126")
+def test_an_earlier_handoff_stays_to_be_read_by_its_id(stations: Project) -> None:
+    stations.run()
+    (old, _) = stations.ok("ledger", "--json").json["handoffs"]
+    write(stations, "look", attempted="count them again")
+    stations.run()
+    assert "count the stations · superseded · " in stations.ok("ledger", old["id"]).out
+    kept = stations.ok("ledger", old["id"], "--json").json["handoffs"]
+    assert [(one["standing"], one["handoff"]) for one in kept] == [("superseded", old["handoff"])]
+
+
+@pytest.mark.req("R126", "R117")
+def test_what_a_step_is_told_beyond_its_budget_is_summed_up_and_found(stations: Project) -> None:
+    many: list[Any] = [
+        {"finding": f"station {n} reports {n} mm of rain", "source": "a.csv", "confidence": 0.5}
+        for n in range(100)
+    ]
+    write(stations, "look", observed=many)
+    stations.write("plan.yaml", "defaults: {context_tokens: 300}" + PLAN)
+    stations.run()
+    page = stations.ok("show", "ping", "--context").out
+    assert len(page) < 300 * 4 + 10
+    *_, summed = page.strip().splitlines()
+    assert summed.startswith("- look: ")
+    assert "findings about reports, station, rain (surest 0.50)" in summed
+    name = summed.split()[-1]
+    shown = stations.ok("ledger", name, "--json").json
+    assert [one["finding"] for one in shown["evidence"]] == [one["finding"] for one in many]
+    assert json.loads(stations.ok("show", "look", "--handoff").out)["observed"] == many
+    summed_up = next(one for one in shown["evidence"] if one["id"] not in page)
+    stations.ok("ledger", "contest", summed_up["id"], "--because", "counted twice")
+    assert summed_up["id"] in stations.ok("ledger", "--json").json["stale_steps"]["ping"]

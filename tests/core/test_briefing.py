@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
+import re
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.briefing import LETTERS, briefing
+from holdfast.core.briefing import LETTERS, SUMMED, briefing
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.said import Said
-from holdfast.model.handoff import Change, Observation, Trial, Undone
+from holdfast.model.handoff import Change, Handoff, Observation, Trial, Undone
 from holdfast.model.plan import StepId
 from tests.core.test_ledger import alike, handoffs, told
 
@@ -82,23 +86,74 @@ def test_what_was_contested_is_not_told() -> None:
     assert "rain falls" not in briefing(folded(whole.handoffs, alike, said=[word]), NEEDS).text
 
 
+def told_by(steps: list[Handoff]) -> Ledger:
+    """A ledger of steps s0, s1, … each a wave below the one before."""
+    given_ = [told(f"s{n}", n) for n in range(len(steps))]
+    both = zip(given_, steps, strict=True)
+    return folded([replace(one, handoff=handoff) for one, handoff in both], alike)
+
+
+def entries(page: str) -> list[str]:
+    return [line for line in page.splitlines() if line.lstrip().startswith("-")]
+
+
+@pytest.mark.req("R126")
 @given(st.lists(handoffs, max_size=6), st.integers(0, 200))
-def test_a_page_keeps_its_budget_and_says_what_it_left_out(
-    given_: list[object], budget: int
+def test_a_page_keeps_its_budget_and_sums_up_what_finds_no_room(
+    steps: list[Handoff], budget: int
 ) -> None:
-    all_told = [told(f"s{n}", n) for n in range(len(given_))]
-    whole = folded(
-        [
-            type(one)(one.id, one.step, one.wave, handoff)  # type: ignore[arg-type]  # a handoff
-            for one, handoff in zip(all_told, given_, strict=True)
-        ],
-        alike,
-    )
+    whole = told_by(steps)
     needs = [StepId("s0"), StepId("s1")]
     page, all_of_it = briefing(whole, needs, budget=budget), briefing(whole, needs, budget=10**6)
     assert all_of_it.left_out == 0
-    told_of = [line for line in page.text.splitlines() if line.lstrip().startswith("-")]
-    everything = [line for line in all_of_it.text.splitlines() if line.lstrip().startswith("-")]
-    assert told_of == everything[: len(told_of)]
-    assert len(told_of) + page.left_out == len(everything)
-    assert sum(map(len, told_of)) <= budget * LETTERS
+    assert SUMMED not in all_of_it.text
+    kept, _, summed = page.text.partition(SUMMED)
+    everything = entries(all_of_it.text)
+    assert entries(kept) == everything[: len(entries(kept))]
+    assert len(entries(kept)) + page.left_out == len(everything)
+    *_, last = [line for line in summed.splitlines() if line] or [""]
+    tail = len(SUMMED) + len(last) + 4 if " more: " in last else 0
+    assert len(page.text) <= budget * LETTERS + tail
+    counted = re.sub(r" about [^()]*?(?=, \d| h-|$|;| \()|\(surest [0-9.]+\)|- [^:]+:", "", summed)
+    assert sum(int(number) for number in re.findall(r"(?<![-\w])\d+(?= [a-z])", counted)) == (
+        page.left_out
+    )
+
+
+@pytest.mark.req("R126")
+def test_what_finds_no_room_is_summed_up_with_the_id_that_holds_it() -> None:
+    far = [
+        told(
+            f"far{n}",
+            observed=(
+                Observation(f"rain falls on station {n}{n}", "a.csv", 0.4),
+                Observation(f"rain is measured at station {n}{n} by hand", "b.csv", 0.7),
+            ),
+            not_done=(Undone("the map", "no time"),),
+            uncertainty=f"who reads gauge {n}",
+        )
+        for n in range(3)
+    ]
+    near = told("near", 1, first="look at the map", observed=(Observation("sun shines"),))
+    whole = folded([*far, near], alike)
+    page = briefing(whole, [StepId("near")], budget=120).text
+    kept, _, summed = page.partition(SUMMED)
+    assert "look at the map" in kept
+    assert "rain falls" not in page
+    first, *_ = entries(summed)
+    findings = "2 findings about station, rain, measured (surest 0.70)"
+    assert first == f"- far0: {findings}, 1 gap {far[0].id}"
+
+
+@pytest.mark.req("R126")
+@given(st.lists(handoffs, max_size=6), st.integers(0, 60), st.randoms(use_true_random=False))
+def test_the_order_in_which_steps_end_changes_no_summary(
+    steps: list[Handoff], budget: int, chance: random.Random
+) -> None:
+    whole = told_by(steps)
+    mixed = list(whole.handoffs)
+    chance.shuffle(mixed)
+    needs = [StepId("s0")]
+    assert briefing(folded(mixed, alike), needs, budget=budget) == briefing(
+        whole, needs, budget=budget
+    )

@@ -104,26 +104,6 @@ def test_the_order_in_which_steps_end_changes_nothing(
     assert ledger(*shuffled, H1="untested") == ledger(*all_told, H1="untested")
 
 
-@pytest.mark.req("R124")
-def test_ten_thousand_interleavings_of_fifty_handoffs_give_one_ledger() -> None:
-    chance = random.Random(7)
-    all_told = [
-        told(
-            f"s{n:02d}",
-            n // 10,
-            observed=(Observation(" ".join(chance.choices(WORDS, k=5)), "a.csv", 0.5),),
-            uncertainty=" ".join(chance.choices(WORDS, k=4)),
-            resolves=(" ".join(chance.choices(WORDS, k=4)),),
-            hypotheses={"H1": Trial(chance.choice(STANDINGS))},
-        )
-        for n in range(50)
-    ]
-    first = repr(ledger(*all_told, H1="untested"))
-    for _ in range(200):
-        chance.shuffle(all_told)
-        assert repr(ledger(*all_told, H1="untested")) == first
-
-
 @pytest.mark.req("E18", "R117")
 def test_the_latest_handoff_of_a_step_counts_and_the_earlier_stays_on_record() -> None:
     old = told("a", observed=(Observation("the old one"),), place=1)

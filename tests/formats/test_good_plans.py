@@ -40,6 +40,7 @@ defaults:
   timeout: 5m
   workspace: scratch
   reuse: content
+  context_tokens: 3000
   guards: [{syntax: json}]
 limits:
   {time: 2h, attempts: 100, parallel: 4, usd: 2.5, tokens: 9000, resources: {gpu: 2}, agents: {collector: 1}}
@@ -103,6 +104,7 @@ steps:
     needs: [collect]
     handoff: true
     context: false
+    context_tokens: 500
     type: experiment
     mode: confirmatory
     hypotheses: H1
@@ -205,6 +207,7 @@ COLLECT = Step(
     effects="none",
     workspace="scratch",
     reuse="strict",
+    context_tokens=3000,
     share=True,
     env=("LANG", "TZ"),
     secrets=("TOKEN",),
@@ -219,6 +222,7 @@ EACH = Step(
     timeout=300.0,
     workspace="scratch",
     reuse="content",
+    context_tokens=3000,
     model="fast",
     needs=(Need(StepId("collect"), "sequence"),),
     when={"steps.collect.output.facts": {"exists": True}},
@@ -277,6 +281,7 @@ PLAN = Plan(
             needs=(Need(StepId("collect")),),
             handoff=True,
             context=False,
+            context_tokens=500,
             type="experiment",
             mode="confirmatory",
             hypotheses=("H1",),
@@ -309,6 +314,7 @@ PLAN = Plan(
             idempotent=True,
             workspace="shared",
             reuse="content",
+            context_tokens=3000,
         ),
         StepId("check"): Step(
             id=StepId("check"),
@@ -332,6 +338,7 @@ PLAN = Plan(
             timeout=300.0,
             workspace="scratch",
             reuse="content",
+            context_tokens=3000,
         ),
         StepId("think"): Step(
             id=StepId("think"),
@@ -355,6 +362,7 @@ PLAN = Plan(
             timeout=300.0,
             workspace="scratch",
             reuse="content",
+            context_tokens=3000,
         ),
         StepId("each[a%20b]"): replace(
             EACH, id=StepId("each[a%20b]"), values={"one": {"id": "a b"}}

@@ -65,6 +65,9 @@ class StepKeys(TypedDict, total=False):
     rounds: int
     on_fatal: Literal["fail", "escalate"]
     resources: Mapping[str, int]
+    handoff: bool
+    context: bool | Literal["in-ref"]
+    context_tokens: int
     workspace: Literal["shared", "scratch", "worktree"]
     reuse: Literal["merkle", "content", "strict"]
     share: bool

@@ -29,6 +29,7 @@ from holdfast.engine.collect import (
     unnamed,
 )
 from holdfast.engine.journals import has_ended
+from holdfast.engine.snapshots import drop_snapshots
 from holdfast.engine.worktrees import drop_worktrees
 from holdfast.engine.written import written_paths
 from holdfast.model.digest import Json
@@ -110,6 +111,8 @@ def gc(
             found = swept(where, with_store, bounds, found)
             if not as_json:
                 out(outcome(found))
+        if not dry_run:
+            drop_snapshots(where.location)  # caches: they are made again when somebody looks
     finally:
         with_store.close()
     if as_json:

@@ -11,19 +11,26 @@ from holdfast import wire
 from holdfast.cli.place import file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
-from holdfast.cli.words import add, apart, contest, resolve
-from holdfast.core.confidence import bounded
-from holdfast.core.ledger import Evidence, Gap, Ledger, Told, Uncertainty, weights
+from holdfast.cli.words import add, apart, contest, found_entry, resolve
+from holdfast.core.confidence import certainties
+from holdfast.core.ledger import Evidence, Gap, Ledger, Told, weights
+from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
+from holdfast.core.single import all_of, entries_of
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.ledgers import ledger_of
+from holdfast.engine.lines import line_journal
+from holdfast.engine.snapshots import Learned, learned
 from holdfast.engine.words import stale_steps
+from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.model.handoff import handoff_json
-from holdfast.model.plan import StepId
+from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import one_line
+from holdfast.ports import Store
 
 Part = Literal["evidence", "uncertain", "gaps", "hypotheses", "handoffs"]
+Certain = Mapping[str, float | None]  # how sure evidence is, by its id
 _Row = tuple[str | None, str]  # the step it comes from, empty for a person, None if it needs none
 PARTS: tuple[Part, ...] = ("evidence", "uncertain", "gaps", "hypotheses", "handoffs")
 
@@ -55,9 +62,9 @@ for _command in (add, resolve, contest, apart):
 @ledger.command(
     "show",
     epilog="\b\nExample:\n  holdfast ledger\n  holdfast ledger evidence --step search\n"
-    "  holdfast ledger uncertain --open --json",
+    "  holdfast ledger e-1f3c\n  holdfast ledger uncertain --open --json",
 )
-@click.argument("part", metavar="[PART]", required=False, type=click.Choice(PARTS))
+@click.argument("wanted", metavar="[PART|ID]", required=False)
 @click.option("--run", "run_id", metavar="RUN", help="Which run (default: the last of the line).")
 @click.option("--step", metavar="STEP", help="Only what comes from this step.")
 @click.option("--open", "unanswered", is_flag=True, help="Only questions and gaps that are open.")
@@ -65,7 +72,7 @@ for _command in (add, resolve, contest, apart):
 @place_options
 @json_option
 def show_ledger(
-    part: Part | None,
+    wanted: str | None,
     run_id: str | None,
     step: str | None,
     plan: str | None,
@@ -78,27 +85,58 @@ def show_ledger(
     """Show what a run has learned: evidence, open questions, gaps, hypotheses.
 
     It is worked out of the handoffs of its steps, the latest of each, in the order of the plan. Every line
-    names the step that it comes from.
+    names the step that it comes from. PART is evidence, uncertain, gaps, hypotheses or handoffs. An ID,
+    or its beginning, shows one entry with all that says the same, or a handoff with all that it told.
     """
+    part = next((one for one in PARTS if one == wanted), None)
+    if wanted is not None and part is None and wanted[1:2] != "-":
+        parts = ", ".join(PARTS)
+        raise UsageError(
+            f"the ledger has no part '{wanted}'", hint=f"{parts}, or an id like e-1f3c"
+        )
     where = place(plan, store, plan_id)
     opened = where.open(readonly=True)
     try:
-        state = load_state(opened, find_run(opened, run_id, where.line()))
-        handoffs = Handoffs(opened, state.project, state.line)
-        handoffs.refresh()
-        found = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
-        stale = stale_steps(opened, state, found)
+        run = find_run(opened, run_id, where.line())
+        found, people, stale = _learned(opened, where.location, run)
     finally:
         opened.close()
+    certain = certainties(weights(found.evidence))
+    is_one = wanted is not None and part is None
+    if wanted is not None and is_one:
+        found, stale = entry_of(found, wanted), {}
     if as_json:
         fallen: dict[str, Json] = {name: [*held] for name, held in stale.items()}
-        said: list[Json] = [_said_json(one) for one in handoffs.said]
-        whole = {**ledger_json(found), "stale_steps": fallen, "said": said}
-        out_json({"schema": "holdfast.ledger/1", "run": state.run, **whole})
+        said: list[Json] = [_said_json(one) for one in people]
+        whole = {**ledger_json(found, certain), "stale_steps": fallen, "said": said}
+        out_json({"schema": "holdfast.ledger/1", "run": run, **whole})
         return 0
-    for line in lines(found, part, step, stale, unanswered=unanswered):
+    for line in lines(found, part, step, stale, certain, unanswered=unanswered, is_one=is_one):
         out(line)
     return 0
+
+
+def _learned(store: Store, home: str, run: RunId) -> Learned:
+    """What a run has learned, from a snapshot if one is left."""
+    row = next((one for one in store.runs(imported=True) if one.run == run), None)
+
+    def fold() -> Learned:
+        state = load_state(store, run)
+        handoffs = Handoffs(store, state.project, state.line)
+        handoffs.refresh()
+        found = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
+        return Learned(found, tuple(handoffs.said), stale_steps(store, state, found))
+
+    with wire.seldom_collected():
+        if row is None:
+            return fold()
+        return learned(store, home, run, line_journal(row.project, row.line), fold)
+
+
+def entry_of(found: Ledger, name: str) -> Ledger:
+    """The ledger with one entry alone; UsageError if there is none, or if several begin so."""
+    entries = entries_of(found)
+    return all_of(found, found_entry(name, entries, "entry", "holdfast ledger lists all"))
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -109,12 +147,15 @@ def lines(
     part: Part | None,
     step: str | None,
     stale: Mapping[StepId, tuple[str, ...]],
+    certain: Certain,
     *,
     unanswered: bool,
+    is_one: bool = False,
 ) -> Iterable[str]:
-    """The ledger as text, a part after the other."""
+    """The ledger as text, a part after the other; of one entry also if it counts no more."""
+    earlier = found.superseded if is_one else ()
     written: dict[Part, Callable[[], list[_Row]]] = {
-        "evidence": lambda: _evidence(found),
+        "evidence": lambda: _evidence(found, certain),
         "uncertain": lambda: [
             (q.step, f"{one_line(q.question)} · {_answered(q)} · {q.id}")
             for q in found.uncertainties
@@ -134,7 +175,9 @@ def lines(
             for h in found.hypotheses.values()
         ],
         "handoffs": lambda: [
-            (one.step, f"{one_line(one.handoff.attempted)} · {one.id}") for one in found.handoffs
+            (one.step, f"{one_line(one.handoff.attempted)}{note} · {one.id}")
+            for told, note in ((found.handoffs, ""), (earlier, " · superseded"))
+            for one in told
         ],
     }
     wanted = PARTS if part is None else (part,)
@@ -155,12 +198,8 @@ def lines(
         yield "nothing was told: a step writes what it learned to the file HOLDFAST_HANDOFF names"
 
 
-def _evidence(found: Ledger) -> list[_Row]:
-    counting = weights(found.evidence)
-    return [
-        (one.step, _finding(one, None if one.contested else bounded(one.id, counting)))
-        for one in found.evidence
-    ]
+def _evidence(found: Ledger, certain: Certain) -> list[_Row]:
+    return [(one.step, _finding(one, certain.get(one.id))) for one in found.evidence]
 
 
 def _finding(one: Evidence, sure: float | None) -> str:
@@ -184,9 +223,8 @@ def _closed(gap: Gap) -> str:
 # --- JSON -----------------------------------------------------------------------------------------
 
 
-def ledger_json(found: Ledger) -> dict[str, Json]:
+def ledger_json(found: Ledger, certain: Certain) -> dict[str, Json]:
     """The ledger for programs; every entry with its id and the step that it comes from."""
-    counting = weights(found.evidence)
     return {
         "evidence": [
             {
@@ -195,7 +233,7 @@ def ledger_json(found: Ledger) -> dict[str, Json]:
                 "finding": one.finding,
                 "source": one.source or None,
                 "confidence": one.confidence,
-                "sure": None if one.contested else bounded(one.id, counting),
+                "sure": certain.get(one.id),
                 "stands_on": [*one.stands_on],
                 "same_as": one.head if one.head != one.id else None,
                 "alike": one.alike if one.head != one.id else None,

@@ -17,6 +17,7 @@ from holdfast.engine.audit import holds
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import files_of
 from holdfast.engine.pins import Pin, pins
+from holdfast.engine.snapshots import drop_snapshots
 from holdfast.engine.unkept import check_words
 from holdfast.errors import ConflictError, HeldError, IntegrityError, PurgedError, UsageError
 from holdfast.model.artifact import Artifact
@@ -363,6 +364,8 @@ def _purge(store: Store, where: Place, digests: Sequence[Digest], because: str) 
         return ContentPurged(tuple(digests), who(), _text_digest(because), upto)
 
     numbers = [found.number for found in rows]
+    drop_snapshots(where.location)  # they hold what was told, and a crash may come
     _append(
         store, sorted(lines), event, because, lambda batch: store.purge(digests, numbers, batch)
     )
+    drop_snapshots(where.location)  # and somebody may have looked meanwhile

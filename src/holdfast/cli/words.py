@@ -140,7 +140,7 @@ def resolve(
     with known(place(plan, store, plan_id)) as here:
         texts = {one.id: one.question for one in here.ledger.uncertainties}
         texts |= {one.id: one.item for one in here.ledger.gaps}
-        found = _found(entry, texts, "question or gap", "holdfast ledger --open")
+        found = found_entry(entry, texts, "question or gap", "holdfast ledger --open")
         said = here.speaker().about("resolve", found, check_text(because, "--because"))
     _answer(said, texts[found], because, as_json=as_json)
     return 0
@@ -168,7 +168,7 @@ def apart(
         texts = {one.id: one.finding for one in here.ledger.evidence}
         texts |= _questions(here.ledger)
         kind, hint = "finding or question", "holdfast ledger evidence"
-        one, two = (_found(name, texts, kind, hint) for name in (entry, other))
+        one, two = (found_entry(name, texts, kind, hint) for name in (entry, other))
         if one == two or one[:2] != two[:2]:
             raise UsageError(f"'{one}' and '{two}' cannot be kept apart: they are never one")
         said = here.speaker().about("apart", one, because.strip(), other=two)
@@ -292,7 +292,7 @@ def _contested(here: Known, name: str) -> str:
             f"'{name}' counts no more: its step handed over something else since",
             hint="holdfast ledger handoffs",
         )
-    return _found(name, texts, "evidence, handoff, step or source", "holdfast ledger evidence")
+    return found_entry(name, texts, "evidence, handoff, step or source", "holdfast ledger evidence")
 
 
 def _fall(
@@ -377,7 +377,7 @@ def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _found(name: str, texts: dict[str, str], kind: str, hint: str) -> str:
+def found_entry(name: str, texts: dict[str, str], kind: str, hint: str) -> str:
     """The one entry whose id begins so."""
     fits = [name] if name in texts else [one for one in texts if one.startswith(name) and name]
     if len(fits) == 1:

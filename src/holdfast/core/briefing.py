@@ -1,7 +1,7 @@
 """What a step is told of the work before it: a page made of the ledger of its ancestors, within a budget.
 
 It is a function of the plan and of the handoffs above the step; what other branches found is not in it. The
-order is the order of worth. When the budget is spent the rest is left out, and the page says how much:
+order is the order of worth:
 
     1  what the steps it needs recommend to do first
     2  what they attempted, changed and left undone
@@ -11,16 +11,21 @@ order is the order of worth. When the budget is spent the rest is left out, and 
        findings that say the same the first alone, with how many there are
     6  gaps of the steps farther above
 
-Each line ends with the id of its entry, so that a handoff can refer to it.
+Each line ends with the id of its entry, so that a handoff can refer to it. If not everything finds room, the
+first lines take three quarters of the budget. The others are summed up below them, a line for each step in
+the same order: how many findings, questions, changes and gaps, what the findings are about, how sure the
+surest is, and the id of the handoff that holds them all. Steps whose summary finds no room either are counted
+in a last line. So nothing is left out unsaid, and everything is found by an id: `holdfast ledger ID`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.core.confidence import bounded
+from holdfast.core.confidence import certainties
 from holdfast.core.ledger import Evidence, Ledger, Told, weights
+from holdfast.core.likeness import topics
 from holdfast.core.waves import Graph
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import StepId
@@ -36,16 +41,34 @@ _HEADINGS = {
     "evidence": "Evidence",
     "gaps": "Not done further above",
 }
+_PLURAL = {
+    "piece of advice": "pieces of advice",
+    "account": "accounts",
+    "change": "changes",
+    "gap": "gaps",
+    "hypothesis": "hypotheses",
+    "open question": "open questions",
+    "finding": "findings",
+}
+
+
+SUMMED = "## Summed up, for want of room"  # all below it names handoffs, not entries
+_FOR_WHOLE = 0.75  # of the budget, if not everything finds room
+_TOPICS = 3  # words that findings are about
 
 
 class _Line(NamedTuple):
     section: str
     text: str
+    step: StepId | None  # whose it is; None of a hypothesis
+    kind: str  # what it is one of, in a summary
+    about: str = ""  # a finding, and how sure it is
+    sure: float | None = None
 
 
 @fixed
 class Briefing:
-    """The page, and how many entries did not fit into the budget."""
+    """The page, and how many entries stand in it only as a part of a summary."""
 
     text: str
     left_out: int
@@ -74,57 +97,124 @@ def briefing(
     `ledger` is the one of its ancestors alone. A mapping of hypotheses gives what each of them says.
     """
     room = budget * LETTERS
+    every = list(_lines(ledger, needs, tested))
+    kept = _fitting(every, room)
+    if len(kept) == len(every):
+        return Briefing(_page(kept), 0)
+    kept = _fitting(every, int(room * _FOR_WHOLE))
+    page = _page(kept)
+    left = every[len(kept) :]
+    summed = _summed(ledger, left, room - len(page))
+    return Briefing("\n\n".join(part for part in (page, summed) if part), len(left))
+
+
+def _fitting(lines: Iterable[_Line], room: int) -> list[_Line]:
+    """The first ones; what is worth less never takes the place of what did not fit."""
     kept: list[_Line] = []
-    left = 0
     sections: set[str] = set()
-    for line in _lines(ledger, needs, tested):
-        size = len(line.text) + 1
+    for line in lines:
+        room -= len(line.text) + 1
         if line.section not in sections:
-            size += len(_HEADINGS[line.section]) + 5
-        if left or size > room:  # what is worth less never takes the place of what did not fit
-            left += 1
-            continue
-        room -= size
+            room -= len(_HEADINGS[line.section]) + 5
+        if room < 0:
+            break
         sections.add(line.section)
         kept.append(line)
-    return Briefing(_page(kept, left), left)
+    return kept
 
 
-def _page(kept: Iterable[_Line], left: int) -> str:
+def _page(kept: Iterable[_Line]) -> str:
     parts: dict[str, list[str]] = {}
     for line in kept:
         parts.setdefault(line.section, []).append(line.text)
     blocks = [f"## {_HEADINGS[name]}\n" + "\n".join(lines) for name, lines in parts.items()]
-    if left:
-        blocks.append(f"{left} more left out for want of room.")
     return "\n\n".join(blocks)
+
+
+# --- what finds no room ---------------------------------------------------------------------------
+
+
+def _summed(ledger: Ledger, left: Iterable[_Line], room: int) -> str:
+    """A line for each step, in the order of worth; one for all those that find no room either."""
+    ids = {one.step: one.id for one in ledger.handoffs}
+    of_step: dict[StepId | None, list[_Line]] = {}
+    for line in left:
+        of_step.setdefault(line.step, []).append(line)
+    said = [SUMMED]
+    room -= len(SUMMED) + 2
+    rest: list[_Line] = []
+    others: list[StepId | None] = []
+    for step, lines in of_step.items():
+        text = _summary(step, lines, ids)
+        if rest or len(text) + 1 > room:
+            rest += lines
+            others.append(step)
+            continue
+        room -= len(text) + 1
+        said.append(text)
+    if rest:
+        where = f"{len(others)} steps more" if len(others) > 1 else "1 step more"
+        said.append(f"- {where}: {_counted(rest)}; `holdfast ledger` lists them")
+    return "\n".join(said)
+
+
+def _summary(step: StepId | None, lines: Sequence[_Line], ids: Mapping[StepId, str]) -> str:
+    if step is None:
+        return f"- {_counted(lines)}: `holdfast ledger hypotheses`"
+    name, handoff = (step, ids[step]) if step in ids else ("people", "")
+    return f"- {name}: {_counted(lines)} {handoff}".rstrip()
+
+
+def _counted(lines: Iterable[_Line]) -> str:
+    """How many of each kind; of findings what they are about, and how sure the surest is."""
+    kinds: dict[str, list[_Line]] = {}
+    for line in lines:
+        kinds.setdefault(line.kind, []).append(line)
+    return ", ".join(_of_kind(kind, ones) for kind, ones in kinds.items())
+
+
+def _of_kind(kind: str, lines: Sequence[_Line]) -> str:
+    many = len(lines)
+    text = f"{many} {kind}" if many == 1 else f"{many} {_PLURAL[kind]}"
+    words = topics([line.about for line in lines if line.about], _TOPICS)
+    sure = max((line.sure for line in lines if line.sure is not None), default=None)
+    text += f" about {', '.join(words)}" if words else ""
+    return text if sure is None else f"{text} (surest {sure:.2f})"
+
+
+# --- what there is to tell ------------------------------------------------------------------------
 
 
 def _lines(ledger: Ledger, needs: Collection[StepId], tested: Collection[str]) -> Iterator[_Line]:
     near = [one for one in ledger.handoffs if one.step in needs]
     for one in near:
         if one.handoff.first:
-            yield _Line("first", f"- {one_line(one.handoff.first)} ({one.step}) {one.id}")
+            text = f"- {one_line(one.handoff.first)} ({one.step}) {one.id}"
+            yield _Line("first", text, one.step, "piece of advice")
     for one in near:
-        yield from (_Line("before", text) for text in _done(one))
+        yield from _done(one)
     yield from _stand(ledger, tested)
     for question in reversed(ledger.uncertainties):
         if question.status != "resolved":
-            asked = one_line(question.question)
-            yield _Line("open", f"- {asked} ({question.status}) {question.id}")
+            text = f"- {one_line(question.question)} ({question.status}) {question.id}"
+            yield _Line("open", text, question.step, "open question")
     yield from _evidence(ledger, needs)
     for gap in ledger.gaps:
         if gap.step not in needs and not gap.closed:
-            yield _Line("gaps", f"- {one_line(gap.item)}: {one_line(gap.reason)} {gap.id}")
+            text = f"- {one_line(gap.item)}: {one_line(gap.reason)} {gap.id}"
+            yield _Line("gaps", text, gap.step, "gap")
 
 
-def _done(one: Told) -> Iterator[str]:
+def _done(one: Told) -> Iterator[_Line]:
     failed = " failed" if one.failed else ""
-    yield f"- {one.step}{failed}: {one_line(one.handoff.attempted)} {one.id}"
+    text = f"- {one.step}{failed}: {one_line(one.handoff.attempted)} {one.id}"
+    yield _Line("before", text, one.step, "account")
     for change in one.handoff.changed:
-        yield f"  - changed {one_line(change.artifact)}: {one_line(change.ref)}"
+        text = f"  - changed {one_line(change.artifact)}: {one_line(change.ref)}"
+        yield _Line("before", text, one.step, "change")
     for undone in one.handoff.not_done:
-        yield f"  - not done {one_line(undone.item)}: {one_line(undone.reason)}"
+        text = f"  - not done {one_line(undone.item)}: {one_line(undone.reason)}"
+        yield _Line("before", text, one.step, "gap")
 
 
 def _stand(ledger: Ledger, tested: Collection[str]) -> Iterator[_Line]:
@@ -133,8 +223,9 @@ def _stand(ledger: Ledger, tested: Collection[str]) -> Iterator[_Line]:
         if found is not None:
             sides = f"{len(found.supporting)} for, {len(found.refuting)} against"
             says = tested.get(name, "") if isinstance(tested, Mapping) else ""
-            text = f" ({one_line(says)})" if says else ""
-            yield _Line("hypotheses", f"- {name}{text} is {found.status}: {sides}")
+            said = f" ({one_line(says)})" if says else ""
+            text = f"- {name}{said} is {found.status}: {sides}"
+            yield _Line("hypotheses", text, None, "hypothesis")
 
 
 def _evidence(ledger: Ledger, needs: Collection[StepId]) -> Iterator[_Line]:
@@ -144,9 +235,11 @@ def _evidence(ledger: Ledger, needs: Collection[StepId]) -> Iterator[_Line]:
     for one in ledger.evidence:
         same[one.head] = same.get(one.head, 0) + 1
     heads = [one for one in ledger.evidence if one.head == one.id and not one.contested]
-    certain = {one.id: bounded(one.id, counting) for one in heads}
+    certain = certainties(counting)
     for one in sorted(heads, key=lambda one: _worth(one, needs, wave, certain)):
-        yield _Line("evidence", _finding(one, same[one.id], certain[one.id]))
+        sure = certain[one.id]
+        text = _finding(one, same[one.id], sure)
+        yield _Line("evidence", text, one.step, "finding", one.finding, sure)
 
 
 def _worth(

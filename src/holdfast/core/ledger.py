@@ -18,16 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from holdfast.core.confidence import Weight, bounded, together
 from holdfast.core.likeness import Alike, groups
-from holdfast.core.said import PERSON, Said, upheld
+from holdfast.core.questions import Uncertainty, answered
+from holdfast.core.said import PERSON, Said, apart, upheld
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Handoff, Standing, cited, entry_id
 from holdfast.model.plan import RunId, StepId
-
-Answer = Literal["open", "testing", "resolved"]
 
 
 @fixed
@@ -62,21 +60,6 @@ class Evidence:
     alike: float
     contested: str = ""
     stale: bool = False
-
-
-@fixed
-class Uncertainty:
-    """A question, everyone who raised it, and whether it is answered."""
-
-    id: str
-    step: StepId
-    question: str
-    status: Answer
-    raised_by: tuple[StepId, ...]
-    same: tuple[str, ...]  # how others put it
-    tested_by: StepId | None = None
-    resolved_by: StepId | None = None
-    because: str = ""
 
 
 @fixed
@@ -146,7 +129,8 @@ def folded(
     superseded = _ordered([*superseded, *earlier])
     said = upheld(said)
     evidence = _stale(_evidence(latest, alike, said))
-    uncertainties, unmatched = _Questions(latest, alike, said).answered()
+    told_in_order = [(one.step, one.handoff) for one in latest]
+    uncertainties, unmatched = answered(told_in_order, alike, said)
     stands = _hypotheses(latest, evidence, hypotheses or {})
     return Ledger(
         handoffs=latest,
@@ -183,29 +167,30 @@ def _evidence(latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> lis
     found: dict[str, Evidence] = {}
     ids_of: dict[str, list[str]] = {}  # step or handoff -> its evidence
     for one in latest:
-        whole = one.id
         mine: list[str] = []
         for seen in one.handoff.observed:
             name = entry_id("e", one.step, seen.finding, seen.source)
             if name in found:
                 continue
-            stands_on = _stands_on(seen.source, one.step, found, ids_of)
+            source, why = seen.source, ""
+            if contested:
+                why = _why(contested, one, name, _plain(source, found, ids_of))
             found[name] = Evidence(
-                id=name,
-                step=one.step,
-                handoff=whole,
-                finding=seen.finding,
-                source=seen.source,
-                confidence=seen.confidence,
-                supports=seen.supports,
-                refutes=seen.refutes,
-                stands_on=stands_on,
-                head=name,
-                alike=1.0,
-                contested=_why(contested, one, name, _plain(seen.source, found, ids_of)),
+                name,
+                one.step,
+                one.id,
+                seen.finding,
+                source,
+                seen.confidence,
+                seen.supports,
+                seen.refutes,
+                _stands_on(source, one.step, found, ids_of),
+                name,
+                1.0,
+                why,
             )
             mine.append(name)
-        ids_of[one.step] = ids_of[whole] = mine
+        ids_of[one.step] = ids_of[one.id] = mine
     for own in said:
         if own.word == "evidence":
             name = entry_id("e", PERSON, own.text, own.by)
@@ -241,22 +226,30 @@ def _why(contested: Mapping[str, Said], told: Told, name: str, source: str) -> s
 
 
 def _headed(found: Sequence[Evidence], alike: Alike, said: Sequence[Said]) -> list[Evidence]:
-    places = groups([one.finding for one in found], alike, _apart([one.id for one in found], said))
+    places = groups([one.finding for one in found], alike, apart([one.id for one in found], said))
     return [
-        one if same.head == place else replace(one, head=found[same.head].id, alike=same.alike)
+        one if same.head == place else _joined(one, found[same.head].id, same.alike)
         for place, (one, same) in enumerate(zip(found, places, strict=True))
     ]
 
 
-def _apart(ids: Sequence[str], said: Sequence[Said]) -> set[frozenset[int]]:
-    """The pairs that somebody keeps apart: `text` of their word is the id of the other one."""
-    place = {name: n for n, name in enumerate(ids)}
-    pairs = (one for one in said if one.word == "apart")
-    return {
-        frozenset({place[one.entry], place[one.text]})
-        for one in pairs
-        if one.entry in place and one.text in place
-    }
+def _joined(one: Evidence, head: str, alike: float) -> Evidence:
+    """The same under another head; `replace` would take four times as long, and there are many."""
+    return Evidence(
+        one.id,
+        one.step,
+        one.handoff,
+        one.finding,
+        one.source,
+        one.confidence,
+        one.supports,
+        one.refutes,
+        one.stands_on,
+        head,
+        alike,
+        one.contested,
+        one.stale,
+    )
 
 
 def _stale(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -278,92 +271,6 @@ def weights(evidence: Iterable[Evidence]) -> dict[str, Weight]:
         for one in evidence
         if not one.contested
     }
-
-
-# --- uncertainties --------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Question:
-    head: Uncertainty
-    raised_by: list[StepId]
-    same: list[str]
-
-
-class _Questions:
-    """The questions of all handoffs, answered in canonical order."""
-
-    def __init__(self, latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> None:
-        self._latest = latest
-        self._said = said
-        raised = [(one.step, one.handoff.uncertainty) for one in latest if one.handoff.uncertainty]
-        raised += [(PERSON, one.text) for one in said if one.word == "uncertainty"]
-        self._ids = [entry_id("u", step, text) for step, text in raised]
-        texts = [text for _, text in raised]
-        asked = [text for one in latest for text in _answers(one) if not text.startswith("u-")]
-        same = groups([*texts, *asked], alike, _apart(self._ids, said))
-        self._head = {name: self._ids[same[n].head] for n, name in enumerate(self._ids)}
-        self._named = {
-            text: self._ids[same[len(texts) + n].head]
-            for n, text in enumerate(asked)
-            if same[len(texts) + n].head < len(texts)
-        }
-        self._open: dict[str, _Question] = {}
-        self._unmatched: list[tuple[StepId, str]] = []
-
-    def answered(self) -> tuple[tuple[Uncertainty, ...], tuple[tuple[StepId, str], ...]]:
-        """Every question once, as it stands after the last handoff and the last word of a person."""
-        for one in self._latest:
-            self._move(one.step, one.handoff.testing, "testing")
-            self._move(one.step, one.handoff.resolves, "resolved")
-            if one.handoff.uncertainty:
-                self._raise(one.step, one.handoff.uncertainty)
-        for own in self._said:
-            if own.word == "uncertainty":
-                self._raise(PERSON, own.text)
-        for own in self._said:
-            if own.word == "resolve" and (found := self._find(own.entry)) is not None:
-                found.head = replace(
-                    found.head, status="resolved", resolved_by=PERSON, because=own.text
-                )
-        done = (
-            replace(one.head, raised_by=tuple(one.raised_by), same=tuple(one.same))
-            for one in self._open.values()
-        )
-        return tuple(done), tuple(self._unmatched)
-
-    def _raise(self, step: StepId, text: str) -> None:
-        name = entry_id("u", step, text)
-        head = self._head[name]
-        known = self._open.get(head)
-        if known is None:
-            first = Uncertainty(head, step, text, "open", (), ())
-            self._open[head] = _Question(first, [step], [])
-            return
-        if step not in known.raised_by:
-            known.raised_by.append(step)
-        if text != known.head.question and text not in known.same:
-            known.same.append(text)
-        if known.head.status == "resolved":  # answered before, and asked anew
-            known.head = replace(known.head, status="open", tested_by=None, resolved_by=None)
-
-    def _move(self, step: StepId, names: Iterable[str], status: Answer) -> None:
-        for name in names:
-            found = self._find(name)
-            if found is None:
-                self._unmatched.append((step, name))
-            elif status == "resolved":
-                found.head = replace(found.head, status="resolved", resolved_by=step)
-            elif found.head.status == "open":
-                found.head = replace(found.head, status="testing", tested_by=step)
-
-    def _find(self, name: str) -> _Question | None:
-        named = self._named.get(name, name)
-        return self._open.get(self._head.get(named, named))
-
-
-def _answers(one: Told) -> tuple[str, ...]:
-    return (*one.handoff.testing, *one.handoff.resolves)
 
 
 # --- artifacts, gaps, hypotheses ------------------------------------------------------------------
@@ -443,12 +350,12 @@ def _stands(
     known: Mapping[str, Evidence],
     counting: Mapping[str, Weight],
 ) -> Hypothesis:
-    supporting, refuting = (list(side) for side in speaking or ([], []))
+    supporting, refuting = (dict.fromkeys(side) for side in speaking or ([], []))
     steps = [known[one].step for one in (*supporting, *refuting)]
     for one in tests:
         tested = one.handoff.hypotheses[name]
-        side = {"supported": supporting, "refuted": refuting}.get(tested.status, [])
-        side.extend(item for item in tested.evidence if item in known and item not in side)
+        side = {"supported": supporting, "refuted": refuting}.get(tested.status, {})
+        side.update(dict.fromkeys(item for item in tested.evidence if item in known))
         steps.extend(step_of[item] for item in tested.evidence if item in step_of)
     return Hypothesis(
         id=name,

@@ -1,30 +1,63 @@
 """Texts that say the same in nearly the same words.
 
 Two texts are one if their words in order of the alphabet are alike to at least `LEAST`, as a measure of
-letters says that is handed in, and if they hold the same numbers and the same words of denial: "5 of 7
-failed" and "6 of 7 failed" are two findings, however alike their letters are. A text joins the first one
-before it that says the same. What is compared with what is decided by the rarest words that two texts
-share, and of those by a bounded number, so that ten thousand texts cost ten thousand times the same.
+letters says that is handed in, and if they hold the same deciding words: numbers, signs of comparison,
+denials, and words that have an opposite. "5 of 7 failed" and "6 of 7 failed" are two findings, and so are
+"p < 0.05" and "p > 0.05", however alike their letters are. A text joins the first one before it that says
+the same.
+
+Not every text is compared with every other, so that ten thousand texts cost ten thousand times the same:
+
+    equal texts            are found first, by their words alone
+    the rarest words       two others are compared only if they have the same deciding words and share two
+                           of the rarest words of each: those that the fewest texts hold
+    at most so many        of those that share such a pair the last `_LATEST`, rarest pair first, and of
+                           all pairs together `_CANDIDATES`
+    long texts             beyond `LONG` letters words are counted instead of letters
+
+Each of these looks at the texts and at their order alone, and the order is that of the ledger: when a step
+ended plays no part. Two texts that are not compared stay two, and nothing is lost but a line saved.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain, combinations
 from typing import NamedTuple
 
 LEAST = 0.9
+LONG = 1_000  # letters
 Alike = Callable[[str, str], float]  # from 0 to 1
 
-_WORD = re.compile(r"[^\W_]+(?:[.,][0-9]+)*")
+_WORD = re.compile(r"[^\W_]+(?:[.,][0-9]+)*|[<>≤≥≠]=?|(?<![\w.])[-\N{MINUS SIGN}](?=\.?[0-9])")
 _DIGIT = re.compile(r"\d")
-_DENIAL = re.compile(
-    r"\b(?:no|not|never|none|nobody|nothing|neither|nor|without|cannot|fails|failed|lacks|unable"
-    r"|(?:ca|do|does|did|is|are|was|were|wo|would|should|could|has|have|had)nt)\b"
-)
-_RAREST = 3  # words by which others are found
-_CANDIDATES = 8  # that are compared for each of them
+_SIGNS = "< > <= >= ≤ ≥ ≠ - \N{MINUS SIGN}"
+_DENIALS = """
+    no not never none nobody nothing neither nor without cannot fails failed lacks unable
+    cant dont doesnt didnt isnt arent wasnt werent wont wouldnt shouldnt couldnt hasnt havent hadnt
+"""
+_OPPOSITES = """
+    more less fewer greater higher lower larger smaller longer shorter faster slower stronger weaker
+    better worse best worst above below over under before after up down first last
+    rise rises rose rising fall falls fell falling grow grows grew growing shrink shrinks shrank
+    increase increases increased increasing decrease decreases decreased decreasing
+    gain gains gained loss loses lost minimum maximum positive negative true false
+    supports supported refutes refuted passes passed accepted rejected
+"""
+_DECIDING = frozenset(f"{_SIGNS} {_DENIALS} {_OPPOSITES}".split())
+_EMPTY_WORDS = """
+    about also because been both could does each from have into just made many most much only other
+    over said same should some such than that their them then there these they this those through
+    very were what when where which while will with would your
+"""
+_EMPTY = frozenset(_EMPTY_WORDS.split())
+_MEANING = 4  # letters of a word that says what a text is about
+_RAREST = 4  # words of which pairs are made
+_LATEST = 4  # that share a pair
+_CANDIDATES = 8  # for one text, and a list more
+_BOTH = [list(combinations(range(words), 2)) for words in range(_RAREST + 1)]
 _SHARED = 0.6  # of the words of both, before letters are compared
 
 
@@ -41,9 +74,9 @@ class Same(NamedTuple):
 
 
 class _Words(NamedTuple):
-    plain: str  # the words in order of the alphabet
-    words: frozenset[str]
-    bound: tuple[tuple[str, ...], frozenset[str]]  # numbers and denials: what must be equal
+    plain: str  # all words in order of the alphabet
+    deciding: str  # those that must be equal
+    free: tuple[str, ...]  # the others, each once
 
 
 def groups(
@@ -53,52 +86,108 @@ def groups(
 
     `apart` are pairs of places that somebody keeps apart.
     """
-    read = [_read(text) for text in texts]
-    often = Counter(word for one in read for word in one.words)
-    heads = _Heads(often, alike, apart)
-    return [heads.joined(place, one) for place, one in enumerate(read)]
+    read = {text: _read(text) for text in dict.fromkeys(texts)}
+    different = {one.plain: one for one in read.values()}
+    heads = _Heads(_pairs(different), alike, apart)
+    return [heads.joined(place, read[text]) for place, text in enumerate(texts)]
+
+
+def _pairs(different: Mapping[str, _Words]) -> dict[str, tuple[int, ...]]:
+    """For each text the pairs of rare words by which others are found, the rarest first.
+
+    A word or a pair that one text alone holds finds nothing, and is left out.
+    """
+    often = Counter(chain.from_iterable([one.free for one in different.values()]))
+    shared = sorted([word for word, times in often.items() if times > 1])
+    shared.sort(key=often.__getitem__)
+    size = len(shared)
+    rank = dict.fromkeys(often, size)
+    rank.update(zip(shared, range(size), strict=True))
+    sides: dict[str, int] = {}
+    pairs: dict[str, list[int]] = {}
+    for plain, deciding, free in different.values():
+        rarest = sorted([rank[word] for word in free])[:_RAREST]
+        side = sides.setdefault(deciding, len(sides)) * size
+        firsts = [(side + one) * size for one in rarest]
+        pairs[plain] = [firsts[a] + rarest[b] for a, b in _BOTH[len(rarest)] if rarest[b] < size]
+    held = Counter(chain.from_iterable(pairs.values()))
+    found = {pair for pair, times in held.items() if times > 1}
+    return {plain: tuple([n for n in mine if n in found]) for plain, mine in pairs.items()}
 
 
 class _Heads:
     """The texts so far that say what none before them says."""
 
     def __init__(
-        self, often: Counter[str], alike: Alike, apart: Collection[frozenset[int]]
+        self, pairs: Mapping[str, Sequence[int]], alike: Alike, apart: Collection[frozenset[int]]
     ) -> None:
-        self._often = often
+        self._pairs = pairs
         self._alike = alike
         self._apart = apart
         self._read: dict[int, _Words] = {}
-        self._exact: dict[_Words, int] = {}
-        self._index: dict[str, list[int]] = {}
+        self._known: dict[str, Same] = {}  # what equal words joined before
+        self._holding: dict[int, list[int]] = {}  # a pair -> the heads that hold it
 
     def joined(self, place: int, one: _Words) -> Same:
         """The head that a text joins; it becomes one if there is none."""
-        rarest = sorted(one.words, key=lambda word: (self._often[word], -len(word), word))[:_RAREST]
-        twin = self._exact.get(one)
-        if twin is not None and frozenset({twin, place}) not in self._apart:
-            return Same(twin, 1.0)
-        near = {n for word in rarest for n in self._index.get(word, ())[-_CANDIDATES:]}
+        known = self._known.get(one.plain)
+        if known is not None and not self._are_apart(known.head, place):
+            return known
+        pairs = self._pairs[one.plain]
+        found = self._first(place, one, pairs) if pairs else None
+        if found is None:
+            found = Same(place, 1.0)
+            self._read[place] = one
+            for pair in pairs:
+                self._holding.setdefault(pair, []).append(place)
+        self._known.setdefault(one.plain, found)
+        return found
+
+    def _first(self, place: int, one: _Words, pairs: Iterable[int]) -> Same | None:
+        near = self._near(pairs)
+        free = set(one.free) if near else set()
         for other in sorted(near):
             head = self._read[other]
-            shared = 2 * len(head.words & one.words)
-            if shared < _SHARED * (len(head.words) + len(one.words)) or head.bound != one.bound:
+            shared = 2 * len(free.intersection(head.free)) / (len(head.free) + len(free))
+            if shared < _SHARED or self._are_apart(other, place):
                 continue
-            if frozenset({other, place}) in self._apart:
-                continue
-            if (share := self._alike(head.plain, one.plain)) >= LEAST:
+            is_long = max(len(head.plain), len(one.plain)) > LONG
+            if (share := shared if is_long else self._alike(head.plain, one.plain)) >= LEAST:
                 return Same(other, share)
-        self._read[place] = one
-        self._exact.setdefault(one, place)
-        for word in rarest:
-            self._index.setdefault(word, []).append(place)
-        return Same(place, 1.0)
+        return None
+
+    def _near(self, pairs: Iterable[int]) -> set[int]:
+        """The heads that a text is compared with."""
+        near: set[int] = set()
+        for pair in pairs:
+            if (holding := self._holding.get(pair)) is not None:
+                near.update(holding[-_LATEST:])
+                if len(near) >= _CANDIDATES:
+                    break
+        return near
+
+    def _are_apart(self, one: int, other: int) -> bool:
+        return bool(self._apart) and frozenset({one, other}) in self._apart
+
+
+def topics(texts: Sequence[str], most: int) -> list[str]:
+    """The words that most of these texts hold, those with no meaning of their own apart."""
+    often = Counter(chain.from_iterable(_read(text).free for text in texts))
+    words = [word for word in often if len(word) >= _MEANING and word not in _EMPTY]
+    return sorted(words, key=lambda word: (-often[word], -len(word), word))[:most]
 
 
 def _read(text: str) -> _Words:
-    plain = text.casefold().replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
-    words = sorted(_WORD.findall(plain))
+    plain = text.casefold()
+    if "'" in plain or "\N{RIGHT SINGLE QUOTATION MARK}" in plain:
+        plain = plain.replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
+    words = _WORD.findall(plain)
+    words.sort()
     plain = " ".join(words)
-    numbers = tuple(word for word in words if _DIGIT.search(word)) if _DIGIT.search(plain) else ()
-    denials = frozenset(_DENIAL.findall(plain))
-    return _Words(plain, frozenset(words), (numbers, denials))
+    deciding = sorted(_DECIDING.intersection(words))
+    if not plain.replace(" ", "").isalpha():
+        deciding += [word for word in words if _DIGIT.search(word)]
+    free = dict.fromkeys(words)
+    for word in deciding:
+        free.pop(word, None)
+    return _Words(plain, " ".join(deciding), tuple(free))

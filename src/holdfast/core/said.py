@@ -36,3 +36,14 @@ def upheld(said: Sequence[Said]) -> list[Said]:
         for number, one in enumerate(said)
         if one.word != "uphold" and (one.word != "contest" or number > back.get(one.entry, -1))
     ]
+
+
+def apart(ids: Sequence[str], said: Sequence[Said]) -> set[frozenset[int]]:
+    """The places that somebody keeps apart: `text` of their word is the id of the other one."""
+    words = [one for one in said if one.word == "apart"]
+    place = {name: n for n, name in enumerate(ids)} if words else {}
+    return {
+        frozenset({place[one.entry], place[one.text]})
+        for one in words
+        if one.entry in place and one.text in place
+    }

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from holdfast.core.briefing import ancestors, briefing
+from holdfast.core.briefing import BUDGET, ancestors, briefing
 from holdfast.core.ledger import Told, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings, statements
@@ -70,7 +70,8 @@ def page_of(
     ledger = folded(told, alike, standings(plan), about)
     says = statements(plan)
     tested = {name: says.get(name, "") for name in step.hypotheses}
-    return briefing(ledger, {need.step for need in step.needs}, tested).text.encode()
+    needs = {need.step for need in step.needs}
+    return briefing(ledger, needs, tested, step.context_tokens or BUDGET).text.encode()
 
 
 class Foreknown:

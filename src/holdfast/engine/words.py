@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
+from holdfast.core.briefing import SUMMED
 from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.said import Said, upheld
@@ -112,15 +113,16 @@ def steps_behind(ledger: Ledger, state: State, entry: str) -> tuple[StepId, ...]
 
 
 def stale_steps(store: Store, state: State, ledger: Ledger) -> dict[StepId, tuple[str, ...]]:
-    """The steps that were told something which fell since, with the ids of it."""
-    fallen = {one.id for one in ledger.evidence if one.contested or one.stale}
-    if not fallen:
+    """The steps that were told something which fell since, in full or summed up, with the ids of it."""
+    doubtful = [one for one in ledger.evidence if (one.contested or one.stale) and one.handoff]
+    if not doubtful:
         return {}
     pages = _Pages(store, state)
     found = {}
     for step_id in state.graph.order:
         page = pages.of(step_id)
-        held = tuple(one.id for one in ledger.evidence if one.id in fallen and one.id in page)
+        _, _, summed = page.partition(SUMMED)
+        held = tuple(one.id for one in doubtful if one.id in page or one.handoff in summed)
         if held:
             found[step_id] = held
     return found

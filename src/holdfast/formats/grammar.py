@@ -222,6 +222,10 @@ _WORKSPACE = Key(
     word("shared", "scratch", "worktree"),
     words="Where the step runs: in the project, in a fresh directory, or in a git worktree of it.",
 )
+_CONTEXT_TOKENS = Key(
+    whole(1),
+    words="How many tokens, roughly, it is told of the work before it (4000); the rest is summed up.",
+)
 _REUSE = Key(
     word("merkle", "content", "strict"),
     words="When an artifact is reused: nothing above changed, equal content, or also equal guards.",
@@ -246,6 +250,7 @@ DEFAULTS: dict[str, Key] = {
     "workspace": _WORKSPACE,
     "guards": Key(GUARDS, words="The guards of steps that have no list of their own."),
     "reuse": _REUSE,
+    "context_tokens": _CONTEXT_TOKENS,
     "budget": RESERVED,
 }
 
@@ -340,6 +345,7 @@ STEP: dict[str, Key] = {
         Shape(_context, {"enum": [True, False, "in-ref"]}),
         words="Whether it is told what steps above handed over; in-ref lets that decide the result.",
     ),
+    "context_tokens": _CONTEXT_TOKENS,
     "share": Key(FLAG, words="Whether other lines may reuse the artifact."),
     "env": Key(
         NAMES, words="Names of variables that the step sees; their values decide the result."

@@ -40,6 +40,11 @@ def digest_json(value: Json) -> Digest:
     return digest_bytes(canonical(value))
 
 
+def digest_texts(*texts: str) -> Digest:
+    """What `digest_json` gives for a list of texts, in a third of the time: ids are made of them."""
+    return digest_bytes(encoded(f"[{','.join(map(_text, texts))}]"))
+
+
 def canonical(value: Json) -> bytes:
     """The one encoding of a value; equal values give equal bytes in every process."""
     return encoded(spelled(value))

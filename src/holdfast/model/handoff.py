@@ -18,7 +18,7 @@ from dataclasses import field
 from difflib import get_close_matches
 from typing import Literal, TypeGuard, TypeVar, cast, get_args
 
-from holdfast.model.digest import Digest, EncodingError, Json, digest_json
+from holdfast.model.digest import Digest, EncodingError, Json, digest_json, digest_texts
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import StepId
 
@@ -104,7 +104,7 @@ class Handoff:
 
 def entry_id(kind: Kind, step: StepId, *words: str) -> str:
     """The id of an entry of the ledger: equal for equal words of one step."""
-    return f"{kind}-{digest_json([step, *words])[:_DIGITS]}"
+    return f"{kind}-{digest_texts(step, *words)[:_DIGITS]}"
 
 
 def handoff_id(step: StepId, content: Digest) -> str:

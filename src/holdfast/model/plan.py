@@ -137,7 +137,8 @@ class Step:
     reuse: Reuse = "merkle"
     fresh_for: float | None = None
     handoff: bool = False  # whether it is done only with a handoff
-    context: Json = None  # whether it is told what steps above handed over, and how much of it
+    context: Json = None  # whether it is told what steps above handed over
+    context_tokens: int | None = None  # how much of it
     type: str = ""  # research, synthesize, experiment or develop
     mode: str = ""  # how an experiment or a synthesis is meant
     hypotheses: tuple[str, ...] = ()  # that it tests

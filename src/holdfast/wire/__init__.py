@@ -195,9 +195,14 @@ class Fragments:
 
 def alike(one: str, other: str) -> float:
     """How alike two texts are, from 0 to 1."""
+    return _ratio()(one, other) / 100
+
+
+@cache
+def _ratio() -> Callable[[str, str], float]:
     from rapidfuzz import fuzz
 
-    return fuzz.ratio(one, other) / 100
+    return fuzz.ratio
 
 
 def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes) -> World:

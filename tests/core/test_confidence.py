@@ -1,0 +1,132 @@
+"""The rule by which evidence adds up: bounded, monotone, without order, and no source counts twice."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from holdfast.core.confidence import UNSAID, Weight, bounded, certainties, roots, together
+
+pytestmark = pytest.mark.req("R128")
+
+shares = st.one_of(st.none(), st.floats(0, 1))
+sources = st.sampled_from(["a.csv", "b.csv", "c.csv", "d.csv"])
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> dict[str, Weight]:
+    """Evidence that stands on some of what comes before it, or on a source."""
+    known: dict[str, Weight] = {}
+    for number in range(draw(st.integers(1, 8))):
+        below = st.lists(st.sampled_from(sorted(known)), unique=True, max_size=3)
+        stands_on = tuple(draw(below)) if known else ()
+        known[f"e{number}"] = Weight(draw(sources), draw(shares), stands_on)
+    return known
+
+
+def said(share: float | None) -> float:
+    return UNSAID if share is None else share
+
+
+@given(bodies())
+def test_the_whole_lies_between_the_surest_and_certainty(known: dict[str, Weight]) -> None:
+    found = together(known, known)
+    surest = max(said(known[one].confidence) for one in roots(known, known))
+    assert found is not None
+    assert surest <= found <= 1
+
+
+@given(bodies(), st.randoms(use_true_random=False))
+def test_no_order_plays_a_part(known: dict[str, Weight], chance: random.Random) -> None:
+    mixed = list(known)
+    chance.shuffle(mixed)
+    turned = {name: known[name] for name in mixed}
+    assert together(mixed, turned) == together(known, known)
+
+
+@given(bodies(), st.data())
+def test_more_evidence_never_makes_less_sure(known: dict[str, Weight], data: st.DataObject) -> None:
+    some = data.draw(st.lists(st.sampled_from(sorted(known)), unique=True, min_size=1))
+    less, more = together(some, known), together(known, known)
+    assert less is not None
+    assert more is not None
+    assert less <= more or less == pytest.approx(more)
+
+
+@given(bodies(), st.data(), st.floats(0, 1))
+def test_surer_evidence_never_makes_less_sure(
+    known: dict[str, Weight], data: st.DataObject, surer: float
+) -> None:
+    name = data.draw(st.sampled_from(sorted(known)))
+    assume(surer >= said(known[name].confidence))
+    raised = {**known, name: known[name]._replace(confidence=surer)}
+    before, after = together(known, known), together(raised, raised)
+    assert before is not None
+    assert after is not None
+    assert before <= after or before == pytest.approx(after)
+
+
+@given(st.lists(shares, min_size=1, max_size=6))
+def test_one_source_counts_once_however_often_it_is_cited(given_: list[float | None]) -> None:
+    known = {f"e{n}": Weight("a.csv", share) for n, share in enumerate(given_)}
+    assert together(known, known) == pytest.approx(max(map(said, given_)))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_other_sources_count_as_independent_and_more_than_the_same(given_: list[float]) -> None:
+    apart = {f"e{n}": Weight(f"{n}.csv", share) for n, share in enumerate(given_)}
+    shared = {name: one._replace(source="a.csv") for name, one in apart.items()}
+    doubt = 1.0
+    for share in given_:
+        doubt *= 1 - share
+    found, less = together(apart, apart), together(shared, shared)
+    assert found == pytest.approx(1 - doubt)
+    assert less is not None
+    assert found is not None
+    assert less <= found
+
+
+@given(bodies(), shares)
+def test_what_is_derived_adds_nothing(known: dict[str, Weight], share: float | None) -> None:
+    whole = {**known, "sum": Weight("sum", share, tuple(known))}
+    assert together(whole, whole) == together(known, known)
+
+
+@given(bodies())
+def test_a_synthesis_is_at_most_as_sure_as_what_it_stands_on(known: dict[str, Weight]) -> None:
+    for name, one in known.items():
+        found = bounded(name, known)
+        if one.stands_on:
+            most = together(one.stands_on, known)
+            assert found is not None
+            assert most is not None
+            assert found <= most
+        assert one.confidence is None or (found is not None and found <= one.confidence)
+
+
+@given(bodies(), st.data())
+def test_all_at_once_says_the_same_as_one_by_one(
+    known: dict[str, Weight], data: st.DataObject
+) -> None:
+    gone = data.draw(st.sets(st.sampled_from(sorted(known))))  # contested: it counts nothing
+    left = {name: one for name, one in known.items() if name not in gone}
+    assert certainties(left) == {name: bounded(name, left) for name in left}
+
+
+def test_nothing_makes_nothing_sure() -> None:
+    assert together([], {}) is None
+    assert together(["e1"], {}) is None
+    assert bounded("e2", {"e2": Weight("", 0.9, ("e1",))}) == 0.0
+
+
+@pytest.mark.parametrize(("claimed", "found"), [(0.4, 0.4), (0.9, 0.5), (None, 0.5)])
+def test_a_long_chain_of_syntheses_is_gone_through_once(
+    claimed: float | None, found: float
+) -> None:
+    known = {"e0": Weight("a.csv", 0.5)}
+    for number in range(1, 20_000):
+        known[f"e{number}"] = Weight("", claimed, (f"e{number - 1}",))
+    assert certainties(known)["e19999"] == found
