@@ -135,6 +135,7 @@ class Crew:
             approvals: tuple[str, ...] = ()
             outcome = sound(self._state.plan.steps[started.step], outcome, started)
             outcome, more = self._growth.brought(started, self._fit(started, outcome))
+            outcome = self._people.told_with(outcome, started.approvals)
             if outcome.ended == "asked":
                 outcome, approvals = self._people.asked(started, outcome)
             result = self._finisher.finish(started, outcome, seen, self._world.clock(), approvals)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
+from holdfast.core.approvals import Approval
 from holdfast.core.ledger import Told
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
@@ -16,11 +18,20 @@ from holdfast.engine.lines import Line
 from holdfast.engine.words import said_in
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Verdict
-from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted
-from holdfast.model.handoff import Handoff, Undone, handoff_id, handoff_json, read_handoff
+from holdfast.model.handoff import (
+    MOST_TOLD,
+    Handoff,
+    Undone,
+    handoff_id,
+    handoff_json,
+    joined,
+    read_handoff,
+)
 from holdfast.model.line import HandoffGiven, StepAmended
 from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.strict import strict_json
 from holdfast.model.telling import tells_in_answer
 from holdfast.ports import Candidate, Outcome, Store
 
@@ -67,12 +78,50 @@ def given_by_person(step: Step, content: bytes | None) -> bytes:
         raise UsageError(
             f"'{step.id}' is done only with a handoff", hint="write one and name it: --handoff FILE"
         )
+    return _of_person(step, content, complete=True)
+
+
+def added_by_person(step: Step, content: bytes) -> bytes:
+    """What a person who approves adds to what the attempt tells; the attempt covers its outputs itself."""
+    return _of_person(step, content, complete=False)
+
+
+def _of_person(step: Step, content: bytes, *, complete: bool) -> bytes:
     handoff, wrong = _read(content)
-    if handoff is not None:
+    if handoff is not None and complete:
         wrong = [*_uncovered(step, handoff)]
     if handoff is None or wrong:
         raise UsageError(f"the handoff for '{step.id}' is none: {'; '.join(wrong)}")
     return written(handoff)
+
+
+def with_approvals(told: bytes, approvals: Iterable[Approval], read: Read) -> bytes:
+    """What an attempt tells, with what was added by those under whose approvals it stands.
+
+    An answer is the content itself: its handoff is that of the attempt already.
+    """
+    own, _ = _read(told)
+    found = own or Handoff(attempted="")
+    for approval in approvals:
+        said = approval.decision
+        if said is None or said.handoff is None or approval.request.gate == "answer":
+            continue
+        with suppress(IntegrityError):  # a person had it removed
+            more, _ = _read(read(said.handoff))
+            assert more is not None  # it was read before it was kept
+            found = joined(found, more, said.by)
+    return told if found is own or not found.attempted else written(found)
+
+
+def added_to(told: Digest | None, approvals: Sequence[Approval], read: Read) -> bytes | None:
+    """The same for a handoff that is stored; None if nothing is added to it."""
+    if not any(one.decision is not None and one.decision.handoff for one in approvals):
+        return None
+    own = b""
+    if told is not None:
+        with suppress(IntegrityError):  # as above
+            own = read(told)
+    return with_approvals(own, approvals, read) or None
 
 
 def written(handoff: Handoff) -> bytes:
@@ -91,9 +140,11 @@ def _nothing(step: Step) -> str:
 def _read(content: bytes, nothing: str = "it is empty") -> tuple[Handoff | None, list[str]]:
     if not content:
         return None, [nothing]
+    if len(content) > MOST_TOLD:
+        return None, [f"the handoff is larger than {MOST_TOLD // 1024:,} KB"]
     try:
-        given: Json = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        given = strict_json(content.decode("utf-8-sig"))
+    except ValueError as error:
         return None, [f"the handoff is not JSON: {error}"]
     return read_handoff(given)
 

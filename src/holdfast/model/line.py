@@ -252,7 +252,7 @@ class ApprovalDecided:
     terminal: bool = False
     run: RunId = RunId("")
     rule: Digest | None = None
-    handoff: Digest | None = None  # what the person hands over with the content
+    handoff: Digest | None = None  # what the person hands over with it
 
 
 @fixed
