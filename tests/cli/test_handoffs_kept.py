@@ -107,6 +107,48 @@ def test_a_fork_tells_what_stands_in_it(told: Project) -> None:
     assert [one["finding"] for one in found["evidence"]] == ["12 stations"]
 
 
+def test_a_fork_takes_what_people_said_along(told: Project) -> None:
+    told.ok("ledger", "add", "evidence", "7 is shut", "--because", "I called")
+    before = ledger(told)
+    told.ok("fork", "@", "--from", "b", "--as", "again")
+    found = ledger(told, "--plan-id", "again")
+    assert found["said"] == before["said"]
+    for part in ("evidence", "gaps"):
+        assert found[part] == before[part]
+    run = told.run("--plan-id", "again")
+    assert run.states["a"] == "done", "what is contested is made again"
+    assert run.codes["a"] == "evidence_contested"
+    told.ok("ledger", "contest", "a.csv", "--take-back", "--because", "no", "--plan-id", "again")
+    assert entry(told, "evidence", "a")["contested"] == "it is old", "the other line is its own"
+    assert told.call("verify").code == 0
+
+
+def test_in_a_fork_too_a_step_that_was_made_again_is_no_longer_contested(told: Project) -> None:
+    told.ok("ledger", "contest", "a.csv", "--take-back", "--because", "no")
+    told.ok("ledger", "contest", "a", "--because", "I doubt it")
+    told.run()
+    assert entry(told, "evidence", "a")["contested"] is None
+    told.ok("fork", "@", "--from", "b", "--as", "again")
+    (found,) = ledger(told, "--plan-id", "again")["evidence"]
+    assert found["contested"] is None
+    assert set(told.run("--plan-id", "again").states.values()) == {"reused"}
+
+
+def test_a_fork_does_not_ask_again_whether_the_plan_holds(project: Project) -> None:
+    project.write("told.json", handoff(replan={"reason": "there is a better way"}))
+    project.plan(
+        {
+            "a": {"shell": "cp told.json $HOLDFAST_HANDOFF", "inputs": "told.json"},
+            "b": {"needs": ["a"], "shell": "echo b"},
+        }
+    )
+    assert project.run().code == 3
+    project.ok("approve", "replan", "--yes")
+    assert project.resume().code == 0
+    project.ok("fork", "@", "--from", "b", "--as", "again")
+    assert project.status("--plan-id", "again").data["status"] == "completed"
+
+
 def test_two_engines_tell_their_steps_what_the_other_one_learned(project: Project) -> None:
     wait = project.gate("go")
     project.write("a.json", handoff({"finding": "12 stations"}))

@@ -231,10 +231,9 @@ class Handoffs:
         found = (self._now(state, step_id) for step_id in steps)
         return [told for told in found if told is not None]
 
-    def given(self, step: StepId, digest: Digest) -> HandoffGiven | None:
-        """The fact that something came with an artifact; of several the latest."""
-        found = self._latest.get((step, digest))
-        return None if found is None else found.event
+    def given(self, step: StepId, digest: Digest) -> Given | None:
+        """That something came with an artifact; of several the latest."""
+        return self._latest.get((step, digest))
 
     def came_with(self, graph: Graph, made: Mapping[StepId, Digest]) -> list[Told]:
         """What came with these artifacts, whatever run they were made in."""
