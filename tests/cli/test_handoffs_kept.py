@@ -101,6 +101,46 @@ def test_an_exported_run_has_what_its_steps_handed_over(told: Project) -> None:
     assert told.call("verify", "--store", "other").code == 0
 
 
+@pytest.mark.req("R72")
+def test_an_imported_run_tells_its_whole_ledger(told: Project) -> None:
+    told.ok("ledger", "contest", "a.csv", "--take-back", "--because", "no")
+    told.write("a.json", handoff({"finding": "13 stations", "source": "a.csv"}))
+    told.run("--force-node", "a")
+    told.ok("ledger", "add", "evidence", "7 is shut", "--because", "I called")
+    run = told.run().id
+    assert set(told.status().states.values()) == {"reused"}
+    before = ledger(told)
+    state = told.ok("export", "@", "-", "--format", "execution-state").out
+    told.ok("export", "@", "one.holdfast")
+    told.ok("import", "one.holdfast", "--store", "other", "--yes")
+    other = ("--store", "other", "--run", run)
+    assert ledger(told, *other) == before
+    there = told.ok("export", run, "-", "--format", "execution-state", "--store", "other").out
+    assert json.loads(there) == json.loads(state)
+    told.ok("export", run, "two.holdfast", "--store", "other")
+    told.ok("import", "two.holdfast", "--store", "third", "--yes")
+    assert ledger(told, "--store", "third", "--run", run) == before
+    told.ok("gc", "--keep", "30d", "--yes", "--store", "third")
+    assert ledger(told, "--store", "third", "--run", run) == before
+    for store in ("other", "third"):
+        assert told.call("verify", "--store", store).code == 0
+    told.ok("rebuild", "--store", "third")
+    assert ledger(told, "--store", "third", "--run", run) == before
+
+
+def test_what_an_imported_run_learned_counts_for_no_other_run(told: Project) -> None:
+    told.ok("export", "@", "one.holdfast")
+    told.ok("import", "one.holdfast", "--store", "other", "--yes")
+    told.write("a.json", handoff({"finding": "13 stations", "source": "a.csv"}))
+    run = told.run("--store", "other")
+    assert run.states["a"] == "done"
+    found = ledger(told, "--store", "other")
+    assert [(one["finding"], one["contested"]) for one in found["evidence"]] == [
+        ("13 stations", None)
+    ]
+    assert found["said"] == []
+
+
 def test_a_fork_tells_what_stands_in_it(told: Project) -> None:
     told.ok("fork", "@", "--from", "b", "--as", "again")
     found = ledger(told, "--plan-id", "again")

@@ -15,7 +15,7 @@ from holdfast.cli.words import add, apart, contest, resolve
 from holdfast.core.confidence import bounded
 from holdfast.core.ledger import Evidence, Gap, Ledger, Told, Uncertainty, weights
 from holdfast.core.said import Said
-from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.words import stale_steps
 from holdfast.model.digest import Json
@@ -84,8 +84,7 @@ def show_ledger(
     opened = where.open(readonly=True)
     try:
         state = load_state(opened, find_run(opened, run_id, where.line()))
-        handoffs = Handoffs(opened, state.project, state.line)
-        handoffs.refresh()
+        handoffs = handoffs_of(opened, state)
         found = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
         stale = stale_steps(opened, state, found)
     finally:

@@ -19,7 +19,7 @@ from holdfast.engine.words import said_in
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import AttemptAccepted, AttemptStarted
+from holdfast.model.event import AttemptAccepted, AttemptStarted, Recorded
 from holdfast.model.handoff import (
     MOST_TOLD,
     Handoff,
@@ -37,6 +37,7 @@ from holdfast.ports import Candidate, Outcome, Store
 
 HANDOFF = "handoff"  # who refuses an attempt whose handoff is not one
 REMOVED = "what it told was removed"
+UNREADABLE = "what it told cannot be read"
 Read = Callable[[Digest], bytes]
 
 
@@ -198,7 +199,11 @@ class Handoffs:
 
     def refresh(self) -> None:
         """Read what was told since; other engines may tell something on the line too."""
-        for recorded in self._line.news():
+        self.take(self._line.news())
+
+    def take(self, news: Iterable[Recorded]) -> None:
+        """Take in what a line tells."""
+        for recorded in news:
             if isinstance(recorded.event, HandoffGiven):
                 given = Given(recorded.seq, recorded.at, recorded.event)
                 self._given.append(given)
@@ -234,6 +239,10 @@ class Handoffs:
     def given(self, step: StepId, digest: Digest) -> Given | None:
         """That something came with an artifact; of several the latest."""
         return self._latest.get((step, digest))
+
+    def all_of(self, state: State) -> list[Given]:
+        """All that steps of a run ever told, in the order of the journal."""
+        return [one for one in self._given if one.event.step in state.steps]
 
     def came_with(self, graph: Graph, made: Mapping[StepId, Digest]) -> list[Told]:
         """What came with these artifacts, whatever run they were made in."""
@@ -285,13 +294,12 @@ class Handoffs:
         return self._read[content]
 
     def _stored(self, content: Digest) -> Handoff:
-        """A handoff that counts; one that a person had removed tells just that."""
+        """A handoff that counts; one that a person had removed, or that a stranger's run has, tells that."""
         try:
             handoff, _ = _read(self._content(content))
         except IntegrityError:
             return Handoff(attempted=REMOVED)
-        assert handoff is not None  # it was read before it counted
-        return handoff
+        return Handoff(attempted=UNREADABLE) if handoff is None else handoff
 
 
 def _failure(state: State, step_id: StepId, here: StepState) -> Told:
