@@ -193,8 +193,10 @@ class Handoffs:
         self._content = store.get if read is None else read
         self._given: list[Given] = []
         self._latest: dict[tuple[StepId, Digest], Given] = {}
+        self._own: dict[tuple[RunId, StepId, int], Given] = {}
         self._read: dict[Digest, Handoff] = {}
         self._is_read = False
+        self._read_to = 0
         self.said: list[Said] = []  # by people, in the order of the journal
 
     def refresh(self) -> None:
@@ -204,10 +206,13 @@ class Handoffs:
     def take(self, news: Iterable[Recorded]) -> None:
         """Take in what a line tells."""
         for recorded in news:
+            self._read_to = recorded.seq
             if isinstance(recorded.event, HandoffGiven):
                 given = Given(recorded.seq, recorded.at, recorded.event)
                 self._given.append(given)
-                self._latest[recorded.event.step, recorded.event.digest] = given
+                event = recorded.event
+                self._latest[event.step, event.digest] = given
+                self._own[event.run, event.step, event.attempt] = given
             elif isinstance(recorded.event, StepAmended):
                 self._amended(recorded.seq, recorded.at, recorded.event)
             elif (said := said_in(recorded, self._content)) is not None:
@@ -273,10 +278,14 @@ class Handoffs:
             return _failure(state, step_id, here)
         if here.phase not in {"done", "reused"} or here.digest is None:
             return None
-        given = self._latest.get((step_id, here.digest))
-        if here.handoff is not None and (given is None or given.event.handoff != here.handoff):
-            return self._made(state, step_id, here.handoff)  # not yet in the journal of the line
-        return None if given is None else self._told(state, given)
+        if here.handoff is None:
+            given = self._latest.get((step_id, here.digest))
+            return None if given is None else self._told(state, given)
+        own = self._own.get((state.run, step_id, here.attempts))
+        if own is not None and own.event.handoff == here.handoff:
+            return self._told(state, own)
+        # not yet in the journal of the line: it will come after all that was said there
+        return replace(self._made(state, step_id, here.handoff), place=self._read_to + 1)
 
     def _told(self, state: State, given: Given) -> Told:
         event = given.event
