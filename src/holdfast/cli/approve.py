@@ -132,7 +132,7 @@ def _added(at: Desk, chosen: Sequence[Wanted], file: str | None) -> Digest | Non
             hint="approve them one after the other",
         )
     step = at.decisions.step_of(chosen[0])
-    return added(at.store, step, file, at.where.hidden(at.store))
+    return added(at.store, at.decisions.line, step, file, at.where.hidden(at.store))
 
 
 def _refuse_handoff(file: str | None) -> None:
@@ -284,7 +284,7 @@ def answer(
     with desk(place(plan, store, plan_id)) as at:
         wanted, doing = at.decisions.answerable(step)
         at.person.names_for(wanted.approval.request.names)
-        told = handed_over(at.store, doing, handoff, at.where.hidden(at.store))
+        told = handed_over(at.store, at.decisions.line, doing, handoff, at.where.hidden(at.store))
         digest, form = _content(at, doing, file)
         if digest == _NOTHING and not empty:
             raise UsageError(f"the content for '{doing.id}' is empty", hint="if so meant: --empty")

@@ -7,15 +7,17 @@ from typing import TypeVar
 
 import click
 
+from holdfast.engine.citations import unknown
 from holdfast.engine.handoffs import added_by_person, given_by_person
 from holdfast.engine.unkept import Hidden, check_free
 from holdfast.errors import UsageError
 from holdfast.model.digest import Digest
-from holdfast.model.handoff import MOST_TOLD
+from holdfast.model.handoff import MOST_TOLD, Handoff
 from holdfast.model.plan import Step
 from holdfast.ports import Store
 
 F = TypeVar("F", bound=Callable[..., object])
+Line = tuple[str, str]  # its project and its name
 
 
 def handoff_option(command: F) -> F:
@@ -27,17 +29,25 @@ def handoff_option(command: F) -> F:
     )(command)
 
 
-def handed_over(store: Store, step: Step, file: str | None, hidden: Hidden) -> Digest | None:
+def handed_over(
+    store: Store, line: Line, step: Step, file: str | None, hidden: Hidden
+) -> Digest | None:
     """The stored handoff of a file; UsageError if it is none, or if the step needs one."""
-    told = given_by_person(step, None if file is None else _content(step, file, hidden))
+    content = None if file is None else _content(step, file, hidden)
+    told = given_by_person(step, content, _unknown(store, line, step))
     return store.put(told) if told else None
 
 
-def added(store: Store, step: Step, file: str | None, hidden: Hidden) -> Digest | None:
+def added(store: Store, line: Line, step: Step, file: str | None, hidden: Hidden) -> Digest | None:
     """The same for somebody who adds to what the attempt tells, and need not."""
     if file is None:
         return None
-    return store.put(added_by_person(step, _content(step, file, hidden)))
+    content = _content(step, file, hidden)
+    return store.put(added_by_person(step, content, _unknown(store, line, step)))
+
+
+def _unknown(store: Store, line: Line, step: Step) -> Callable[[Handoff], list[str]]:
+    return lambda handoff: unknown(handoff, step.id, store, *line)
 
 
 def _content(step: Step, file: str, hidden: Hidden) -> bytes:

@@ -127,14 +127,12 @@ def lines(
         "hypotheses": lambda: [
             (
                 None,
-                f"{h.id}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against"
+                f"{one_line(h.id)}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against"
                 + (" · stale" if h.stale else ""),
             )
             for h in found.hypotheses.values()
         ],
-        "handoffs": lambda: [
-            (one.step, f"{one_line(one.handoff.attempted)} · {one.id}") for one in found.handoffs
-        ],
+        "handoffs": lambda: [(one.step, f"{_attempted(one)} · {one.id}") for one in found.handoffs],
     }
     wanted = PARTS if part is None else (part,)
     told = False
@@ -169,6 +167,14 @@ def _finding(one: Evidence, sure: float | None) -> str:
     facts += [f"contested: {one_line(one.contested)}"] if one.contested else []
     facts += ["stale"] if one.stale else []
     return " · ".join([one_line(one.finding), *facts, one.id])
+
+
+def _attempted(one: Told) -> str:
+    words = one_line(one.handoff.attempted)
+    if not one.failed:
+        return words
+    reason = next((gap.reason for gap in one.handoff.not_done), "")
+    return f"{words} · failed: {one_line(reason)}" if reason else f"{words} · failed"
 
 
 def _answered(question: Uncertainty) -> str:

@@ -12,6 +12,7 @@ from holdfast.core.moves import INTERRUPTED
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.calls import Switchboard
+from holdfast.engine.citations import digests_of, unknown
 from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Steps
 from holdfast.engine.growth import Growth
@@ -24,8 +25,9 @@ from holdfast.engine.world import World
 from holdfast.errors import AttemptError
 from holdfast.model.digest import Json
 from holdfast.model.event import AttemptStarted
+from holdfast.model.handoff import Handoff
 from holdfast.model.plan import GATHER, StepId
-from holdfast.ports import Job, Outcome
+from holdfast.ports import Candidate, Job, Outcome
 
 Ended = Callable[[AttemptStarted, Result, Steps], None]
 
@@ -133,7 +135,8 @@ class Crew:
         try:
             seen = self.observed.pop(started.step)
             approvals: tuple[str, ...] = ()
-            outcome = sound(self._state.plan.steps[started.step], outcome, started)
+            step = self._state.plan.steps[started.step]
+            outcome = sound(step, outcome, started, self._unknown)
             outcome, more = self._growth.brought(started, self._fit(started, outcome))
             outcome = self._people.told_with(outcome, started.approvals)
             if outcome.ended == "asked":
@@ -143,6 +146,14 @@ class Crew:
             self._ended(started, result, more)
         except BaseException as error:  # noqa: BLE001 - as above
             self._fail(error)
+
+    def _unknown(self, handoff: Handoff, started: AttemptStarted, made: Candidate) -> list[str]:
+        """What a handoff refers to and nobody told."""
+        store, state = self._world.store, self._state
+        page = store.get(started.context).decode() if started.context is not None else ""
+        return unknown(
+            handoff, started.step, store, state.project, state.line, page, digests_of(made)
+        )
 
     def _fit(self, started: AttemptStarted, outcome: Outcome) -> Outcome:
         return self._bench.contents.fit(self._state.plan.steps[started.step], outcome)

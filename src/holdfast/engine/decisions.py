@@ -176,6 +176,11 @@ class Decisions:
         self.book = Book()
         self.refresh()
 
+    @property
+    def line(self) -> tuple[str, str]:
+        """The project and the name of the line."""
+        return self._project, self._name
+
     def refresh(self) -> None:
         """Read what was said since."""
         for recorded in self._line.news():

@@ -39,6 +39,7 @@ HANDOFF = "handoff"  # who refuses an attempt whose handoff is not one
 REMOVED = "what it told was removed"
 UNREADABLE = "what it told cannot be read"
 Read = Callable[[Digest], bytes]
+Unknown = Callable[[Handoff, AttemptStarted, Candidate], list[str]]
 
 
 class Given(NamedTuple):
@@ -52,10 +53,13 @@ class Given(NamedTuple):
 # --- before it counts -----------------------------------------------------------------------------
 
 
-def sound(step: Step, outcome: Outcome, started: AttemptStarted) -> Outcome:
+def sound(
+    step: Step, outcome: Outcome, started: AttemptStarted, unknown: Unknown = lambda *_: []
+) -> Outcome:
     """The outcome with its handoff in canonical form; one that is none, or missing, rejects the attempt.
 
-    What was made before and is only guarded has told already what there is to tell.
+    `unknown` says what it refers to and nobody told. What was made before and is only guarded has told
+    already what there is to tell.
     """
     candidate = outcome.candidate
     if candidate is None or outcome.ended not in {"accepted", "asked"}:
@@ -65,13 +69,19 @@ def sound(step: Step, outcome: Outcome, started: AttemptStarted) -> Outcome:
         return outcome
     handoff, wrong = _read(candidate.handoff, _nothing(step))
     if handoff is not None:
-        wrong = [*_uncovered(step, handoff), *_absent(candidate, handoff)]
+        wrong = [
+            *_uncovered(step, handoff),
+            *_absent(candidate, handoff),
+            *unknown(handoff, started, candidate),
+        ]
     if handoff is None or wrong:
         return _refused(outcome, wrong)
     return outcome._replace(candidate=replace(candidate, handoff=written(handoff)))
 
 
-def given_by_person(step: Step, content: bytes | None) -> bytes:
+def given_by_person(
+    step: Step, content: bytes | None, unknown: Callable[[Handoff], list[str]]
+) -> bytes:
     """What a person hands over with a step, in canonical form; UsageError if it is no handoff, or lacks."""
     if content is None:
         if not step.handoff:
@@ -79,18 +89,20 @@ def given_by_person(step: Step, content: bytes | None) -> bytes:
         raise UsageError(
             f"'{step.id}' is done only with a handoff", hint="write one and name it: --handoff FILE"
         )
-    return _of_person(step, content, complete=True)
+    return _of_person(step, content, unknown, complete=True)
 
 
-def added_by_person(step: Step, content: bytes) -> bytes:
+def added_by_person(step: Step, content: bytes, unknown: Callable[[Handoff], list[str]]) -> bytes:
     """What a person who approves adds to what the attempt tells; the attempt covers its outputs itself."""
-    return _of_person(step, content, complete=False)
+    return _of_person(step, content, unknown, complete=False)
 
 
-def _of_person(step: Step, content: bytes, *, complete: bool) -> bytes:
+def _of_person(
+    step: Step, content: bytes, unknown: Callable[[Handoff], list[str]], *, complete: bool
+) -> bytes:
     handoff, wrong = _read(content)
-    if handoff is not None and complete:
-        wrong = [*_uncovered(step, handoff)]
+    if handoff is not None:
+        wrong = [*(_uncovered(step, handoff) if complete else ()), *unknown(handoff)]
     if handoff is None or wrong:
         raise UsageError(f"the handoff for '{step.id}' is none: {'; '.join(wrong)}")
     return written(handoff)
@@ -248,6 +260,12 @@ class Handoffs:
     def all_of(self, state: State) -> list[Given]:
         """All that steps of a run ever told, in the order of the journal."""
         return [one for one in self._given if one.event.step in state.steps]
+
+    def ever(self) -> Iterator[tuple[StepId, Told]]:
+        """Everything that was ever told on the line."""
+        for one in self._given:
+            step, content = one.event.step, one.event.handoff
+            yield step, Told(handoff_id(step, content), step, 0, self._kept(content))
 
     def came_with(self, graph: Graph, made: Mapping[StepId, Digest]) -> list[Told]:
         """What came with these artifacts, whatever run they were made in."""

@@ -143,7 +143,9 @@ def handoff(room: str) -> bytes:
         found = tree.read_contents(room, [HANDOFF], MOST_TOLD)
     except EditError as error:
         raise AttemptError(f"HOLDFAST_HANDOFF: {error}", reason="guard_rejected") from error
-    return found[0].content if found else b""
+    if not found:
+        raise AttemptError("HOLDFAST_HANDOFF: a directory lies there", reason="guard_rejected")
+    return found[0].content
 
 
 def _feedback_json(item: Feedback) -> dict[str, str | None]:

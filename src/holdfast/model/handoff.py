@@ -21,6 +21,7 @@ from typing import Literal, TypeGuard, TypeVar, cast, get_args
 from holdfast.model.digest import Digest, EncodingError, Json, digest_json
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import StepId
+from holdfast.model.text import one_line
 
 HANDOFF_SCHEMA = "holdfast.handoff/1"
 Standing = Literal["untested", "testing", "supported", "refuted", "inconclusive"]
@@ -38,6 +39,7 @@ REQUIRED = (
 OPTIONAL = ("payload", "resolves", "testing", "hypotheses", "replan", "refers_to")
 MOST_ENTRIES = 10_000  # of one list
 LONGEST = 100_000  # characters of one text
+LONGEST_NAME = 500  # and of the name of a hypothesis
 MOST_TOLD = 1024 * 1024  # bytes of a handoff
 _INSIDE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "observed": (("finding",), ("source", "confidence", "supports", "refutes")),
@@ -234,6 +236,9 @@ class _Reader:
         found: dict[str, Trial] = {}
         for name, given in self.mapping(body, "hypotheses").items():
             place = f"hypotheses.{name}."
+            if not name.strip() or one_line(name) != name or len(name) > LONGEST_NAME:
+                self.wrong.append("'hypotheses' has a name that is no name of one line")
+                continue
             said = {"status": given} if isinstance(given, str) else given
             if not isinstance(said, Mapping):
                 self.wrong.append(f"'{place[:-1]}' is {_kind(given)}, not a mapping")
