@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import zipfile
 from typing import Any
 
 import pytest
@@ -209,3 +211,27 @@ def test_two_engines_tell_their_steps_what_the_other_one_learned(project: Projec
     one, other = (ledger(project, "--run", run.id) for run in runs)
     assert one == other
     assert set(project.run().states.values()) == {"reused"}
+
+
+def test_a_run_of_a_stranger_whose_handoff_is_none_is_readable(told: Project) -> None:
+    told.ok("export", "@", "one.holdfast")
+    archive = told.root / "one.holdfast"
+    with zipfile.ZipFile(archive) as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    head = json.loads(entries["holdfast.json"])
+    body = json.loads(head["learned"])
+    digest = hashlib.sha256(b"no handoff").hexdigest()
+    entries[f"contents/{digest[:2]}/{digest}"] = b"no handoff"
+    body["told"] = [[*row[:-1], digest] for row in body["told"]]
+    head["learned"] = json.dumps(body)
+    entries["holdfast.json"] = json.dumps(head).encode()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, content in entries.items():
+            file.writestr(name, content)
+    told.ok("import", "one.holdfast", "--store", "other", "--yes")
+    found = ledger(told, "--store", "other", "--run", told.status().id)
+    assert [one["finding"] for one in found["evidence"]] == ["12 stations"], (
+        "its own attempt told it"
+    )
+    (earlier,) = [one for one in found["handoffs"] if one["standing"] == "superseded"]
+    assert earlier["handoff"]["attempted"] == "what it told cannot be read"

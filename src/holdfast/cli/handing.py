@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import click
 
-from holdfast.engine.citations import unknown
+from holdfast.engine.citations import Citations
 from holdfast.engine.handoffs import added_by_person, given_by_person
 from holdfast.engine.unkept import Hidden, check_free
 from holdfast.errors import UsageError
@@ -47,7 +47,7 @@ def added(store: Store, line: Line, step: Step, file: str | None, hidden: Hidden
 
 
 def _unknown(store: Store, line: Line, step: Step) -> Callable[[Handoff], list[str]]:
-    return lambda handoff: unknown(handoff, step.id, store, *line)
+    return lambda handoff: Citations(store, *line).unknown(handoff, step.id)
 
 
 def _content(step: Step, file: str, hidden: Hidden) -> bytes:

@@ -25,44 +25,55 @@ _OWN: dict[str, Callable[[str, str], str]] = {
 }
 
 
-def unknown(
-    handoff: Handoff,
-    step: StepId,
-    store: Store,
-    project: str,
-    line: str,
-    page: str = "",
-    own: Callable[[], set[str]] = set,
-) -> list[str]:
-    """What a handoff refers to and nobody told, each with its place.
+class Citations:
+    """What was told on one line, by ids; grows with the journal, so that each handoff is read once."""
 
-    `page` is what its attempt was told, `own` gives the digests of what it made.
-    """
-    named = [(place, name) for place, name in _named(handoff) if _ENTRY.fullmatch(name)]
-    wrong = [
-        f"'changed[{number}].ref' names the content '{one.ref[:12]}', which is not stored"
-        for number, one in enumerate(handoff.changed)
-        if _DIGEST.fullmatch(one.ref) and not store.has(Digest(one.ref)) and one.ref not in own()
-    ]
-    if not named:
-        return wrong
-    handoffs = Handoffs(store, project, line)
-    handoffs.refresh()
-    known = {*_ENTRY.findall(page), *ids_in(handoff, step)}
-    for told_by, told in handoffs.ever():
-        known.update(ids_in(told.handoff, told_by))
-        known.add(told.id)
-    for said in handoffs.said:
-        if (make := _OWN.get(said.word)) is not None:
-            known.add(make(said.text, said.by))
-    return [
-        *(
-            f"'{place}' names '{name}', which nobody told"
-            for place, name in named
-            if name not in known
-        ),
-        *wrong,
-    ]
+    def __init__(self, store: Store, project: str, line: str) -> None:
+        self._store = store
+        self._handoffs = Handoffs(store, project, line)
+        self._known: set[str] = set()
+        self._told = self._said = 0
+
+    def unknown(
+        self,
+        handoff: Handoff,
+        step: StepId,
+        page: Callable[[], str] = str,
+        own: Callable[[], set[str]] = set,
+    ) -> list[str]:
+        """What a handoff refers to and nobody told, each with its place.
+
+        `page` gives what its attempt was told, `own` the digests of what it made; few are asked.
+        """
+        named = [(place, name) for place, name in _named(handoff) if _ENTRY.fullmatch(name)]
+        if named:
+            self._refresh()
+            mine = {*ids_in(handoff, step)}
+            named = [one for one in named if one[1] not in self._known and one[1] not in mine]
+        if named:
+            shown = {*_ENTRY.findall(page())}
+            named = [one for one in named if one[1] not in shown]
+        return [
+            *(f"'{place}' names '{name}', which nobody told" for place, name in named),
+            *(
+                f"'changed[{number}].ref' names the content '{one.ref[:12]}', which is not stored"
+                for number, one in enumerate(handoff.changed)
+                if _DIGEST.fullmatch(one.ref)
+                and not self._store.has(Digest(one.ref))
+                and one.ref not in own()
+            ),
+        ]
+
+    def _refresh(self) -> None:
+        self._handoffs.refresh()
+        for step, told in self._handoffs.ever(self._told):
+            self._told += 1
+            self._known.add(told.id)
+            self._known.update(ids_in(told.handoff, step))
+        for said in self._handoffs.said[self._said :]:
+            self._said += 1
+            if (make := _OWN.get(said.word)) is not None:
+                self._known.add(make(said.text, said.by))
 
 
 def digests_of(made: Candidate) -> Callable[[], set[str]]:

@@ -12,7 +12,7 @@ from holdfast.core.moves import INTERRUPTED
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.calls import Switchboard
-from holdfast.engine.citations import digests_of, unknown
+from holdfast.engine.citations import Citations, digests_of
 from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Steps
 from holdfast.engine.growth import Growth
@@ -54,6 +54,7 @@ class Crew:
     ) -> None:
         self._world = world
         self._state = state
+        self._citations = Citations(world.store, state.project, state.line)
         self._bench = bench
         self._board = board
         self._places = places
@@ -149,11 +150,12 @@ class Crew:
 
     def _unknown(self, handoff: Handoff, started: AttemptStarted, made: Candidate) -> list[str]:
         """What a handoff refers to and nobody told."""
-        store, state = self._world.store, self._state
-        page = store.get(started.context).decode() if started.context is not None else ""
-        return unknown(
-            handoff, started.step, store, state.project, state.line, page, digests_of(made)
-        )
+
+        def page() -> str:
+            told = started.context
+            return "" if told is None else self._world.store.get(told).decode()
+
+        return self._citations.unknown(handoff, started.step, page, digests_of(made))
 
     def _fit(self, started: AttemptStarted, outcome: Outcome) -> Outcome:
         return self._bench.contents.fit(self._state.plan.steps[started.step], outcome)

@@ -261,9 +261,9 @@ class Handoffs:
         """All that steps of a run ever told, in the order of the journal."""
         return [one for one in self._given if one.event.step in state.steps]
 
-    def ever(self) -> Iterator[tuple[StepId, Told]]:
-        """Everything that was ever told on the line."""
-        for one in self._given:
+    def ever(self, after: int = 0) -> Iterator[tuple[StepId, Told]]:
+        """Everything that was ever told on the line, but for the first so many."""
+        for one in self._given[after:]:
             step, content = one.event.step, one.event.handoff
             yield step, Told(handoff_id(step, content), step, 0, self._kept(content))
 
