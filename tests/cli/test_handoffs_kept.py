@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.digest import Json
 from tests.cli.project import Project, finish_run, until
 from tests.cli.test_ledger_words import entry, handoff
 
@@ -235,3 +236,37 @@ def test_a_run_of_a_stranger_whose_handoff_is_none_is_readable(told: Project) ->
     )
     (earlier,) = [one for one in found["handoffs"] if one["standing"] == "superseded"]
     assert earlier["handoff"]["attempted"] == "what it told cannot be read"
+
+
+@pytest.mark.req("R126", "E18")
+def test_a_page_is_short_and_the_trail_behind_it_is_whole(project: Project) -> None:
+    every: list[Json] = [
+        {
+            "finding": f"station {number} of the valley {'measured rain ' * 12}",
+            "source": f"s{number}",
+        }
+        for number in range(200)
+    ]
+    project.plan(
+        {
+            "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+            "b": {"needs": ["a"], "shell": "cat $HOLDFAST_CONTEXT"},
+        }
+    )
+    project.write("a.json", handoff(*every))
+    project.run()
+    page = project.ok("show", "b", "--context").out
+    assert project.shown("b").decode() in {page, page.removesuffix("\n")}, "as it was given"
+    assert 1_000 < len(page) < 4_000 * 5
+    assert sum(f"station {number} of" in page for number in range(200)) < 200
+    found = ledger(project)
+    assert len(found["evidence"]) == 200
+    assert found["handoffs"][0]["id"] in page, "it says where the rest is found"
+    project.write("a.json", handoff({"finding": "it was the wrong valley"}))
+    project.run("--force-node", "a")
+    again = ledger(project)
+    assert [one["finding"] for one in again["evidence"]] == ["it was the wrong valley"]
+    (earlier,) = [one for one in again["handoffs"] if one["standing"] == "superseded"]
+    assert len(earlier["handoff"]["observed"]) == 200
+    assert len(ledger(project, "--run", "@-1")["evidence"]) == 200, "a run tells what it told"
+    assert project.ok("show", "b", "--context").out == page
