@@ -215,6 +215,11 @@ def _odd_plan(content: bytes) -> Callable[[Entries], None]:
     return spoil
 
 
+def _learned(entries: Entries, body: str = "", **parts: object) -> None:
+    whole = {"run": "r-1", "last": 1, "hash": "0" * 64, "by": "ann", **parts}
+    head(entries, lambda data: data.update(learned=body or json.dumps(whole)))
+
+
 BAD: dict[str, tuple[Callable[[Entries], None], str]] = {
     "path": (lambda e: _rename(e, "contents/", "contents/../../x"), "does not belong"),
     "absolute": (lambda e: e.update({"/etc/passwd": b""}), "does not belong"),
@@ -251,6 +256,11 @@ BAD: dict[str, tuple[Callable[[Entries], None], str]] = {
     "deep plan": (_odd_plan(b"[" * 200_000), "cannot be read"),
     "no plan": (_odd_plan(b"\xff\x00"), "cannot be read"),
     "artifact": (lambda e: forged(e, _strange("digest", "0" * 64)), "is missing"),
+    "learned": (lambda e: _learned(e, "[]"), "'run_imported' is not a JSON object"),
+    "told": (lambda e: _learned(e, told=[[1, 1, "r-1", "a", 1, "x", "y", "z"]]), "strange 'told'"),
+    "handoff": (lambda e: _learned(e, told=[[1, 1, "r-1", "a", 1, *["0" * 64] * 3]]), "is missing"),
+    "word": (lambda e: _learned(e, said=[[1, 1, "shout", "a", "", "", None, None]]), "'said'"),
+    "kept apart": (lambda e: _learned(e, said=[[1, 1, "gap"]]), "lacks a field"),
 }
 
 

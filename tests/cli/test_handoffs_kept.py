@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import zipfile
 from typing import Any
 
 import pytest
 
+from holdfast.model.digest import Json
 from tests.cli.project import Project, finish_run, until
 from tests.cli.test_ledger_words import entry, handoff
 
@@ -101,10 +104,92 @@ def test_an_exported_run_has_what_its_steps_handed_over(told: Project) -> None:
     assert told.call("verify", "--store", "other").code == 0
 
 
+@pytest.mark.req("R72")
+def test_an_imported_run_tells_its_whole_ledger(told: Project) -> None:
+    told.ok("ledger", "contest", "a.csv", "--take-back", "--because", "no")
+    told.write("a.json", handoff({"finding": "13 stations", "source": "a.csv"}))
+    told.run("--force-node", "a")
+    told.ok("ledger", "add", "evidence", "7 is shut", "--because", "I called")
+    run = told.run().id
+    assert set(told.status().states.values()) == {"reused"}
+    before = ledger(told)
+    state = told.ok("export", "@", "-", "--format", "execution-state").out
+    told.ok("export", "@", "one.holdfast")
+    told.ok("import", "one.holdfast", "--store", "other", "--yes")
+    other = ("--store", "other", "--run", run)
+    assert ledger(told, *other) == before
+    there = told.ok("export", run, "-", "--format", "execution-state", "--store", "other").out
+    assert json.loads(there) == json.loads(state)
+    told.ok("export", run, "two.holdfast", "--store", "other")
+    told.ok("import", "two.holdfast", "--store", "third", "--yes")
+    assert ledger(told, "--store", "third", "--run", run) == before
+    told.ok("gc", "--keep", "30d", "--yes", "--store", "third")
+    assert ledger(told, "--store", "third", "--run", run) == before
+    for store in ("other", "third"):
+        assert told.call("verify", "--store", store).code == 0
+    told.ok("rebuild", "--store", "third")
+    assert ledger(told, "--store", "third", "--run", run) == before
+
+
+def test_what_an_imported_run_learned_counts_for_no_other_run(told: Project) -> None:
+    told.ok("export", "@", "one.holdfast")
+    told.ok("import", "one.holdfast", "--store", "other", "--yes")
+    told.write("a.json", handoff({"finding": "13 stations", "source": "a.csv"}))
+    run = told.run("--store", "other")
+    assert run.states["a"] == "done"
+    found = ledger(told, "--store", "other")
+    assert [(one["finding"], one["contested"]) for one in found["evidence"]] == [
+        ("13 stations", None)
+    ]
+    assert found["said"] == []
+
+
 def test_a_fork_tells_what_stands_in_it(told: Project) -> None:
     told.ok("fork", "@", "--from", "b", "--as", "again")
     found = ledger(told, "--plan-id", "again")
     assert [one["finding"] for one in found["evidence"]] == ["12 stations"]
+
+
+def test_a_fork_takes_what_people_said_along(told: Project) -> None:
+    told.ok("ledger", "add", "evidence", "7 is shut", "--because", "I called")
+    before = ledger(told)
+    told.ok("fork", "@", "--from", "b", "--as", "again")
+    found = ledger(told, "--plan-id", "again")
+    assert found["said"] == before["said"]
+    for part in ("evidence", "gaps"):
+        assert found[part] == before[part]
+    run = told.run("--plan-id", "again")
+    assert run.states["a"] == "done", "what is contested is made again"
+    assert run.codes["a"] == "evidence_contested"
+    told.ok("ledger", "contest", "a.csv", "--take-back", "--because", "no", "--plan-id", "again")
+    assert entry(told, "evidence", "a")["contested"] == "it is old", "the other line is its own"
+    assert told.call("verify").code == 0
+
+
+def test_in_a_fork_too_a_step_that_was_made_again_is_no_longer_contested(told: Project) -> None:
+    told.ok("ledger", "contest", "a.csv", "--take-back", "--because", "no")
+    told.ok("ledger", "contest", "a", "--because", "I doubt it")
+    told.run()
+    assert entry(told, "evidence", "a")["contested"] is None
+    told.ok("fork", "@", "--from", "b", "--as", "again")
+    (found,) = ledger(told, "--plan-id", "again")["evidence"]
+    assert found["contested"] is None
+    assert set(told.run("--plan-id", "again").states.values()) == {"reused"}
+
+
+def test_a_fork_does_not_ask_again_whether_the_plan_holds(project: Project) -> None:
+    project.write("told.json", handoff(replan={"reason": "there is a better way"}))
+    project.plan(
+        {
+            "a": {"shell": "cp told.json $HOLDFAST_HANDOFF", "inputs": "told.json"},
+            "b": {"needs": ["a"], "shell": "echo b"},
+        }
+    )
+    assert project.run().code == 3
+    project.ok("approve", "replan", "--yes")
+    assert project.resume().code == 0
+    project.ok("fork", "@", "--from", "b", "--as", "again")
+    assert project.status("--plan-id", "again").data["status"] == "completed"
 
 
 def test_two_engines_tell_their_steps_what_the_other_one_learned(project: Project) -> None:
@@ -127,3 +212,61 @@ def test_two_engines_tell_their_steps_what_the_other_one_learned(project: Projec
     one, other = (ledger(project, "--run", run.id) for run in runs)
     assert one == other
     assert set(project.run().states.values()) == {"reused"}
+
+
+def test_a_run_of_a_stranger_whose_handoff_is_none_is_readable(told: Project) -> None:
+    told.ok("export", "@", "one.holdfast")
+    archive = told.root / "one.holdfast"
+    with zipfile.ZipFile(archive) as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    head = json.loads(entries["holdfast.json"])
+    body = json.loads(head["learned"])
+    digest = hashlib.sha256(b"no handoff").hexdigest()
+    entries[f"contents/{digest[:2]}/{digest}"] = b"no handoff"
+    body["told"] = [[*row[:-1], digest] for row in body["told"]]
+    head["learned"] = json.dumps(body)
+    entries["holdfast.json"] = json.dumps(head).encode()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, content in entries.items():
+            file.writestr(name, content)
+    told.ok("import", "one.holdfast", "--store", "other", "--yes")
+    found = ledger(told, "--store", "other", "--run", told.status().id)
+    assert [one["finding"] for one in found["evidence"]] == ["12 stations"], (
+        "its own attempt told it"
+    )
+    (earlier,) = [one for one in found["handoffs"] if one["standing"] == "superseded"]
+    assert earlier["handoff"]["attempted"] == "what it told cannot be read"
+
+
+@pytest.mark.req("R126", "E18")
+def test_a_page_is_short_and_the_trail_behind_it_is_whole(project: Project) -> None:
+    every: list[Json] = [
+        {
+            "finding": f"station {number} of the valley {'measured rain ' * 12}",
+            "source": f"s{number}",
+        }
+        for number in range(200)
+    ]
+    project.plan(
+        {
+            "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+            "b": {"needs": ["a"], "shell": "cat $HOLDFAST_CONTEXT"},
+        }
+    )
+    project.write("a.json", handoff(*every))
+    project.run()
+    page = project.ok("show", "b", "--context").out
+    assert project.shown("b").decode() in {page, page.removesuffix("\n")}, "as it was given"
+    assert 1_000 < len(page) < 4_000 * 5
+    assert sum(f"station {number} of" in page for number in range(200)) < 200
+    found = ledger(project)
+    assert len(found["evidence"]) == 200
+    assert found["handoffs"][0]["id"] in page, "it says where the rest is found"
+    project.write("a.json", handoff({"finding": "it was the wrong valley"}))
+    project.run("--force-node", "a")
+    again = ledger(project)
+    assert [one["finding"] for one in again["evidence"]] == ["it was the wrong valley"]
+    (earlier,) = [one for one in again["handoffs"] if one["standing"] == "superseded"]
+    assert len(earlier["handoff"]["observed"]) == 200
+    assert len(ledger(project, "--run", "@-1")["evidence"]) == 200, "a run tells what it told"
+    assert project.ok("show", "b", "--context").out == page

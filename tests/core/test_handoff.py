@@ -16,6 +16,7 @@ from holdfast.model.handoff import (
     Trial,
     Undone,
     handoff_json,
+    joined,
     read_handoff,
 )
 from tests.core.test_ledger import handoffs
@@ -119,3 +120,20 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 def test_no_json_breaks_the_reader(given_: Json) -> None:
     found, wrong = read_handoff(given_)
     assert (found is None) == bool(wrong)
+
+
+@given(handoffs, handoffs)
+def test_joining_drops_nothing_and_says_nothing_twice(told: Handoff, more: Handoff) -> None:
+    both = joined(told, more, "ann")
+    for name in ("changed", "not_done", "resolves", "testing", "refers_to"):
+        one, other, made = (getattr(whole, name) for whole in (told, more, both))
+        assert made[: len(one)] == one
+        assert set(made) == {*one, *other}
+    findings = {one.finding for one in (*told.observed, *more.observed)}
+    assert {one.finding for one in both.observed} == findings
+    assert all(one.source for one in both.observed[len(told.observed) :])
+    assert told.uncertainty in both.uncertainty
+    assert more.uncertainty in both.uncertainty
+    assert {**told.hypotheses, **more.hypotheses} == both.hypotheses
+    assert joined(both, more, "ann") == joined(joined(both, more, "ann"), Handoff(""), "bob")
+    assert read_handoff(json.loads(json.dumps(handoff_json(both)))) == (both, [])

@@ -543,6 +543,24 @@ def handoffs(project: Project) -> None:
     project.run()
 
 
+def travels(project: Project) -> None:
+    """A yes with a handoff, a run that reuses it all, taken elsewhere with what its line knew, and forked."""
+    told = {"shell": "cat look.js* > $HOLDFAST_HANDOFF; echo 12", "guards": ["human"]}
+    project.plan({"look": told, "then": {"needs": ["look"], "shell": "cat $HOLDFAST_CONTEXT"}})
+    project.write("look.json", _told("12 stations answer"))
+    project.write("yes.json", _told("two are missing"))
+    project.run()
+    project.ok("approve", "look", "--yes", "--handoff", "yes.json")
+    project.resume()
+    project.ok("ledger", "contest", "look", "--because", "I doubt it")
+    project.ok("ledger", "contest", "look", "--take-back", "--because", "it is so")
+    project.ok("ledger", "add", "gap", "the map", "--because", "no data")
+    project.run()
+    project.ok("export", "@", "run.zip")
+    project.ok("import", "run.zip", "--store", str(project.folder / "other"))
+    project.ok("fork", "@", "--from", "then", "--as", "again")
+
+
 class Ann(Project):
     """A project of somebody who has a name on every machine."""
 
@@ -658,6 +676,7 @@ SCENARIOS: dict[str, Callable[[Project], None]] = {
     "replans": replans,
     "prepared": prepared,
     "shown": shown,
+    "travels": travels,
 }
 
 

@@ -75,6 +75,7 @@ def test_an_answer_is_read_as_it_was_meant(graph: list[Found]) -> None:
         ([found("a b")], "'a b' cannot be an id"),
         ([Found("a", "", "c")], "'a' has no description"),
         ([Found("a", "d", "")], "'a' has no contract"),
+        ([Found("a", "d", "c", tests="\x00")], "'tests' of 'a' has the character U+0000"),
         ([found("a", tier="huge")], "none of small, medium, large"),
         ([found("a", "b", "b"), found("b")], "'a' requires 'b' more than once"),
         ([found(name) for name in "abcd"], "at most 3 are allowed"),

@@ -85,12 +85,15 @@ def same(one: object, two: object) -> bool:
 def test_every_class_of_the_model_that_ends_a_sentence_in_a_journal_is_known() -> None:
     nested = {
         "Options",
+        "Doubted",
         "Reason",
         "Reused",
+        "SaidThen",
         "Shown",
         "Skipped",
         "Recorded",
         "Taken",
+        "ToldThen",
         "UpTo",
         "Used",
         "Withdrawn",

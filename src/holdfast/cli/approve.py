@@ -15,7 +15,7 @@ from holdfast.cli.again import out_next
 from holdfast.cli.approvals import approval_json, decisions_at, list_approvals, out_card
 from holdfast.cli.ask import ask, stdin_bytes
 from holdfast.cli.card import MOST_FILES, card, stale_files
-from holdfast.cli.handing import handed_over, handoff_option
+from holdfast.cli.handing import added, handed_over, handoff_option
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
 from holdfast.cli.replanning import (
     held_at,
@@ -82,6 +82,7 @@ def desk(where: Place) -> Iterator[Desk]:
 @click.option("--yes", is_flag=True, help="Do not ask again; recorded if there is no terminal.")
 @click.option("--all", "every", is_flag=True, help="Everything that waits for a yes.")
 @click.option("--list", "listed", is_flag=True, help="Only show what waits, as 'approvals' does.")
+@handoff_option
 @file_option
 @place_options
 @json_option
@@ -90,6 +91,7 @@ def approve(
     scope: Scope | None,
     until: str | None,
     because: str,
+    handoff: str | None,
     plan: str | None,
     store: str | None,
     plan_id: str | None,
@@ -107,10 +109,12 @@ def approve(
     with desk(where) as at:
         doubted = held_at(at.store, where.line())
         if doubted is not None and _means_plan(at, which, doubted):
+            _refuse_handoff(handoff)
             return _plan_stands(at, which, doubted, because, yes=yes, as_json=as_json)
         chosen = _chosen(at, which, every=every, verb="approve")
         for wanted in chosen:  # nothing is decided if one of them is not theirs to decide
             at.person.names_for(wanted.approval.request.names)
+        given = given._replace(handoff=_added(at, chosen, handoff))
         made = [
             at.decisions.decide(wanted, at.person, given, yes=True)
             for wanted in chosen
@@ -118,6 +122,26 @@ def approve(
         ]
         _told(at, made, as_json=as_json)
     return 0 if made else STILL_WAITS
+
+
+def _added(at: Desk, chosen: Sequence[Wanted], file: str | None) -> Digest | None:
+    """What is handed over with the yes; UsageError if it is no handoff, or not about one step."""
+    if file is not None and len(chosen) > 1:
+        names = ", ".join(wanted.step for wanted in chosen[:5])
+        raise UsageError(
+            f"a handoff is what one step tells, and these are {len(chosen)}: {names}",
+            hint="approve them one after the other",
+        )
+    step = at.decisions.step_of(chosen[0])
+    return added(at.store, at.decisions.line, step, file, at.where.hidden(at.store))
+
+
+def _refuse_handoff(file: str | None) -> None:
+    if file is not None:
+        raise UsageError(
+            "a plan hands nothing over; only a step does",
+            hint="say what you know: holdfast ledger add evidence TEXT --because …",
+        )
 
 
 def _means_plan(at: Desk, which: Sequence[str], doubted: Held) -> bool:
@@ -261,7 +285,7 @@ def answer(
     with desk(place(plan, store, plan_id)) as at:
         wanted, doing = at.decisions.answerable(step)
         at.person.names_for(wanted.approval.request.names)
-        told = handed_over(at.store, doing, handoff, at.where.hidden(at.store))
+        told = handed_over(at.store, at.decisions.line, doing, handoff, at.where.hidden(at.store))
         digest, form = _content(at, doing, file)
         if digest == _NOTHING and not empty:
             raise UsageError(f"the content for '{doing.id}' is empty", hint="if so meant: --empty")

@@ -27,15 +27,16 @@ from holdfast.cli.place import Place, file_option, find_run, json_option, place,
 from holdfast.cli.say import out, out_json, short, talk
 from holdfast.engine.audit import rebuilt_index, run_problem
 from holdfast.engine.collect import Names, digests_in
+from holdfast.engine.elsewhere import learned
 from holdfast.engine.journals import read_state
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import absent_in, lacking
 from holdfast.errors import HoldfastError, IntegrityError, PlanError, UsageError
 from holdfast.formats.foreign import FORMATS as FOREIGN
 from holdfast.formats.foreignnodes import few
-from holdfast.model.digest import Digest, Json
+from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import Event
-from holdfast.model.line import RunImported
+from holdfast.model.line import RunImported, named_in
 from holdfast.ports import Append, Batch, Facts, RunRow, Store
 from holdfast.store.archive import MAX_BYTES, Archive, Selection, write_archive
 
@@ -197,10 +198,14 @@ def _one(store: Store, run: str) -> Selection:
     row = next(row for row in store.runs(imported=True) if row.run == run)
     rows = list(store.artifacts(run=row.run))
     journals = [f"run:{row.run}"]
-    contents = _named(store, journals, {item.digest for item in rows})
+    state = read_state(store, row.run)
+    told, said = ((), ()) if state is None else learned(store, state)
+    beside = {*named_in(told, said)}
+    contents = _named(store, journals, {item.digest for item in rows} | beside)
     needed = {digest for digest, _ in lacking(_Only(store, journals), {*contents})}
-    absent = sorted((needed | {item.digest for item in rows}) - {*contents})
-    return Selection("run", [row], journals, contents, absent)
+    absent = sorted((needed | beside | {item.digest for item in rows}) - {*contents})
+    line = RunImported(row.run, 0, digest_bytes(b""), "", told=told, said=said)
+    return Selection("run", [row], journals, contents, absent, line)
 
 
 class _Only:
@@ -383,8 +388,10 @@ def _add(where: Place, archive: Archive, *, yes: bool) -> bool:
         history = _History(archive, row)
         rows = rebuilt_index(history)
         last, chain = archive.last(f"run:{given.run}")
-        said = RunImported(given.run, last, chain, who(), archive.absent)
-        _check_present(archive, [item.digest for item in rows])
+        came = archive.learned
+        told, words = (came.told, came.said) if came is not None else ((), ())
+        said = RunImported(given.run, last, chain, who(), archive.absent, told, words)
+        _check_present(archive, [*(item.digest for item in rows), *named_in(told, words)])
         _put_contents(store, archive)
         line = line_journal(given.project, given.line)
         events = _events(archive, f"run:{given.run}")

@@ -1,4 +1,4 @@
-"""--handoff: what a person hands over with a content."""
+"""--handoff: what a person hands over with a content, or with a yes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import TypeVar
 
 import click
 
-from holdfast.engine.handoffs import given_by_person
+from holdfast.engine.citations import Citations
+from holdfast.engine.handoffs import added_by_person, given_by_person
 from holdfast.engine.unkept import Hidden, check_free
 from holdfast.errors import UsageError
 from holdfast.model.digest import Digest
+from holdfast.model.handoff import MOST_TOLD, Handoff
 from holdfast.model.plan import Step
 from holdfast.ports import Store
 
 F = TypeVar("F", bound=Callable[..., object])
+Line = tuple[str, str]  # its project and its name
 
 
 def handoff_option(command: F) -> F:
@@ -26,15 +29,37 @@ def handoff_option(command: F) -> F:
     )(command)
 
 
-def handed_over(store: Store, step: Step, file: str | None, hidden: Hidden) -> Digest | None:
+def handed_over(
+    store: Store, line: Line, step: Step, file: str | None, hidden: Hidden
+) -> Digest | None:
     """The stored handoff of a file; UsageError if it is none, or if the step needs one."""
-    content = None
-    if file is not None:
-        try:
-            with open(file, "rb") as opened:
-                content = opened.read()
-        except OSError as error:
-            raise UsageError(f"cannot read '{file}': {error.strerror}") from error
-        check_free(f"the handoff for '{step.id}'", content, hidden)
-    told = given_by_person(step, content)
+    content = None if file is None else _content(step, file, hidden)
+    told = given_by_person(step, content, _unknown(store, line, step))
     return store.put(told) if told else None
+
+
+def added(store: Store, line: Line, step: Step, file: str | None, hidden: Hidden) -> Digest | None:
+    """The same for somebody who adds to what the attempt tells, and need not."""
+    if file is None:
+        return None
+    content = _content(step, file, hidden)
+    return store.put(added_by_person(step, content, _unknown(store, line, step)))
+
+
+def _unknown(store: Store, line: Line, step: Step) -> Callable[[Handoff], list[str]]:
+    return lambda handoff: Citations(store, *line).unknown(handoff, step.id)
+
+
+def _content(step: Step, file: str, hidden: Hidden) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            content = opened.read(MOST_TOLD + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read '{file}': {error.strerror}") from error
+    if len(content) > MOST_TOLD:
+        raise UsageError(
+            f"the handoff for '{step.id}' is larger than {MOST_TOLD // 1024:,} KB",
+            hint="hand over what others need to know, and name the rest under 'changed'",
+        )
+    check_free(f"the handoff for '{step.id}'", content, hidden)
+    return content

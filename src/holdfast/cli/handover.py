@@ -20,7 +20,7 @@ from holdfast.core.premises import standings
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State, empty_state
 from holdfast.core.trace import STATUS, trace
-from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.ledgers import ledger_of
 from holdfast.errors import UsageError
 from holdfast.formats.atomicguardout import workflow_documents
@@ -117,9 +117,8 @@ def _execution(where: Place, run: str | None) -> Handover:
     store = where.open(readonly=True)
     try:
         state = load_state(store, find_run(store, run, where.line()))
-        handoffs = Handoffs(store, state.project, state.line)
-        handoffs.refresh()
-        ledger = ledger_of(state, handoffs, wire.alike, audit=True)
+        handoffs = handoffs_of(store, state)
+        ledger = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
         when = times(store.read(f"run:{state.run}"))
     finally:
         store.close()

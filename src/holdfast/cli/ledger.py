@@ -17,7 +17,7 @@ from holdfast.core.ledger import Evidence, Gap, Ledger, Told, weights
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
 from holdfast.core.single import all_of, entries_of
-from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.snapshots import Learned, learned
@@ -122,8 +122,7 @@ def _learned(store: Store, home: str, run: RunId) -> Learned:
 
     def fold() -> Learned:
         state = load_state(store, run)
-        handoffs = Handoffs(store, state.project, state.line)
-        handoffs.refresh()
+        handoffs = handoffs_of(store, state)
         found = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
         return Learned(found, tuple(handoffs.said), stale_steps(store, state, found))
 
@@ -169,13 +168,13 @@ def lines(
         "hypotheses": lambda: [
             (
                 None,
-                f"{h.id}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against"
+                f"{one_line(h.id)}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against"
                 + (" · stale" if h.stale else ""),
             )
             for h in found.hypotheses.values()
         ],
         "handoffs": lambda: [
-            (one.step, f"{one_line(one.handoff.attempted)}{note} · {one.id}")
+            (one.step, f"{_attempted(one)}{note} · {one.id}")
             for told, note in ((found.handoffs, ""), (earlier, " · superseded"))
             for one in told
         ],
@@ -209,6 +208,14 @@ def _finding(one: Evidence, sure: float | None) -> str:
     facts += [f"contested: {one_line(one.contested)}"] if one.contested else []
     facts += ["stale"] if one.stale else []
     return " · ".join([one_line(one.finding), *facts, one.id])
+
+
+def _attempted(one: Told) -> str:
+    words = one_line(one.handoff.attempted)
+    if not one.failed:
+        return words
+    reason = next((gap.reason for gap in one.handoff.not_done), "")
+    return f"{words} · failed: {one_line(reason)}" if reason else f"{words} · failed"
 
 
 def _answered(question: Uncertainty) -> str:

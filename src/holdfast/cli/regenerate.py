@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from holdfast import wire
 from holdfast.cli.again import mend
 from holdfast.cli.ending import last_words
 from holdfast.cli.goal import loaded_for
@@ -14,19 +15,24 @@ from holdfast.cli.planning import Wanted
 from holdfast.cli.say import short, talk
 from holdfast.cli.view import view
 from holdfast.config.settings import read_planner
+from holdfast.core.premises import statements
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
+from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.journals import read_state, runs_of
-from holdfast.engine.replans import held, rounds_made
+from holdfast.engine.ledgers import ledger_of
+from holdfast.engine.replans import Doubt, held, rounds_made
 from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
 from holdfast.model.plan import RunId, plan_digest
 from holdfast.model.text import one_line
+from holdfast.ports import Store
 
 _FAILED = 1
 _WAITING = 3
 _MOST_WORDS = 2000  # characters that a planner is told of one failure
+_MOST_LEARNED = 8000  # and of all that speaks against a plan
 _REFUSED = frozenset({"guard_rejected", "command_failed", "answer_cut", "answer_empty"})
 
 
@@ -108,11 +114,32 @@ def _after_doubt(
         most = int(str(said.get("rounds", rounds)))
         if said.get("ask", asks) or rounds_made(store, "", line) >= most:
             return None
+        words = _learned(store, state, found.doubts)
     finally:
         store.close()
     seen.add(found.run)
     talk(f"what {short(found.run)} learned speaks against its plan; planning again")
-    return state, "\n".join(one_line(one.words) for one in found.doubts)
+    return state, words[:_MOST_LEARNED]
+
+
+def _learned(store: Store, state: State, found: Sequence[Doubt]) -> str:
+    """What speaks against a plan, with the claims and the findings behind it, in words for a planner."""
+    handoffs = handoffs_of(store, state)
+    ledger = ledger_of(state, handoffs, wire.alike, handoffs.said)
+    claims = statements(state.plan)
+    lines: list[str] = []
+    for doubt in found:
+        lines.append(one_line(doubt.words))
+        named = {*doubt.entries}
+        lines += [f"  {name}: {one_line(claims[name])}" for name in doubt.entries if name in claims]
+        for one in ledger.evidence:
+            if one.id in named or (one.step == doubt.step and not one.contested):
+                source = f" ({one_line(one.source)})" if one.source else ""
+                lines.append(f"  found by {one.step}: {one_line(one.finding)}{source}")
+        for told in ledger.handoffs:
+            if told.step == doubt.step and told.handoff.first:
+                lines.append(f"  {told.step} says what to do first: {one_line(told.handoff.first)}")
+    return "\n".join(lines)
 
 
 def is_recoverable(state: State) -> bool:

@@ -11,7 +11,7 @@ from holdfast.cli.say import out, out_json, talk
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 
-SHAPES = ("plan", "preview", "run", "events")
+SHAPES = ("plan", "preview", "run", "events", "handoff", "ledger")
 
 
 @click.command(
@@ -25,7 +25,8 @@ def schema(shape: str, file: str | None, *, as_json: bool) -> int:
     """Print a JSON Schema: of plan files (for completion in an editor), or of what --json prints.
 
     plan is the plan file, preview what 'plan --json' prints, run what 'run', 'resume', 'retry' and
-    'status' print, events one line of 'trace --json'.
+    'status' print, events one line of 'trace --json', ledger what 'ledger --json' prints, handoff what
+    a step writes to HOLDFAST_HANDOFF.
     """
     text = json.dumps(shape_schema(shape), ensure_ascii=False, indent=2)
     if file is None:
@@ -52,9 +53,11 @@ def shape_schema(shape: str) -> Json:
         from holdfast.formats.grammar import plan_schema
 
         return plan_schema()
-    from holdfast.cli import answers
+    from holdfast.cli import answers, learned
 
     makers = {
+        "handoff": learned.handoff_schema,
+        "ledger": learned.ledger_schema,
         "preview": answers.preview_schema,
         "run": answers.run_schema,
         "events": answers.events_schema,

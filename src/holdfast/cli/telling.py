@@ -9,7 +9,7 @@ from holdfast.cli.place import known_step
 from holdfast.cli.say import out, out_json, talk
 from holdfast.core.ledger import Told
 from holdfast.core.state import State
-from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.words import attempts_of, maker
 from holdfast.errors import UsageError
 from holdfast.model.digest import Digest
@@ -34,16 +34,14 @@ def print_told(store: Store, state: State, ref: str, what: What, *, as_json: boo
 
 def handoff_of(store: Store, state: State, step_id: StepId) -> Told | None:
     """What a step tells in a run as it stands."""
-    handoffs = Handoffs(store, state.project, state.line)
-    handoffs.refresh()
+    handoffs = handoffs_of(store, state)
     return next(iter(handoffs.told_by(state, [step_id])), None)
 
 
 def _print_handoff(
     store: Store, state: State, step_id: StepId, number: str, *, as_json: bool
 ) -> None:
-    handoffs = Handoffs(store, state.project, state.line)
-    handoffs.refresh()
+    handoffs = handoffs_of(store, state)
     found = handoffs.told_by(state, [step_id])
     if number:
         every = [*found, *handoffs.before(state, found)]

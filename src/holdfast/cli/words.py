@@ -335,7 +335,7 @@ def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
     for one in fallen:
         yield f"  {one_line(one.finding)} · {one.id} · from {one.step or 'a person'}"
     for name in hypotheses:
-        yield f"  hypothesis {name}: {fall.ledger.hypotheses[name].status}"
+        yield f"  hypothesis {one_line(name)}: {fall.ledger.hypotheses[name].status}"
     for step_id in fall.stale:
         yield f"  step {step_id}: it was told of it"
     again = fall.again

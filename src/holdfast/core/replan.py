@@ -133,7 +133,11 @@ def _is_critical(gap: Gap, premises: Premises) -> bool:
 
 
 def _hypotheses(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
+    """A refutation whose every finding fell refutes nothing until it is checked again."""
+    fallen = {one.id for one in ledger.evidence if one.contested or one.stale}
     for name, one in ledger.hypotheses.items():
+        if one.refuting and fallen.issuperset(one.refuting):
+            continue
         if one.status == "refuted" and name in premises.critical:
             step = one.tested_by[-1] if one.tested_by else StepId("")
             words = f"'{name}' was refuted, and the plan stands on it"

@@ -45,6 +45,7 @@ from holdfast.model.line import (
     RunImported,
     StepsAdded,
     Unpinned,
+    named_in,
 )
 from holdfast.model.plan import RunId, StepId
 from holdfast.ports import Append, Batch, Facts, Holder, Owner, RunRow, Store, Stored
@@ -225,7 +226,9 @@ def digests_in(event: Event) -> Iterator[Digest]:
         yield event.handoff
     elif isinstance(event, LedgerSaid):
         yield from (digest for digest in (event.text, event.because) if digest)
-    elif not isinstance(event, RunCollected | RunImported):
+    elif isinstance(event, RunImported):
+        yield from named_in(event.told, event.said)
+    elif not isinstance(event, RunCollected):
         yield from _digests(event)
 
 

@@ -12,6 +12,7 @@ from holdfast.core.moves import INTERRUPTED
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.calls import Switchboard
+from holdfast.engine.citations import Citations, digests_of
 from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Steps
 from holdfast.engine.growth import Growth
@@ -24,8 +25,9 @@ from holdfast.engine.world import World
 from holdfast.errors import AttemptError
 from holdfast.model.digest import Json
 from holdfast.model.event import AttemptStarted
+from holdfast.model.handoff import Handoff
 from holdfast.model.plan import GATHER, StepId
-from holdfast.ports import Job, Outcome
+from holdfast.ports import Candidate, Job, Outcome
 
 Ended = Callable[[AttemptStarted, Result, Steps], None]
 
@@ -52,6 +54,7 @@ class Crew:
     ) -> None:
         self._world = world
         self._state = state
+        self._citations = Citations(world.store, state.project, state.line)
         self._bench = bench
         self._board = board
         self._places = places
@@ -133,8 +136,10 @@ class Crew:
         try:
             seen = self.observed.pop(started.step)
             approvals: tuple[str, ...] = ()
-            outcome = sound(self._state.plan.steps[started.step], outcome, started)
+            step = self._state.plan.steps[started.step]
+            outcome = sound(step, outcome, started, self._unknown)
             outcome, more = self._growth.brought(started, self._fit(started, outcome))
+            outcome = self._people.told_with(outcome, started.approvals)
             if outcome.ended == "asked":
                 outcome, approvals = self._people.asked(started, outcome)
             result = self._finisher.finish(started, outcome, seen, self._world.clock(), approvals)
@@ -142,6 +147,15 @@ class Crew:
             self._ended(started, result, more)
         except BaseException as error:  # noqa: BLE001 - as above
             self._fail(error)
+
+    def _unknown(self, handoff: Handoff, started: AttemptStarted, made: Candidate) -> list[str]:
+        """What a handoff refers to and nobody told."""
+
+        def page() -> str:
+            told = started.context
+            return "" if told is None else self._world.store.get(told).decode()
+
+        return self._citations.unknown(handoff, started.step, page, digests_of(made))
 
     def _fit(self, started: AttemptStarted, outcome: Outcome) -> Outcome:
         return self._bench.contents.fit(self._state.plan.steps[started.step], outcome)

@@ -176,6 +176,11 @@ class Decisions:
         self.book = Book()
         self.refresh()
 
+    @property
+    def line(self) -> tuple[str, str]:
+        """The project and the name of the line."""
+        return self._project, self._name
+
     def refresh(self) -> None:
         """Read what was said since."""
         for recorded in self._line.news():
@@ -225,10 +230,14 @@ class Decisions:
         """The question for the content of a step, and that step; UsageError if there is none."""
         for wanted in self.called(name):
             if wanted.approval.request.gate == "answer":
-                state = read_state(self._store, wanted.run)
-                assert state is not None  # it was read to find the question
-                return wanted, state.plan.steps[wanted.step]
+                return wanted, self.step_of(wanted)
         raise UsageError(f"'{name}' does not wait for content", hint="holdfast approvals")
+
+    def step_of(self, wanted: Wanted) -> Step:
+        """The step that waits, as its run has it."""
+        state = read_state(self._store, wanted.run)
+        assert state is not None  # it was read to find the question
+        return state.plan.steps[wanted.step]
 
     def abandoned(self) -> list[Approval]:
         """Questions that nobody answered and no step waits for any more."""

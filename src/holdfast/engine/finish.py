@@ -11,6 +11,7 @@ from holdfast.core.approvals import Approval
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.conflicts import Conflicts
+from holdfast.engine.handoffs import added_to
 from holdfast.engine.kept import words_of_kept
 from holdfast.engine.outputs import Kept, Outputs
 from holdfast.engine.putback import PutBack, put_back
@@ -208,10 +209,18 @@ class Finisher:
         self._put_back(started, step, result, silent=True)
         return result
 
-    def decided(self, step_id: StepId, no: Approval | None, now: int, unfit: str = "") -> Result:
+    def decided(
+        self,
+        step_id: StepId,
+        no: Approval | None,
+        now: int,
+        unfit: str = "",
+        said: Sequence[Approval] = (),
+    ) -> Result:
         """People decided about a kept candidate: the artifact of the step, or rejected with their words.
 
-        It is rejected too if what it would add to the plan is `unfit` meanwhile.
+        It is rejected too if what it would add to the plan is `unfit` meanwhile. Those who `said` yes may
+        have handed something over with that.
         """
         step, here = self._state.plan.steps[step_id], self._state.steps[step_id]
         started, parked = here.running, here.parked
@@ -234,7 +243,10 @@ class Finisher:
             return Result(event, now, blobs, [row])
         candidate = self.contents.kept(parked.digest, parked.form)
         _, _, entries = self.contents.of(step, candidate)
-        result = Result(_stands(started, parked, parked.digest, verified=True), now)
+        stands = _stands(started, parked, parked.digest, verified=True)
+        if (told := added_to(parked.handoff, said, self._world.store.get)) is not None:
+            stands = replace(stands, handoff=self.contents.put(blobs, told))
+        result = Result(stands, now, blobs)
         self._stand(started, step, candidate, entries, result)
         return result
 
@@ -323,6 +335,7 @@ class Finisher:
             ending.duration_ms,
             ending.confined,
             ending.reusable,
+            handoff=ending.handoff,
         )
 
     def superseded(self, step_id: StepId) -> list[Artifact]:

@@ -18,7 +18,7 @@ from holdfast.core.moves import LOST
 from holdfast.core.refs import structure
 from holdfast.core.state import COMPLETE, State, empty_state
 from holdfast.core.views import taken_row
-from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.along import taken_along
 from holdfast.engine.hold import Hold
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
@@ -40,7 +40,7 @@ from holdfast.model.event import (
     Taken,
 )
 from holdfast.model.items import unopened
-from holdfast.model.line import HandoffGiven, PlanVersioned, RunOpened
+from holdfast.model.line import LineEvent, PlanVersioned, RunOpened
 from holdfast.model.plan import Plan, RunId, Step, StepId, plan_bytes
 from holdfast.ports import Append, Batch, Store
 
@@ -79,8 +79,7 @@ def fork_run(
         recorded = [Recorded(seq, at, event) for seq, event in enumerate(facts, 1)]
         state = fold(plan, recorded)  # before anything is stored: a run that cannot be is none
         hold.announce(start.run)
-        handed_over = _handed_over(world.store, origin, facts)
-        fence = _open(world, start, recorded, rows, handed_over)
+        fence = _open(world, start, recorded, rows, taken_along(world.store, origin, rows))
         world.on_events(recorded)
         survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
         engine = Engine(world, state, fence, hold, survey)
@@ -285,27 +284,19 @@ def _is_whole(store: Store, row: Artifact) -> bool:
     return all(store.has(entry.digest) for entry in tree_entries(store.get(row.digest)))
 
 
-def _handed_over(store: Store, origin: State, facts: Sequence[Event]) -> list[HandoffGiven]:
-    """What came with the artifacts that are taken: the new line tells it, too."""
-    handoffs = Handoffs(store, origin.project, origin.line)
-    handoffs.refresh()
-    found = (handoffs.given(item.step, item.digest) for item in _items(facts))
-    return [event for event in found if event is not None]
-
-
 def _open(
     world: World,
     start: RunStarted,
     recorded: Sequence[Recorded],
     rows: Sequence[Artifact],
-    handoffs: Sequence[HandoffGiven],
+    along: Sequence[tuple[int, LineEvent]],
 ) -> int:
     journal = line_journal(start.project, start.line)
     at, last = recorded[0].at, world.store.last(journal)
     said: list[tuple[int, Event]] = [
         (at, PlanVersioned(start.plan, start.w_ref, None)),
         (at, RunOpened(start.run)),
-        *((at, event) for event in handoffs),
+        *along,
     ]
     told = [(at, item.event) for item in recorded]
     batch = Batch([Append(journal, last, said), Append(f"run:{start.run}", 0, told, 1)], rows)

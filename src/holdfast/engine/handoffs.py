@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
+from holdfast.core.approvals import Approval
 from holdfast.core.ledger import Told
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
@@ -16,17 +18,28 @@ from holdfast.engine.lines import Line
 from holdfast.engine.words import said_in
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Verdict
-from holdfast.model.digest import Digest, Json, digest_bytes
-from holdfast.model.event import AttemptAccepted, AttemptStarted
-from holdfast.model.handoff import Handoff, Undone, handoff_id, handoff_json, read_handoff
+from holdfast.model.digest import Digest, digest_bytes
+from holdfast.model.event import AttemptAccepted, AttemptStarted, Recorded
+from holdfast.model.handoff import (
+    MOST_TOLD,
+    Handoff,
+    Undone,
+    handoff_id,
+    handoff_json,
+    joined,
+    read_handoff,
+)
 from holdfast.model.line import HandoffGiven, StepAmended
 from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.strict import strict_json
 from holdfast.model.telling import tells_in_answer
 from holdfast.ports import Candidate, Outcome, Store
 
 HANDOFF = "handoff"  # who refuses an attempt whose handoff is not one
 REMOVED = "what it told was removed"
+UNREADABLE = "what it told cannot be read"
 Read = Callable[[Digest], bytes]
+Unknown = Callable[[Handoff, AttemptStarted, Candidate], list[str]]
 
 
 class Given(NamedTuple):
@@ -40,10 +53,13 @@ class Given(NamedTuple):
 # --- before it counts -----------------------------------------------------------------------------
 
 
-def sound(step: Step, outcome: Outcome, started: AttemptStarted) -> Outcome:
+def sound(
+    step: Step, outcome: Outcome, started: AttemptStarted, unknown: Unknown = lambda *_: []
+) -> Outcome:
     """The outcome with its handoff in canonical form; one that is none, or missing, rejects the attempt.
 
-    What was made before and is only guarded has told already what there is to tell.
+    `unknown` says what it refers to and nobody told. What was made before and is only guarded has told
+    already what there is to tell.
     """
     candidate = outcome.candidate
     if candidate is None or outcome.ended not in {"accepted", "asked"}:
@@ -53,13 +69,19 @@ def sound(step: Step, outcome: Outcome, started: AttemptStarted) -> Outcome:
         return outcome
     handoff, wrong = _read(candidate.handoff, _nothing(step))
     if handoff is not None:
-        wrong = [*_uncovered(step, handoff), *_absent(candidate, handoff)]
+        wrong = [
+            *_uncovered(step, handoff),
+            *_absent(candidate, handoff),
+            *unknown(handoff, started, candidate),
+        ]
     if handoff is None or wrong:
         return _refused(outcome, wrong)
     return outcome._replace(candidate=replace(candidate, handoff=written(handoff)))
 
 
-def given_by_person(step: Step, content: bytes | None) -> bytes:
+def given_by_person(
+    step: Step, content: bytes | None, unknown: Callable[[Handoff], list[str]]
+) -> bytes:
     """What a person hands over with a step, in canonical form; UsageError if it is no handoff, or lacks."""
     if content is None:
         if not step.handoff:
@@ -67,12 +89,52 @@ def given_by_person(step: Step, content: bytes | None) -> bytes:
         raise UsageError(
             f"'{step.id}' is done only with a handoff", hint="write one and name it: --handoff FILE"
         )
+    return _of_person(step, content, unknown, complete=True)
+
+
+def added_by_person(step: Step, content: bytes, unknown: Callable[[Handoff], list[str]]) -> bytes:
+    """What a person who approves adds to what the attempt tells; the attempt covers its outputs itself."""
+    return _of_person(step, content, unknown, complete=False)
+
+
+def _of_person(
+    step: Step, content: bytes, unknown: Callable[[Handoff], list[str]], *, complete: bool
+) -> bytes:
     handoff, wrong = _read(content)
     if handoff is not None:
-        wrong = [*_uncovered(step, handoff)]
+        wrong = [*(_uncovered(step, handoff) if complete else ()), *unknown(handoff)]
     if handoff is None or wrong:
         raise UsageError(f"the handoff for '{step.id}' is none: {'; '.join(wrong)}")
     return written(handoff)
+
+
+def with_approvals(told: bytes, approvals: Iterable[Approval], read: Read) -> bytes:
+    """What an attempt tells, with what was added by those under whose approvals it stands.
+
+    An answer is the content itself: its handoff is that of the attempt already.
+    """
+    own, _ = _read(told)
+    found = own or Handoff(attempted="")
+    for approval in approvals:
+        said = approval.decision
+        if said is None or said.handoff is None or approval.request.gate == "answer":
+            continue
+        with suppress(IntegrityError):  # a person had it removed
+            more, _ = _read(read(said.handoff))
+            assert more is not None  # it was read before it was kept
+            found = joined(found, more, said.by)
+    return told if found is own or not found.attempted else written(found)
+
+
+def added_to(told: Digest | None, approvals: Sequence[Approval], read: Read) -> bytes | None:
+    """The same for a handoff that is stored; None if nothing is added to it."""
+    if not any(one.decision is not None and one.decision.handoff for one in approvals):
+        return None
+    own = b""
+    if told is not None:
+        with suppress(IntegrityError):  # as above
+            own = read(told)
+    return with_approvals(own, approvals, read) or None
 
 
 def written(handoff: Handoff) -> bytes:
@@ -91,9 +153,11 @@ def _nothing(step: Step) -> str:
 def _read(content: bytes, nothing: str = "it is empty") -> tuple[Handoff | None, list[str]]:
     if not content:
         return None, [nothing]
+    if len(content) > MOST_TOLD:
+        return None, [f"the handoff is larger than {MOST_TOLD // 1024:,} KB"]
     try:
-        given: Json = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        given = strict_json(content.decode("utf-8-sig"))
+    except ValueError as error:
         return None, [f"the handoff is not JSON: {error}"]
     return read_handoff(given)
 
@@ -141,17 +205,26 @@ class Handoffs:
         self._content = store.get if read is None else read
         self._given: list[Given] = []
         self._latest: dict[tuple[StepId, Digest], Given] = {}
+        self._own: dict[tuple[RunId, StepId, int], Given] = {}
         self._read: dict[Digest, Handoff] = {}
         self._is_read = False
+        self._read_to = 0
         self.said: list[Said] = []  # by people, in the order of the journal
 
     def refresh(self) -> None:
         """Read what was told since; other engines may tell something on the line too."""
-        for recorded in self._line.news():
+        self.take(self._line.news())
+
+    def take(self, news: Iterable[Recorded]) -> None:
+        """Take in what a line tells."""
+        for recorded in news:
+            self._read_to = recorded.seq
             if isinstance(recorded.event, HandoffGiven):
                 given = Given(recorded.seq, recorded.at, recorded.event)
                 self._given.append(given)
-                self._latest[recorded.event.step, recorded.event.digest] = given
+                event = recorded.event
+                self._latest[event.step, event.digest] = given
+                self._own[event.run, event.step, event.attempt] = given
             elif isinstance(recorded.event, StepAmended):
                 self._amended(recorded.seq, recorded.at, recorded.event)
             elif (said := said_in(recorded, self._content)) is not None:
@@ -180,10 +253,19 @@ class Handoffs:
         found = (self._now(state, step_id) for step_id in steps)
         return [told for told in found if told is not None]
 
-    def given(self, step: StepId, digest: Digest) -> HandoffGiven | None:
-        """The fact that something came with an artifact; of several the latest."""
-        found = self._latest.get((step, digest))
-        return None if found is None else found.event
+    def given(self, step: StepId, digest: Digest) -> Given | None:
+        """That something came with an artifact; of several the latest."""
+        return self._latest.get((step, digest))
+
+    def all_of(self, state: State) -> list[Given]:
+        """All that steps of a run ever told, in the order of the journal."""
+        return [one for one in self._given if one.event.step in state.steps]
+
+    def ever(self, after: int = 0) -> Iterator[tuple[StepId, Told]]:
+        """Everything that was ever told on the line, but for the first so many."""
+        for one in self._given[after:]:
+            step, content = one.event.step, one.event.handoff
+            yield step, Told(handoff_id(step, content), step, 0, self._kept(content))
 
     def came_with(self, graph: Graph, made: Mapping[StepId, Digest]) -> list[Told]:
         """What came with these artifacts, whatever run they were made in."""
@@ -214,10 +296,14 @@ class Handoffs:
             return _failure(state, step_id, here)
         if here.phase not in {"done", "reused"} or here.digest is None:
             return None
-        given = self._latest.get((step_id, here.digest))
-        if here.handoff is not None and (given is None or given.event.handoff != here.handoff):
-            return self._made(state, step_id, here.handoff)  # not yet in the journal of the line
-        return None if given is None else self._told(state, given)
+        if here.handoff is None:
+            given = self._latest.get((step_id, here.digest))
+            return None if given is None else self._told(state, given)
+        own = self._own.get((state.run, step_id, here.attempts))
+        if own is not None and own.event.handoff == here.handoff:
+            return self._told(state, own)
+        # not yet in the journal of the line: it will come after all that was said there
+        return replace(self._made(state, step_id, here.handoff), place=self._read_to + 1)
 
     def _told(self, state: State, given: Given) -> Told:
         event = given.event
@@ -235,13 +321,12 @@ class Handoffs:
         return self._read[content]
 
     def _stored(self, content: Digest) -> Handoff:
-        """A handoff that counts; one that a person had removed tells just that."""
+        """A handoff that counts; one that a person had removed, or that a stranger's run has, tells that."""
         try:
             handoff, _ = _read(self._content(content))
         except IntegrityError:
             return Handoff(attempted=REMOVED)
-        assert handoff is not None  # it was read before it counted
-        return handoff
+        return Handoff(attempted=UNREADABLE) if handoff is None else handoff
 
 
 def _failure(state: State, step_id: StepId, here: StepState) -> Told:

@@ -14,6 +14,7 @@ from holdfast.engine.finish import Finisher
 from holdfast.engine.gate import Answer, Gatekeeper
 from holdfast.engine.grow import Steps
 from holdfast.engine.growth import Growth
+from holdfast.engine.handoffs import with_approvals
 from holdfast.engine.hold import Hold
 from holdfast.engine.look import Look
 from holdfast.engine.questions import HELD
@@ -99,9 +100,21 @@ class People:
         questions = self._gates.about(step, outcome.asks, digest, form)
         answer = self._gates.ask(step, questions, started.attempt)
         if answer.granted:
-            return outcome._replace(ended="accepted", verified=True), ()
+            accepted = outcome._replace(ended="accepted", verified=True)
+            return self.told_with(accepted, answer.ids), ()
         self._hold.has_news = True  # as above
         return outcome, answer.ids
+
+    def told_with(self, outcome: Outcome, approvals: Sequence[str]) -> Outcome:
+        """An outcome that tells, too, what those handed over who let its attempt run or stand."""
+        made = outcome.candidate
+        if not approvals or made is None or outcome.ended not in {"accepted", "asked"}:
+            return outcome
+        found = [
+            self._gates.book.by_id[name] for name in approvals if name in self._gates.book.by_id
+        ]
+        told = with_approvals(made.handoff, found, self._world.store.get)
+        return outcome._replace(candidate=replace(made, handoff=told))
 
     def say_waiting(self) -> None:
         """Nothing goes on but the waiting: say once for which steps."""
@@ -161,14 +174,16 @@ class People:
         started, parked = here.running, here.parked
         assert started is not None  # it made the candidate
         assert parked is not None
+        said: tuple[Approval, ...] = ()
         if no is None:
             questions = self._gates.about(step, parked.guards, parked.digest, parked.form)
             answer = self._gates.ask(step, questions, parked.attempt)
             if not answer.granted:  # a yes was taken back, or ended, before it was heard
                 self._scribe.append(StepHeld(step_id, answer.reason))
                 return
+            said = answer.approvals
         more, unfit = self._growth.kept_with(parked) if no is None else ({}, "")
-        result = self._finisher.decided(step_id, no, self._world.clock(), unfit)
+        result = self._finisher.decided(step_id, no, self._world.clock(), unfit, said)
         self._end(result, more, started)
 
     def _end(self, result: Result, more: Steps, started: AttemptStarted) -> None:

@@ -16,6 +16,7 @@ from holdfast.model.line import (
     RunCollected,
     RunImported,
     StepsAdded,
+    named_in,
 )
 from holdfast.ports import Facts
 
@@ -44,7 +45,10 @@ def named_by(event: Event) -> Iterator[tuple[Digest, bool]]:
         yield from ((digest, False) for item in event.items for digest in item)
         yield from ((item.answer, False) for item in event.used)
         return
-    if isinstance(event, RunCollected | RunImported):
+    if isinstance(event, RunCollected):
+        return
+    if isinstance(event, RunImported):
+        yield from ((digest, False) for digest in named_in(event.told, event.said))
         return
     if isinstance(event, StepsAdded | HandoffGiven):  # the artifact may go with its run
         yield event.plan if isinstance(event, StepsAdded) else event.handoff, False

@@ -74,7 +74,7 @@ class Contests:
         if self._by_row is None:
             self._by_row = {}
             for entry, rows in self._rows.items():
-                for one in rows:
+                for one in dict.fromkeys(rows):
                     self._by_row.setdefault(one, []).append(entry)
         if row is None or not self._by_row:
             return ()

@@ -10,6 +10,7 @@ from holdfast.edits import tree
 from holdfast.errors import AttemptError, EditError
 from holdfast.model.artifact import Form
 from holdfast.model.digest import Json
+from holdfast.model.handoff import MOST_TOLD
 from holdfast.ports import Candidate, Feedback, File, Given, Job
 from holdfast.process.room import (
     MAX_ARTIFACT_BYTES,
@@ -22,7 +23,6 @@ from holdfast.process.room import (
 
 ADD = "add"
 HANDOFF = "handoff.json"
-MOST_TOLD = 1024 * 1024  # bytes of a handoff
 MOST_ADDED = 16 * 1024 * 1024  # bytes, as for a plan file
 
 
@@ -143,7 +143,9 @@ def handoff(room: str) -> bytes:
         found = tree.read_contents(room, [HANDOFF], MOST_TOLD)
     except EditError as error:
         raise AttemptError(f"HOLDFAST_HANDOFF: {error}", reason="guard_rejected") from error
-    return found[0].content if found else b""
+    if not found:
+        raise AttemptError("HOLDFAST_HANDOFF: a directory lies there", reason="guard_rejected")
+    return found[0].content
 
 
 def _feedback_json(item: Feedback) -> dict[str, str | None]:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from difflib import get_close_matches
 from typing import Literal, TypeGuard, TypeVar, cast, get_args
 
 from holdfast.model.digest import Digest, EncodingError, Json, digest_json, digest_texts
 from holdfast.model.fixed import fixed
 from holdfast.model.plan import StepId
+from holdfast.model.text import one_line
 
 HANDOFF_SCHEMA = "holdfast.handoff/1"
 Standing = Literal["untested", "testing", "supported", "refuted", "inconclusive"]
@@ -38,6 +39,8 @@ REQUIRED = (
 OPTIONAL = ("payload", "resolves", "testing", "hypotheses", "replan", "refers_to")
 MOST_ENTRIES = 10_000  # of one list
 LONGEST = 100_000  # characters of one text
+LONGEST_NAME = 500  # and of the name of a hypothesis
+MOST_TOLD = 1024 * 1024  # bytes of a handoff
 _INSIDE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "observed": (("finding",), ("source", "confidence", "supports", "refutes")),
     "changed": (("artifact", "ref"), ()),
@@ -233,6 +236,9 @@ class _Reader:
         found: dict[str, Trial] = {}
         for name, given in self.mapping(body, "hypotheses").items():
             place = f"hypotheses.{name}."
+            if not name.strip() or one_line(name) != name or len(name) > LONGEST_NAME:
+                self.wrong.append("'hypotheses' has a name that is no name of one line")
+                continue
             said = {"status": given} if isinstance(given, str) else given
             if not isinstance(said, Mapping):
                 self.wrong.append(f"'{place[:-1]}' is {_kind(given)}, not a mapping")
@@ -364,3 +370,37 @@ def cited(handoff: Handoff) -> Iterator[str]:
             yield one.source
     for tested in handoff.hypotheses.values():
         yield from tested.evidence
+
+
+# --- joining --------------------------------------------------------------------------------------
+
+
+def joined(told: Handoff, more: Handoff, by: str) -> Handoff:
+    """What an attempt told with what somebody adds who approved it; nothing of either is dropped.
+
+    Findings of theirs that name no source have them for one. What both say of one hypothesis, or under
+    one key of the payload, counts as they say it.
+    """
+    observed = tuple(one if one.source else replace(one, source=by) for one in more.observed)
+    return Handoff(
+        attempted=_both(told.attempted, more.attempted, "; "),
+        observed=_all(told.observed, observed),
+        changed=_all(told.changed, more.changed),
+        not_done=_all(told.not_done, more.not_done),
+        uncertainty=_both(told.uncertainty, more.uncertainty, " "),
+        first=_both(told.first, more.first, "; "),
+        payload={**told.payload, **more.payload},
+        resolves=_all(told.resolves, more.resolves),
+        testing=_all(told.testing, more.testing),
+        hypotheses={**told.hypotheses, **more.hypotheses},
+        replan=_both(told.replan, more.replan, "; "),
+        refers_to=_all(told.refers_to, more.refers_to),
+    )
+
+
+def _all(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:
+    return (*one, *(item for item in other if item not in one))
+
+
+def _both(one: str, other: str, between: str) -> str:
+    return between.join(dict.fromkeys(text for text in (one, other) if text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from holdfast.model.artifact import Form
@@ -253,7 +254,7 @@ class ApprovalDecided:
     terminal: bool = False
     run: RunId = RunId("")
     rule: Digest | None = None
-    handoff: Digest | None = None  # what the person hands over with the content
+    handoff: Digest | None = None  # what the person hands over with it
 
 
 @fixed
@@ -363,15 +364,47 @@ class ContentPurged:
     upto: tuple[UpTo, ...] = ()
 
 
+class ToldThen(NamedTuple):
+    """A handoff that the line of an imported run knew: where its journal had it, and of which attempt."""
+
+    seq: int
+    at: int
+    run: RunId
+    step: StepId
+    attempt: int
+    input_ref: Digest
+    digest: Digest
+    handoff: Digest
+
+
+class SaidThen(NamedTuple):
+    """What a person had said about the ledger where an imported run comes from."""
+
+    seq: int
+    at: int
+    word: LedgerWord
+    by: str
+    entry: str
+    other: str
+    text: Digest | None
+    because: Digest | None
+
+
 @fixed
 class RunImported:
-    """A run that another store made was added as history; `absent` are contents that it came without."""
+    """A run that another store made was added as history; `absent` are contents that it came without.
+
+    `told` is what had come with the artifacts that it reused, `said` what people had said of its ledger.
+    Both count for this run alone.
+    """
 
     run: RunId
     last: int
     hash: Digest
     by: str
     absent: tuple[Digest, ...] = ()
+    told: tuple[ToldThen, ...] = ()
+    said: tuple[SaidThen, ...] = ()
 
 
 LineEvent = (
@@ -399,3 +432,9 @@ LineEvent = (
     | ContentPurged
     | RunImported
 )
+
+
+def named_in(told: tuple[ToldThen, ...], said: tuple[SaidThen, ...]) -> Iterator[Digest]:
+    """The contents that an imported run brings beside its own."""
+    yield from (one.handoff for one in told)
+    yield from (text for one in said for text in (one.text, one.because) if text is not None)

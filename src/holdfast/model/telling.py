@@ -14,6 +14,7 @@ from typing import NamedTuple
 from holdfast.model.digest import Json
 from holdfast.model.handoff import STANDINGS
 from holdfast.model.plan import Step
+from holdfast.model.strict import strict_json
 
 ASKED = frozenset({"llm", "agent"})  # generators whose answer holds the handoff
 OUTPUT, HANDOFF = "output", "handoff"
@@ -59,8 +60,8 @@ def parted(step: Step, text: str) -> Parted:
     if not tells_in_answer(step):
         return Parted(text.encode(), b"")
     try:
-        whole: Json = json.loads(text)
-    except (ValueError, RecursionError):
+        whole = strict_json(text)
+    except ValueError:
         return Parted(text.encode(), b"")
     if not isinstance(whole, Mapping) or OUTPUT not in whole:
         return Parted(text.encode(), b"")

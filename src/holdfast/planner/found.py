@@ -21,7 +21,7 @@ from holdfast.model.tiers import tiers_by_place
 _NAMED = 5  # of a circle, or of others, that are told
 _INTERFACES = ("contract", "format", "interface", "outline", "protocol", "schema")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # in no plan
-_WORDS = ("description", "contract", "produces_file", "domain_type")
+_WORDS = ("description", "contract", "produces_file", "domain_type", "tests")
 COMMANDS = frozenset({"plan.yaml", "plan.yml", "plan.json", "holdfast.toml"})  # in any folder
 OF_PROJECT = frozenset({"pyproject.toml"})  # beside the plan
 
@@ -36,7 +36,10 @@ class Bounds(NamedTuple):
 
 @fixed
 class Found:
-    """One artifact that is to be made. `tier` is the model's own wish, if it had one."""
+    """One artifact that is to be made. `tier` is the model's own wish, if it had one.
+
+    `tests` is a claim that the plan stands on and that this artifact puts to the test.
+    """
 
     id: str
     description: str
@@ -45,6 +48,7 @@ class Found:
     produces_file: str = ""
     domain_type: str = ""
     tier: str = ""
+    tests: str = ""
 
 
 SCHEMA: Mapping[str, Json] = {
@@ -62,6 +66,7 @@ SCHEMA: Mapping[str, Json] = {
                     "produces_file": {"type": "string"},
                     "domain_type": {"type": "string"},
                     "tier": {"type": "string"},
+                    "tests": {"type": "string"},
                 },
                 "required": ["id", "description", "contract", "requires"],
             },
@@ -93,6 +98,7 @@ def _one(item: Json) -> Found:
         produces_file=_text(item, "produces_file"),
         domain_type=_text(item, "domain_type"),
         tier=_text(item, "tier"),
+        tests=_text(item, "tests"),
     )
 
 

@@ -34,6 +34,8 @@ Each artifact has
 - produces_file: the path of the one file it is, relative to the project; leave it out if it is no file
 - domain_type: one word for its kind, such as protocol, model, service, test, document
 - tier: small, medium or large, only if you are sure how able its maker must be
+- tests: if the rest of the plan stands on a claim that may turn out false, and this artifact tests it: that
+  claim, in one sentence; leave it out otherwise. If it is refuted, you are asked for another plan.
 
 Rules
 - First what others build on (interfaces, formats, outlines), so that the rest can be made side by side.
@@ -61,7 +63,8 @@ existing one in produces_file only if it is to be written anew."""
 _FAILED = """\
 
 
-Work on that plan failed (WHAT FAILED). Find a plan that avoids it."""
+Work on that plan did not get there (WHAT FAILED): something failed, or turned out otherwise than the plan
+takes it. Find a plan that avoids it."""
 
 
 def question(
@@ -125,7 +128,7 @@ def _as_json(found: Sequence[Found]) -> dict[str, Json]:
             "contract": one.contract,
             "requires": list(one.requires),
         }
-        for key in ("produces_file", "domain_type", "tier"):
+        for key in ("produces_file", "domain_type", "tier", "tests"):
             if value := getattr(one, key):
                 item[key] = value
         listed.append(item)

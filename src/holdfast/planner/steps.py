@@ -38,11 +38,15 @@ def plan_data(
     kept: dict[str, Json] = {
         one.id: {"tier": tier[one.id], "domain_type": one.domain_type} for one in found
     }
+    claims: dict[str, Json] = {
+        one.id: {"statement": literal(one.tests), "critical": True} for one in found if one.tests
+    }
     return {
         "schema": PLAN_SCHEMA,
         "name": line,
         "goal": literal(goal),
         "origin": {ORIGIN: {"artifacts": kept}},
+        **({"hypotheses": claims} if claims else {}),
         "steps": steps,
     }
 
@@ -61,6 +65,8 @@ def _step(goal: str, one: Found, model: str) -> dict[str, Json]:
         "prompt": {"role": _ROLE, "task": task},
         "model": model,
     }
+    if one.tests:  # it says how the claim stands, so that the plan is doubted if it does not hold
+        step |= {"type": "experiment", "hypotheses": [one.id], "handoff": True}
     if one.requires:
         step["needs"] = list(one.requires)
     if one.produces_file:
@@ -74,10 +80,24 @@ def found_of(plan: Plan) -> list[Found]:
     """The artifacts that a plan was made of; of any other plan, its steps as artifacts."""
     planned = plan.origin.get(ORIGIN)
     kept = planned.get("artifacts") if isinstance(planned, Mapping) else None
-    return [_found(step, kept if isinstance(kept, Mapping) else {}) for step in plan.steps.values()]
+    claims = _claims(plan)
+    return [
+        _found(step, kept if isinstance(kept, Mapping) else {}, claims.get(step.id, ""))
+        for step in plan.steps.values()
+    ]
 
 
-def _found(step: Step, kept: Mapping[str, Json]) -> Found:
+def _claims(plan: Plan) -> dict[str, str]:
+    known = plan.premises.get("hypotheses")
+    said = known if isinstance(known, Mapping) else {}
+    return {
+        name: str(one.get("statement", ""))
+        for name, one in said.items()
+        if isinstance(one, Mapping)
+    }
+
+
+def _found(step: Step, kept: Mapping[str, Json], tests: str) -> Found:
     said = kept.get(step.id)
     more = said if isinstance(said, Mapping) else {}
     return Found(
@@ -88,4 +108,5 @@ def _found(step: Step, kept: Mapping[str, Json]) -> Found:
         produces_file=step.produces[0] if step.produces else "",
         domain_type=str(more.get("domain_type", "")),
         tier=str(more.get("tier", "")),
+        tests=tests if step.id in step.hypotheses else "",
     )

@@ -8,10 +8,11 @@ A ZIP file (stored or deflated entries, no encryption) with exactly these names:
 
 `holdfast.json` is `{"schema": "holdfast.export/1", "kind": "run" | "store", "holdfast", "at", "runs":
 [{"run", "project", "line", "number", "fence", "imported"}], "journals": [{"name", "file", "last",
-"hash"}], "contents": [digest], "absent": [digest]}`. `body` is the text of the event as the journal has
-it, `hash` the chain up to it (see `codec`), so a journal in the file is checked like one in the store.
-`contents` names all contents in the file (files of older versions lack the list), `absent` those that its
-journals name and that were purged where they came from.
+"hash"}], "contents": [digest], "absent": [digest], "learned": body}`. `body` is the text of the event as
+the journal has it, `hash` the chain up to it (see `codec`), so a journal in the file is checked like one in
+the store. `contents` names all contents in the file, `absent` those that its journals name and that were
+purged where they came from. `learned`, for the export of one run, is the body of an event with what its
+line knew (see `RunImported`). Files of older versions lack `contents` and `learned`.
 
 A reader trusts nothing: names that are not in the list above, names that appear twice, other ways of
 compression, more bytes than allowed, a broken chain, a content under the wrong name and an event that
@@ -38,6 +39,7 @@ from typing import Self, cast
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.digest import Digest, Json
 from holdfast.model.event import Recorded, RunStarted
+from holdfast.model.line import RunImported
 from holdfast.model.plan import RunId
 from holdfast.model.version import VERSION
 from holdfast.ports import RunRow, Store
@@ -73,6 +75,7 @@ class Selection:
     journals: Sequence[str]
     contents: Sequence[Digest]
     absent: Sequence[Digest] = ()
+    learned: RunImported | None = None
 
 
 def write_archive(path: str, store: Store, chosen: Selection, at: int) -> int:
@@ -146,6 +149,7 @@ def _head(chosen: Selection, journals: list[Json], at: int) -> dict[str, Json]:
         "journals": journals,
         "contents": list(chosen.contents),
         "absent": list(chosen.absent),
+        "learned": None if chosen.learned is None else encode(chosen.learned)[1],
     }
 
 
@@ -160,6 +164,7 @@ class Archive:
         self._file = file
         self.kind = ""
         self.absent: tuple[Digest, ...] = ()
+        self.learned: RunImported | None = None
         self._listed: tuple[Digest, ...] = ()
         self._runs: list[RunRow] = []
         self._journals: dict[str, tuple[str, int, str]] = {}
@@ -265,6 +270,15 @@ class Archive:
         if not all(is_digest(item) for item in (*self.absent, *self._listed)):
             raise self._refusal("it names contents that are none")
         self._check_head()
+        if (learned := head.get("learned")) is not None:
+            self.learned = self._learned(str(learned))
+
+    def _learned(self, body: str) -> RunImported:
+        event = decode("run_imported", body)
+        check_event(event)
+        if not isinstance(event, RunImported) or self.kind != "run":
+            raise self._refusal("it says what a run learned and holds no single run")
+        return event
 
     def _check_head(self) -> None:
         files = {name for name in self._file.namelist() if name.startswith("journals/")}

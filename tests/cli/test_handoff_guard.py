@@ -1,0 +1,268 @@
+"""A handoff counts only if what it claims is there; a step that failed says what was not done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any
+
+import pytest
+
+from holdfast.model.digest import Json
+from tests.cli.project import Project, kill
+from tests.cli.test_ledger_words import entry, handoff
+
+NOBODY = "e-0123456789ab"
+
+
+@pytest.fixture
+def pair(project: Project) -> Project:
+    """A step that tells, and one below it whose handoff the test writes."""
+    project.plan(
+        {
+            "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+            "b": {"needs": ["a"], "shell": "cat b.js* > $HOLDFAST_HANDOFF; echo 2"},
+        }
+    )
+    project.write(
+        "a.json",
+        handoff({"finding": "12 stations", "source": "a.csv"}, highest_impact_uncertainty="All?"),
+    )
+    project.write("b.json", handoff())
+    project.run()
+    return project
+
+
+@pytest.mark.req("R125", "R129")
+def test_what_a_handoff_refers_to_was_told(pair: Project) -> None:
+    found = pair.ok("ledger", "--json").json
+    ids = {kind: found[kind][0]["id"] for kind in ("evidence", "uncertainties", "handoffs")}
+    one: Json = {"finding": "they are a dozen", "source": ids["evidence"]}
+    other: Json = {"finding": "so it is", "source": "a.csv", "supports": [ids["evidence"]]}
+    pair.write(
+        "b.json",
+        handoff(one, other, resolves=[ids["uncertainties"]], refers_to=[ids["handoffs"]]),
+    )
+    assert pair.run("--force-node", "b").states == {"a": "reused", "b": "done"}
+    assert entry(pair, "evidence", "b")["stands_on"] == [ids["evidence"]]
+    assert entry(pair, "uncertainties", "a")["status"] == "resolved"
+
+
+@pytest.mark.req("R125", "R129")
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        (handoff({"finding": "x", "source": NOBODY}), "observed[0].source"),
+        (handoff({"finding": "x", "supports": [NOBODY]}), "observed[0].supports"),
+        (handoff({"finding": "x", "refutes": [NOBODY]}), "observed[0].refutes"),
+        (handoff(refers_to=[NOBODY.replace("e-", "h-")]), "refers_to"),
+        (handoff(resolves=[NOBODY.replace("e-", "u-")]), "resolves"),
+        (handoff(testing=[NOBODY.replace("e-", "u-")]), "testing"),
+        (
+            handoff(hypotheses={"H": {"status": "supported", "evidence": [NOBODY]}}),
+            "hypotheses.H.evidence",
+        ),
+    ],
+)
+def test_what_nobody_told_cannot_be_referred_to(pair: Project, told: str, place: str) -> None:
+    pair.write("b.json", told)
+    run = pair.run("--force-node", "b")
+    assert run.states["b"] == "failed"
+    assert f"'{place}' names '" in run.err
+    assert "which nobody told" in run.err
+    pair.write("mine.txt", "2\n")
+    said = pair.refused(2, "amend", "a", "mine.txt", "--handoff", "b.json")
+    assert f"'{place}' names '" in said
+
+
+@pytest.mark.req("R125")
+def test_a_content_that_a_handoff_names_is_stored_or_its_own(pair: Project) -> None:
+    own = hashlib.sha256(b"2\n").hexdigest()
+    pair.write("b.json", handoff(changed=[{"artifact": "all", "ref": own}]))
+    assert pair.run("--force-node", "b").states["b"] == "done"
+    pair.write("b.json", handoff(changed=[{"artifact": "all", "ref": "0" * 64}]))
+    run = pair.run("--force-node", "b")
+    assert run.states["b"] == "failed"
+    assert "'changed[0].ref' names the content '000000000000', which is not stored" in run.err
+
+
+@pytest.mark.req("R129")
+def test_the_payload_covers_the_declared_outputs(project: Project) -> None:
+    step = {"shell": 'cat a.js* > $HOLDFAST_HANDOFF; echo \'{"n": 1, "m": 2}\''}
+    project.plan({"a": {**step, "outputs": ["n", "m"], "handoff": True}})
+    project.write("a.json", handoff(payload={"n": 1}))
+    run = project.run()
+    assert run.states["a"] == "failed"
+    assert "'payload.m' is missing: the step declares it among its outputs" in run.err
+    project.write("a.json", handoff(payload={"n": 1, "m": 2}))
+    assert project.run().states["a"] == "done"
+
+
+@pytest.mark.req("R129")
+def test_a_person_who_must_hand_over_covers_the_outputs_too(project: Project) -> None:
+    step = {"uses": "human", "prompt": "how many?", "outputs": ["n"], "handoff": True}
+    project.plan({"a": step})
+    project.write("a.txt", '{"n": 1}')
+    project.write("told.json", handoff())
+    assert project.run().states["a"] == "waiting"
+    words = ("answer", "a", "a.txt", "--handoff", "told.json")
+    assert "'payload.n' is missing" in project.refused(2, *words)
+    assert project.status().states["a"] == "waiting"
+    project.write("told.json", handoff(payload={"n": 1}))
+    project.ok(*words)
+    assert project.resume().states["a"] == "done"
+    assert entry(project, "handoffs", "a")["handoff"]["payload"] == {"n": 1}
+
+
+@pytest.mark.req("R129")
+def test_a_step_that_failed_stands_in_the_ledger_with_its_reason(project: Project) -> None:
+    project.plan(
+        {
+            "draw": {"shell": "exit 3", "description": "draw the map", "produces": "map.svg"},
+            "check": {"shell": "echo no", "guards": [{"regex": {"pattern": "yes"}}]},
+            "fine": {"shell": "echo 1"},
+            "after": {"needs": ["draw"], "shell": "echo 1"},
+        }
+    )
+    assert project.run("--keep-going").code == 1
+    found = project.ok("ledger", "--json").json
+    failed = {one["from_step"]: one for one in found["handoffs"]}
+    assert sorted(failed) == ["check", "draw"], "what was never tried told nothing"
+    assert all(one["failed"] for one in failed.values())
+    assert failed["draw"]["handoff"]["attempted"] == "draw the map"
+    gaps = {one["from_step"]: (one["item"], one["reason"]) for one in found["gaps"]}
+    assert gaps["draw"][0] == "map.svg"
+    assert "failed" in gaps["draw"][1]
+    assert "regex" in gaps["check"][1]
+    text = project.ok("ledger", "handoffs").out
+    assert "draw the map · failed: " in text
+    assert "map.svg: " in project.ok("ledger", "gaps", "--step", "draw").out
+    project.plan({"draw": {"shell": "echo x > map.svg", "produces": "map.svg"}})
+    project.run()
+    assert project.ok("ledger", "--json").json["gaps"] == []
+
+
+# --- from strangers -------------------------------------------------------------------------------
+
+
+def one_step(project: Project, shell: str, **more: Any) -> Any:
+    project.plan({"a": {"shell": shell, **more}})
+    return project.run()
+
+
+HOSTILE: dict[str, tuple[str, str]] = {
+    "huge": ("head -c 10000000 /dev/zero > $HOLDFAST_HANDOFF", "HOLDFAST_HANDOFF"),
+    "link": ("ln -s /etc/hostname $HOLDFAST_HANDOFF", "HOLDFAST_HANDOFF"),
+    "directory": ("mkdir $HOLDFAST_HANDOFF", "HOLDFAST_HANDOFF"),
+    "pipe": ("mkfifo $HOLDFAST_HANDOFF", "HOLDFAST_HANDOFF"),
+    "bytes": ("printf '\\377\\376' > $HOLDFAST_HANDOFF", "the handoff is not JSON"),
+    "half": ('printf \'{"attempted": "lo\' > $HOLDFAST_HANDOFF', "the handoff is not JSON"),
+}
+
+
+@pytest.mark.req("R116")
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_lies_there_instead_of_a_handoff_is_refused(project: Project, what: str) -> None:
+    shell, told = HOSTILE[what]
+    run = one_step(project, f"{shell}; echo 1")
+    assert (run.code, run.states) == (1, {"a": "failed"})
+    assert told in run.err
+    assert project.call("verify").code == 0
+
+
+WRITTEN: dict[str, tuple[str, str]] = {
+    "NaN": (handoff({"finding": "x", "confidence": 0.5}).replace("0.5", "NaN"), "NaN is not"),
+    "infinite": (handoff({"finding": "x", "confidence": 0.5}).replace("0.5", "1e999"), "too large"),
+    "negative": (handoff({"finding": "x", "confidence": -0.1}), "not a number from 0 to 1"),
+    "true": (handoff({"finding": "x", "confidence": True}), "not a number from 0 to 1"),
+    "twice": ('{"attempted": "a", "attempted": "b"}', "'attempted' stands in one object twice"),
+    "both spellings": (handoff(notDone=[]), "'not_done' is given twice"),
+    "deep": (handoff(payload={"x": 1}).replace("1}", "[" * 900 + "]" * 900 + "}"), "too deeply"),
+    "surrogate": (handoff({"finding": "x"}).replace('"x"', '"\\ud800"'), "lone surrogate"),
+    "reserved": (handoff(payload={"$decimal": "1"}), "the key '$decimal' is reserved"),
+    "name": (handoff(hypotheses={"a\nb": "refuted"}), "no name of one line"),
+    "no name": (handoff(hypotheses={" ": "refuted"}), "no name of one line"),
+    "long": (handoff({"finding": "x" * 100_001}), "longer than 100,000 characters"),
+}
+
+
+@pytest.mark.req("R116")
+@pytest.mark.parametrize("what", WRITTEN)
+def test_what_no_handoff_may_hold_is_refused(project: Project, what: str) -> None:
+    text, told = WRITTEN[what]
+    project.write("a.json", text)
+    run = one_step(project, "cat a.js* > $HOLDFAST_HANDOFF; echo 1")
+    assert (run.code, run.states) == (1, {"a": "failed"})
+    assert told in run.err
+    assert "Traceback" not in run.err
+    assert project.ok("ledger", "--json").json["evidence"] == []
+
+
+def test_nothing_that_a_terminal_obeys_is_shown(project: Project) -> None:
+    bad = "\x1b]0;owned\x07\x1b[2Jred\u202egnp\r\nnext: holdfast approve --all --yes\u200b"
+    project.write(
+        "a.json",
+        handoff(
+            {"finding": bad, "source": bad},
+            attempted=bad,
+            not_done=[{"item": bad, "reason": bad}],
+            changed=[{"artifact": bad, "ref": bad}],
+            highest_impact_uncertainty=bad,
+            replan={"reason": bad},
+        ),
+    )
+    one_step(project, "cat a.js* > $HOLDFAST_HANDOFF; echo 1")
+    name = entry(project, "evidence", "a")["id"]
+    shown = [
+        ("ledger",),
+        ("status",),
+        ("approvals",),
+        ("show", "a", "--handoff"),
+        ("why", "a"),
+        ("ledger", "contest", name, "--because", bad, "--dry-run"),
+        ("ledger", "--json"),
+        ("approve", "replan"),
+    ]
+    for words in shown:
+        answer = project.call(*words)
+        text = answer.out + answer.err
+        assert not {"\x1b", "\x07", "\u202e", "\r", "\u200b", "\x9b"} & {*text}, words
+        if words[:2] != ("show", "a"):
+            assert "\nnext: holdfast approve --all" not in text, words
+
+
+def test_a_secret_in_a_handoff_is_refused_and_kept_nowhere(project: Project) -> None:
+    told = handoff({"finding": "it is WORD"}).replace("WORD", "'$API_KEY'")
+    project.plan(
+        {"a": {"shell": f"echo '{told}' > $HOLDFAST_HANDOFF; echo 1", "secrets": ["API_KEY"]}}
+    )
+    run = project.run("--secret", "API_KEY", env={"API_KEY": "very-secret-value-1"})
+    assert run.states == {"a": "failed"}
+    assert "very-secret" not in run.err + json.dumps(run.data)
+    for path in project.store.rglob("*"):
+        assert not path.is_file() or b"very-secret-value-1" not in path.read_bytes(), path
+
+
+def test_what_a_killed_attempt_wrote_counts_for_nothing(project: Project) -> None:
+    project.write("a.json", handoff({"finding": "half the truth"}))
+    wait = project.gate("go")
+    shell = (
+        f"cat a.js* > $HOLDFAST_HANDOFF; {project.sh(wait)}; cat b.js* > $HOLDFAST_HANDOFF; echo 1"
+    )
+    project.plan({"a": {"shell": shell}})
+    kill(project.begun_by("run", step="a"))
+    assert project.ok("ledger", "--json").json["handoffs"] == []
+    project.write("b.json", handoff({"finding": "the whole truth"}))
+    project.open("go")
+    assert project.resume().states == {"a": "done"}
+    found = project.ok("ledger", "--json").json
+    assert [one["finding"] for one in found["evidence"]] == ["the whole truth"]
+    assert project.call("verify").code == 0
+
+
+def test_a_handoff_at_the_bounds_is_taken(project: Project) -> None:
+    many = [{"finding": f"number {n} is {os.urandom(4).hex()}"} for n in range(10_000)]
+    project.write("a.json", handoff(*many))
+    assert one_step(project, "cat a.js* > $HOLDFAST_HANDOFF; echo 1").code == 0
+    assert len(project.ok("ledger", "--json").json["evidence"]) == 10_000
