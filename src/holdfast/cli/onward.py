@@ -11,6 +11,7 @@ from holdfast.cli.add import await_answer
 from holdfast.cli.again import out_next
 from holdfast.cli.ask import consent_to, who
 from holdfast.cli.consent import agreed_with, said_of_money
+from holdfast.cli.driving import agree_again, drive, max_cost, run_options
 from holdfast.cli.gates import is_paid
 from holdfast.cli.place import (
     file_option,
@@ -21,7 +22,6 @@ from holdfast.cli.place import (
     place_options,
 )
 from holdfast.cli.provisions import can_bound, provide_all
-from holdfast.cli.run import agree_again, drive, max_cost, run_options
 from holdfast.cli.say import named, out, out_json, short, talk
 from holdfast.cli.show import load_state
 from holdfast.core.state import COMPLETE, State

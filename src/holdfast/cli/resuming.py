@@ -1,0 +1,200 @@
+"""resume and retry: go on with a run that was left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+import click
+
+from holdfast import wire
+from holdfast.cli.additions import taken_up
+from holdfast.cli.again import again
+from holdfast.cli.consent import consent_within
+from holdfast.cli.drive import manner_of
+from holdfast.cli.driving import (
+    agree_again,
+    check_trust,
+    drive,
+    exclude,
+    folder_of,
+    max_cost,
+    raised_cost,
+    run_options,
+)
+from holdfast.cli.earlier import say_left_out
+from holdfast.cli.goal import old_run_words
+from holdfast.cli.grown import forced_steps
+from holdfast.cli.people import is_held
+from holdfast.cli.place import (
+    Place,
+    file_option,
+    find_run,
+    known_step,
+    place,
+    place_options,
+)
+from holdfast.cli.provisions import provide, provide_again
+from holdfast.cli.resume import resume_lines
+from holdfast.cli.saved import consent
+from holdfast.cli.say import short, talk
+from holdfast.cli.show import load_state
+from holdfast.cli.succession import with_step
+from holdfast.cli.titles import brief
+from holdfast.core.state import State
+from holdfast.engine.journals import read_state
+from holdfast.engine.opened import is_left_rejected, left_alone
+from holdfast.engine.replans import led_to
+from holdfast.engine.requests import additions, check_secrets
+from holdfast.engine.runs import resume_run, start_run
+from holdfast.errors import PlanError, UsageError
+from holdfast.model.event import Options
+from holdfast.model.plan import RunId, plan_digest
+from holdfast.ports import Store
+
+
+@click.command(epilog="\b\nExample:\n  holdfast resume\n  holdfast resume r-1f3c")
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "-c",
+    "--checkpoint",
+    metavar="ID|FILE|latest",
+    help="Continue the run that a checkpoint names, after looking at what changed since.",
+)
+@file_option
+@place_options
+@run_options
+def resume(
+    run_id: str | None,
+    checkpoint: str | None,
+    plan: str | None,
+    store: str | None,
+    plan_id: str | None,
+    **manner: object,
+) -> int:
+    """Continue a run that was stopped, failed or killed. What is done stays done."""
+    exclude(run_id is not None, checkpoint is not None, "a run and --checkpoint")
+    where = place(plan, store, plan_id)
+    with_store = where.open()
+    try:
+        if checkpoint is None:
+            found = unfinished(with_store, run_id, where.line())
+        else:
+            from holdfast.cli.checkpoint import run_of
+
+            found = run_of(where, with_store, checkpoint, folder_of(manner))
+        state = load_state(with_store, found)
+        if not state.ended:
+            check_secrets(with_store, state, manner_of(manner).secrets)
+        more = additions(with_store, state)
+        stay = {s for s in state.steps if is_left_rejected(with_store, state, s)}
+        drives = partial(wire.is_driven, with_store)
+        left = left_alone(with_store, state, wire.now_ms(), drives)
+    finally:
+        with_store.close()
+    if state.ended:
+        raise UsageError(
+            f"run {short(found)} is {state.status}; there is nothing to resume", hint="holdfast run"
+        )
+    raised = raised_cost(where, state, manner)
+    provide_again(where, state, set(state.steps) - stay, raised)
+    if words := old_run_words(state.started_at, wire.now_ms()):
+        talk(again(words))
+    for line in [*resume_lines(state, stay), *taken_up(more)]:
+        talk(line)
+    _say_edited(where, state)
+    agreed = consent_within(where, state, state.steps.keys() - left, manner)
+    return drive(
+        where, state.plan, manner, agreed, lambda world: resume_run(world, found, max_cost=raised)
+    )
+
+
+def unfinished(store: Store, given: str | None, line: str | None) -> RunId:
+    """A run as named, else the last that has not ended."""
+    if given is not None:
+        return find_run(store, given, line)
+    rows = [row for row in store.runs() if line is None or row.line == line]
+    if line is not None and not rows:
+        raise UsageError(f"there is no run of '{brief(line)}'", hint="holdfast run")
+    for row in reversed(rows):
+        state = read_state(store, row.run)
+        if state is not None and not state.ended:
+            return row.run
+    raise UsageError("there is no unfinished run", hint="holdfast run")
+
+
+def _say_edited(where: Place, state: State) -> None:
+    """A run keeps its plan: who edited the file to mend a failure means `run`, not `resume`."""
+    if (where.file is None and not where.goal) or _is_later(where, state):
+        return
+    try:
+        found = where.load(state.plan.params).plan
+        edited = plan_digest(replace(found, name=state.plan.name)) != state.base
+    except (PlanError, UsageError):
+        edited = True
+    if edited:
+        talk(
+            f"{where.file or 'the plan'} changed since; this run keeps its plan. "
+            + again("'holdfast run' takes the new one")
+        )
+
+
+def _is_later(where: Place, state: State) -> bool:
+    """Whether the plan of a run took the place of the one in the file."""
+    store = where.open(readonly=True)
+    try:
+        return led_to(store, state) is not None
+    finally:
+        store.close()
+
+
+@click.command(epilog="\b\nExample:\n  holdfast retry build")
+@click.argument("step")
+@file_option
+@place_options
+@run_options
+def retry(
+    step: str, plan: str | None, store: str | None, plan_id: str | None, **manner: object
+) -> int:
+    """Try a failed or held step again, with what was skipped below it."""
+    where = with_step(place(plan, store, plan_id), step.removesuffix("+"))
+    with_store = where.open()
+    try:
+        found = find_run(with_store, None, where.line())
+        state = read_state(with_store, found)
+        assert state is not None
+        step_id = known_step(state.plan, step.removesuffix("+"))
+        held = is_held(with_store, state, step_id)
+    finally:
+        with_store.close()
+    phase = state.steps[step_id].phase
+    if not state.ended and (held or phase in {"failed", "waiting"} or step_id in state.gaps):
+        below = state.graph.below([step_id])
+        agreed, raised = agree_again(where, state, below, manner)
+        named = (step_id,)
+        return drive(
+            where,
+            state.plan,
+            manner,
+            agreed,
+            lambda world: resume_run(world, found, only=named, asked=named, max_cost=raised),
+        )
+    if not state.ended and phase not in {"done", "reused"}:
+        raise UsageError(f"'{step_id}' is {phase}, not failed", hint="holdfast resume")
+    loaded = where.load()
+    check_trust(where, loaded, Options(), None, manner)
+    options = Options(
+        force_steps=forced_steps(where, loaded, [step_id]),
+        max_cost=max_cost(where, loaded.plan, manner),
+    )
+    provide(where, loaded, options, cast("int | None", manner["max_cost"]))
+    given = consent(where, loaded, options, manner)
+    say_left_out(where, loaded.plan)
+    return drive(
+        where,
+        loaded.plan,
+        manner,
+        given.agreed,
+        lambda world: start_run(world, loaded.plan, loaded.plan.name, given.options),
+    )
