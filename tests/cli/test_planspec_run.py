@@ -10,6 +10,7 @@ import pytest
 from holdfast.testing.server import Asked, Reply, Say
 from tests.cli.models import served
 from tests.cli.project import Project
+from tests.cli.test_ledger_words import handoff
 
 
 def step(kind: str, name: str, above: list[str], executor: dict[str, str]) -> dict[str, Any]:
@@ -86,3 +87,46 @@ def test_agents_tools_workflows_and_people_do_their_steps(project: Project) -> N
     assert project.shown("script").strip() == b"27"
     again = json.loads(project.ok("export", "@", "-", "--format", "execution-state").out)
     assert again["planComplete"] is True
+
+
+TELLING = """
+import json, os
+
+def count(read):
+    told = {"attempted": "count", "observed": [{"finding": "it grew", "supports": ["H1"]}],
+            "changed": [], "notDone": [], "highestImpactUncertainty": "For how long?",
+            "nextAgentShouldFirst": "draw it", "hypotheses": {"H1": {"status": STATUS}}}
+    with open(os.environ["HOLDFAST_HANDOFF"], "w") as file:
+        json.dump(told, file)
+    return "counted"
+"""
+
+
+@pytest.mark.req("R37", "R123", "R129")
+@pytest.mark.parametrize(("status", "code"), [("supported", 0), ("refuted", 3)])
+def test_what_tools_and_people_of_a_spec_tell_is_in_its_state(
+    project: Project, status: str, code: int
+) -> None:
+    project.write("spec.json", json.dumps(SPEC))
+    project.write("lab.py", TELLING.replace("STATUS", repr(status)))
+    project.write("draw.yaml", DRAW)
+    project.write("tools/size.sh", "#!/bin/sh\nwc -c < $HOLDFAST_INPUTS/count\n", executable=True)
+    project.write("judged.json", handoff({"finding": "it holds", "source": "count"}))
+    project.ok("import", "spec.json", "-o", "plan.yaml")
+    project.write("plan.yaml", "defaults: {model: 'fake:m'}\n" + project.read("plan.yaml"))
+    with served(project, script):
+        run = project.run("--yes")
+        assert run.code == 3, run.err
+        if code == 0:
+            project.ok("answer", "judge", "-", "--handoff", "judged.json", stdin=b"yes\n")
+        assert project.resume("--yes").code == code
+    state = json.loads(project.ok("export", "@", "-", "--format", "execution-state").out)
+    stands = state["hypothesisStatuses"]["H1"]
+    assert (stands["status"], stands["testedByStepIds"]) == (status, ["count"])
+    assert (state["planComplete"], state["needsReplanning"]) == (code == 0, code == 3)
+    found = [(one["fromStepId"], one["finding"]) for one in state["evidenceLedger"]]
+    assert found == [("count", "it grew"), ("judge", "it holds")][: 2 if code == 0 else 1]
+    assert "draw" in state["completedStepIds" if code == 0 else "pendingStepIds"]
+    (question,) = state["uncertaintyInventory"]
+    assert (question["question"], question["status"]) == ("For how long?", "open")
+    assert json.loads(json.dumps(state)) == state
