@@ -45,6 +45,13 @@ def has_ended(store: Store, run: RunId) -> bool:
     return any(isinstance(recorded.event, RunEnded) for recorded in last)
 
 
+def is_complete(store: Store, run: RunId) -> bool:
+    """Whether a run came to its end with all its steps; only the end of its journal is read."""
+    journal = f"run:{run}"
+    last = store.read(journal, max(0, store.last(journal) - 1))
+    return any(isinstance(one.event, RunEnded) and one.event.status == "completed" for one in last)
+
+
 def beside(store: Store, state: State) -> Iterator[State]:
     """The other runs of a run's line, newest first."""
     for row in reversed(runs_of(store, state.project, state.line)):

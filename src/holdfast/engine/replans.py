@@ -15,7 +15,7 @@ from holdfast.core.premises import premises_of, rules_of
 from holdfast.core.replan import Premises, Rules, Trigger, may_matter, triggers
 from holdfast.core.state import State
 from holdfast.engine.handoffs import Handoffs, Read
-from holdfast.engine.journals import read_state, runs_of
+from holdfast.engine.journals import has_ended, read_state, runs_of
 from holdfast.engine.ledgers import ledger_up_to
 from holdfast.engine.lines import Line, tell_line
 from holdfast.engine.result import Told
@@ -194,8 +194,8 @@ class Held(NamedTuple):
 def held(store: Store, project: str, line: str) -> Held | None:
     """The run of a line that waits for somebody to say what becomes of its plan."""
     for row in reversed(runs_of(store, project, line)):
-        state = read_state(store, row.run)
-        if state is None or state.ended:
+        state = None if has_ended(store, row.run) else read_state(store, row.run)
+        if state is None:
             continue
         if state.replan is None:
             return None

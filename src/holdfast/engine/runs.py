@@ -15,7 +15,7 @@ from holdfast.core.waves import graph_of
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.inheritance import left_answers
-from holdfast.engine.journals import has_ended, read_state, runs_of
+from holdfast.engine.journals import has_ended, is_complete, read_state, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.losses import closing, end_run, events_of, lost, take_over
@@ -206,7 +206,9 @@ def _answers(
     world: World, previous: RunId | None, plan: Digest, taken_by: str | None
 ) -> list[ReplanAnswered]:
     """That another plan answers what spoke against the one of the run before it."""
-    before = read_state(world.store, previous) if previous is not None else None
+    if previous is None or is_complete(world.store, previous):  # then nothing spoke against it
+        return []
+    before = read_state(world.store, previous)
     if before is None or before.replan is None or before.base == plan or before.replanned:
         return []
     names = before.replan.triggers
