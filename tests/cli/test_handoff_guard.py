@@ -34,6 +34,26 @@ def pair(project: Project) -> Project:
     return project
 
 
+def test_what_was_accepted_is_read_again_however_large_it_is_spelled(pair: Project) -> None:
+    """Stored with spaces between its words, it is larger than what a step may write."""
+    finding: Json = {"finding": "still told", "source": "b.csv"}
+    body = json.loads(handoff(finding, payload={"many": [1] * 450_000}))
+    text = json.dumps(body, separators=(",", ":"))
+    assert len(text) < 2**20 < len(json.dumps(body))
+    pair.write("b.json", text)
+    assert pair.run("--force-node", "b").states["b"] == "done"
+    assert entry(pair, "evidence", "b")["finding"] == "still told"
+
+
+@pytest.mark.req("R125")
+@pytest.mark.parametrize("wrong", [{"replan": "x" * 100_001}, {"resolves": ["u"] * 10_001}])
+def test_what_is_too_long_is_refused_and_not_cut(pair: Project, wrong: dict[str, Any]) -> None:
+    pair.write("b.json", handoff(**wrong))
+    run = pair.run("--force-node", "b")
+    assert run.states["b"] == "failed"
+    assert "is longer than 100,000" in run.err or "10,001 entries; at most 10,000" in run.err
+
+
 @pytest.mark.req("R125", "R129")
 def test_what_a_handoff_refers_to_was_told(pair: Project) -> None:
     found = pair.ok("ledger", "--json").json

@@ -65,6 +65,11 @@ def test_the_result_has_the_schema_of_the_step(project: Project) -> None:
         (Say("just text"), "it must be JSON with 'output' and 'handoff'"),
         (Say('{"output": "x"}'), "it must be JSON with 'output' and 'handoff'"),
         (both("x", {"attempted": "look"}), "'observed' is missing"),
+        (
+            Say('{"output": "x", "output": "y", "handoff": {}}'),
+            "'output' stands in one object twice",
+        ),
+        (Say('```json\n{"output": "x", "handoff": {"attempted": NaN}}\n```'), "NaN"),
     ],
 )
 def test_what_is_no_handoff_is_told_the_model_and_it_answers_again(
@@ -74,6 +79,14 @@ def test_what_is_no_handoff_is_told_the_model_and_it_answers_again(
     with served(project, [first, both("three")]) as server:
         assert project.run("--yes").states == {"a": "done"}
         assert words in server.requests[1].last
+    assert project.shown("a") == b"three"
+
+
+def test_a_fence_around_an_answer_is_passed_over(project: Project) -> None:
+    project.plan({"a": step(handoff=True, retries=0)})
+    whole = json.dumps({"output": "three", "handoff": HANDOFF})
+    with served(project, [Say(f"```json\n{whole}\n```")]):
+        assert project.run("--yes").states == {"a": "done"}
     assert project.shown("a") == b"three"
 
 

@@ -60,6 +60,17 @@ def test_whoever_approves_adds_to_what_the_step_told(asking: Project) -> None:
     assert asking.call("verify").code == 0
 
 
+def test_two_long_handoffs_are_told_together(asking: Project) -> None:
+    asking.ok("reject", "count", "--because", "again")
+    long = "a long way " * 5_500
+    asking.write("count.json", handoff({"finding": "12 stations", "source": "a"}, attempted=long))
+    asking.write("told.json", handoff(READ, attempted=long))
+    asking.call("run", "--yes")
+    asking.ok("approve", "count", "--yes", "--handoff", "told.json")
+    asking.ok("resume")
+    assert [text for text, _ in findings(asking)] == ["12 stations", READ["finding"]]
+
+
 def test_a_yes_without_a_handoff_leaves_what_the_step_told(asking: Project) -> None:
     asking.ok("approve", "count", "--yes")
     asking.resume()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,6 +62,11 @@ def of_another_version(place: Path) -> None:
     place.write_bytes(b"0" * 64 + place.read_bytes()[64:])
 
 
+def pipe(place: Path) -> None:
+    place.unlink()
+    os.mkfifo(place)
+
+
 def directory(place: Path) -> None:
     place.unlink()
     place.mkdir()
@@ -68,7 +74,7 @@ def directory(place: Path) -> None:
 
 @pytest.mark.req("R126")
 @pytest.mark.parametrize(
-    "damage", [Path.unlink, cut, flip, empty, nonsense, of_another_version, directory]
+    "damage", [Path.unlink, cut, flip, empty, nonsense, of_another_version, directory, pipe]
 )
 def test_a_snapshot_that_is_gone_or_damaged_changes_nothing(
     long: Project, damage: Callable[[Path], None]

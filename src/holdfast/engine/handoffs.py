@@ -38,6 +38,7 @@ from holdfast.ports import Candidate, Outcome, Store
 HANDOFF = "handoff"  # who refuses an attempt whose handoff is not one
 REMOVED = "what it told was removed"
 UNREADABLE = "what it told cannot be read"
+_STORED = 16  # times the size of one that is taken in
 Read = Callable[[Digest], bytes]
 Unknown = Callable[[Handoff, AttemptStarted, Candidate], list[str]]
 
@@ -113,14 +114,14 @@ def with_approvals(told: bytes, approvals: Iterable[Approval], read: Read) -> by
 
     An answer is the content itself: its handoff is that of the attempt already.
     """
-    own, _ = _read(told)
+    own, _ = _read(told, slack=_STORED)
     found = own or Handoff(attempted="")
     for approval in approvals:
         said = approval.decision
         if said is None or said.handoff is None or approval.request.gate == "answer":
             continue
         with suppress(IntegrityError):  # a person had it removed
-            more, _ = _read(read(said.handoff))
+            more, _ = _read(read(said.handoff), slack=_STORED)
             assert more is not None  # it was read before it was kept
             found = joined(found, more, said.by)
     return told if found is own or not found.attempted else written(found)
@@ -150,16 +151,18 @@ def _nothing(step: Step) -> str:
     return "no handoff was written to the file that HOLDFAST_HANDOFF names"
 
 
-def _read(content: bytes, nothing: str = "it is empty") -> tuple[Handoff | None, list[str]]:
+def _read(
+    content: bytes, nothing: str = "it is empty", slack: int = 1
+) -> tuple[Handoff | None, list[str]]:
     if not content:
         return None, [nothing]
-    if len(content) > MOST_TOLD:
+    if len(content) > MOST_TOLD * slack:
         return None, [f"the handoff is larger than {MOST_TOLD // 1024:,} KB"]
     try:
         given = strict_json(content.decode("utf-8-sig"))
     except ValueError as error:
         return None, [f"the handoff is not JSON: {error}"]
-    return read_handoff(given)
+    return read_handoff(given, slack)
 
 
 def _uncovered(step: Step, handoff: Handoff) -> Iterator[str]:
@@ -323,7 +326,7 @@ class Handoffs:
     def _stored(self, content: Digest) -> Handoff:
         """A handoff that counts; one that a person had removed, or that a stranger's run has, tells that."""
         try:
-            handoff, _ = _read(self._content(content))
+            handoff, _ = _read(self._content(content), slack=_STORED)
         except IntegrityError:
             return Handoff(attempted=REMOVED)
         return Handoff(attempted=UNREADABLE) if handoff is None else handoff

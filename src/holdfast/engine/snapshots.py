@@ -17,6 +17,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
@@ -75,7 +76,7 @@ def _key(store: Store, run: RunId) -> Digest:
 
 def _kept(place: str, key: Digest) -> Learned | None:
     with contextlib.suppress(OSError, ValueError, TypeError, IndexError, KeyError, RecursionError):
-        with open(place, "rb") as file:
+        with open(place, "rb", opener=_plain) as file:
             head = file.readline(200).split()
             if head[0] != key.encode():
                 return None
@@ -96,6 +97,15 @@ def _leave(place: str, key: Digest, found: Learned) -> None:
         with contextlib.suppress(OSError):
             os.remove(draft)
         raise
+
+
+def _plain(path: str, flags: int) -> int:
+    """Open a file and nothing else: a pipe would wait for whoever writes to it."""
+    found = os.open(path, flags | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(found).st_mode):
+        return found
+    os.close(found)
+    raise OSError(f"'{path}' is no file")
 
 
 def _private(path: str, flags: int) -> int:

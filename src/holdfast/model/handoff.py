@@ -118,11 +118,14 @@ def handoff_id(step: StepId, content: Digest) -> str:
 # --- reading --------------------------------------------------------------------------------------
 
 
-def read_handoff(given: Json) -> tuple[Handoff | None, list[str]]:
-    """A handoff, or everything that is wrong with it; each complaint names its place."""
+def read_handoff(given: Json, slack: int = 1) -> tuple[Handoff | None, list[str]]:
+    """A handoff, or everything that is wrong with it; each complaint names its place.
+
+    What is stored may be larger than what is taken in, by `slack`: it is spelled out, and people add to it.
+    """
     if not isinstance(given, Mapping):
         return None, [f"a handoff is a mapping, not {_kind(given)}"]
-    reader = _Reader()
+    reader = _Reader(slack)
     body = reader.keys(given, "", REQUIRED, (*OPTIONAL, "schema"))
     found = Handoff(
         attempted=reader.text(body, "attempted", "", needed=True),
@@ -149,8 +152,9 @@ def read_handoff(given: Json) -> tuple[Handoff | None, list[str]]:
 class _Reader:
     """Reads the parts of one handoff, and notes everything that is wrong."""
 
-    def __init__(self) -> None:
+    def __init__(self, slack: int = 1) -> None:
         self.wrong: list[str] = []
+        self._longest, self._most = LONGEST * slack, MOST_ENTRIES * slack
 
     def keys(
         self, given: Mapping[str, Json], place: str, needed: Sequence[str], more: Sequence[str]
@@ -179,8 +183,8 @@ class _Reader:
         if not isinstance(value, str):
             self.wrong.append(f"'{place}{name}' is {_kind(value)}, not text")
             return ""
-        if len(value) > LONGEST:
-            self.wrong.append(f"'{place}{name}' is longer than {LONGEST:,} characters")
+        if len(value) > self._longest:
+            self.wrong.append(f"'{place}{name}' is longer than {self._longest:,} characters")
             return ""
         if needed and not value.strip():
             self.wrong.append(f"'{place}{name}' is empty")
@@ -195,7 +199,12 @@ class _Reader:
         if not _is_list(listed) or not all(isinstance(item, str) for item in listed):
             self.wrong.append(f"'{place}{name}' is not a list of texts")
             return ()
-        found = (cast("str", item).strip() for item in listed[:MOST_ENTRIES])
+        if len(listed) > self._most:
+            self.wrong.append(
+                f"'{place}{name}' has {len(listed):,} entries; at most {self._most:,}"
+            )
+            return ()
+        found = (cast("str", item).strip() for item in listed)
         return tuple(dict.fromkeys(item for item in found if item))
 
     def items(
@@ -211,8 +220,8 @@ class _Reader:
         if not _is_list(value):
             self.wrong.append(f"'{name}' is {_kind(value)}, not a list")
             return ()
-        if len(value) > MOST_ENTRIES:
-            self.wrong.append(f"'{name}' has {len(value):,} entries; at most {MOST_ENTRIES:,}")
+        if len(value) > self._most:
+            self.wrong.append(f"'{name}' has {len(value):,} entries; at most {self._most:,}")
             return ()
         made = []
         for number, item in enumerate(value):
@@ -260,7 +269,7 @@ class _Reader:
         if value is None or value is False:
             return ""
         if isinstance(value, str):
-            return value.strip()
+            return self.text(body, "replan", "")
         if not isinstance(value, Mapping):
             self.wrong.append(f"'replan' is {_kind(value)}, not a mapping with a reason")
             return ""

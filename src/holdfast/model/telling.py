@@ -2,12 +2,14 @@
 
 A step of a model that must hand over is asked once, for `{"output": …, "handoff": …}`. Its artifact is the
 output alone, as text or by the step's own schema; the handoff is read like any other. An answer that does
-not have both is kept whole and hands over nothing, so that it is refused.
+not have both is kept whole and hands over nothing, so that it is refused. A fence of Markdown around it is
+passed over.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,6 +20,7 @@ from holdfast.model.strict import strict_json
 
 ASKED = frozenset({"llm", "agent"})  # generators whose answer holds the handoff
 OUTPUT, HANDOFF = "output", "handoff"
+_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.DOTALL)
 _TEXT: Json = {"type": "string"}
 _TEXTS: Json = {"type": "array", "items": _TEXT}
 
@@ -59,10 +62,13 @@ def parted(step: Step, text: str) -> Parted:
     """The two parts of an answer."""
     if not tells_in_answer(step):
         return Parted(text.encode(), b"")
+    fenced = _FENCE.fullmatch(text.strip())
+    bare = fenced[1] if fenced else text
     try:
-        whole = strict_json(text)
-    except ValueError:
-        return Parted(text.encode(), b"")
+        whole = strict_json(bare)
+    except ValueError:  # what is wrong with it is said of the handoff
+        is_meant = bare.lstrip().startswith("{")
+        return Parted(text.encode(), bare.encode("utf-8", "replace") if is_meant else b"")
     if not isinstance(whole, Mapping) or OUTPUT not in whole:
         return Parted(text.encode(), b"")
     output, told = whole[OUTPUT], whole.get(HANDOFF)
