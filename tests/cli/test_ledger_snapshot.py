@@ -118,6 +118,30 @@ def test_clearing_removes_snapshots_and_nothing_else(long: Project) -> None:
     assert long.call("verify").code == 0
 
 
+FOUND = json.loads(json.dumps(WHOLE))["observed"][0]["finding"]
+
+
+def test_a_purge_names_the_pages_that_quote_a_handoff(project: Project) -> None:
+    project.write("look.json", json.dumps(WHOLE))
+    project.plan(
+        {
+            "look": {"shell": "cp look.js* $HOLDFAST_HANDOFF; echo 12"},
+            "then": {"needs": ["look"], "shell": "echo 1"},
+            "later": {"needs": ["then"], "shell": "echo 2"},
+        }
+    )
+    project.run()
+    rows = project.database().execute("SELECT body FROM event WHERE kind = 'handoff_given'")
+    (digest,) = {json.loads(str(body))["handoff"] for (body,) in rows}
+    gone = project.ok("purge", digest, "--because", "private", "--yes", "--json").json
+    pages = {one["step"]: one["digest"] for one in gone["quoted_in"]}
+    assert [*pages] == ["then", "later"]
+    for step, page in pages.items():
+        assert FOUND in project.ok("show", step, "--context").out
+        project.ok("purge", page, "--because", "private", "--yes")
+        assert FOUND not in project.call("show", step, "--context").out
+
+
 def test_what_is_purged_stays_in_no_snapshot(long: Project) -> None:
     long.ok("ledger")
     rows = long.database().execute("SELECT body FROM event WHERE kind = 'handoff_given'")

@@ -14,6 +14,7 @@ from holdfast.cli.measure import count, moment, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short
 from holdfast.engine.audit import holds
+from holdfast.engine.briefs import quoting
 from holdfast.engine.lines import line_journal
 from holdfast.engine.needed import files_of
 from holdfast.engine.pins import Pin, pins
@@ -244,8 +245,11 @@ def purge(
             for row in with_store.artifacts()
             if row.reusable and holds(with_store, row, digests)
         ]
+        pages = quoting(with_store, found)
         if not as_json:
             _say_purge(digests, sum(sizes.values()), rows)
+            for page, (run, step) in pages.items():
+                out(f"  what '{step}' was told in {short(run)} quotes it and stays: {page}")
         confirm("remove this content for good?", yes=yes)
         _purge(with_store, where, list(digests), because)
     finally:
@@ -257,10 +261,16 @@ def purge(
                 "digests": list(digests),
                 "bytes": sum(sizes.values()),
                 "artifacts": [{"step": row.step, "run": row.run} for row in rows],
+                "quoted_in": [
+                    {"digest": page, "step": step, "run": run}
+                    for page, (run, step) in pages.items()
+                ],
             }
         )
     else:
         out("purged; files in the project, back-ups and exports keep what they have")
+        for page in pages:
+            out_next(f"holdfast purge {page[:12]} --because TEXT")
         out_next("holdfast plan    holdfast verify")
     return 0
 

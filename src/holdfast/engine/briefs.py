@@ -15,16 +15,40 @@ from holdfast.core.refs import Upstream
 from holdfast.core.said import Said
 from holdfast.core.state import State
 from holdfast.core.waves import Graph
-from holdfast.engine.handoffs import Handoffs, Read
+from holdfast.engine.citations import ids_in
+from holdfast.engine.handoffs import Handoffs, Read, stored
 from holdfast.engine.words import OWN
 from holdfast.engine.world import World
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import AttemptStarted
-from holdfast.model.plan import Plan, Step, StepId
+from holdfast.model.event import AttemptAccepted, AttemptStarted
+from holdfast.model.handoff import handoff_id
+from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
 Blob = tuple[Digest, bytes]
+
+
+def quoting(store: Store, digest: Digest) -> dict[Digest, tuple[RunId, StepId]]:
+    """The pages that tell something of a handoff, with a step that was given each: found by its ids."""
+    journals = [name for name in store.journals() if name.startswith("run:")]
+    events = [(name, one.event) for name in journals for one in store.read(name)]
+    tellers = {
+        event.step
+        for _, event in events
+        if isinstance(event, AttemptAccepted) and event.handoff == digest
+    }
+    ids = {handoff_id(step, digest).encode() for step in tellers}
+    if tellers and (told := stored(store.get(digest))) is not None:
+        ids |= {name.encode() for step in tellers for name in ids_in(told, step)}
+    found: dict[Digest, tuple[RunId, StepId]] = {}
+    for name, event in events if ids else ():
+        if isinstance(event, AttemptStarted) and event.context is not None:
+            with suppress(IntegrityError):  # removed since
+                page = store.get(event.context)
+                if any(one in page for one in ids):
+                    found.setdefault(event.context, (RunId(name[4:]), event.step))
+    return found
 
 
 class Briefs:

@@ -165,6 +165,11 @@ def _read(
     return read_handoff(given, slack)
 
 
+def stored(content: bytes) -> Handoff | None:
+    """A handoff that counted, from the store; None if it cannot be read."""
+    return _read(content, slack=_STORED)[0]
+
+
 def _uncovered(step: Step, handoff: Handoff) -> Iterator[str]:
     """The declared outputs that a required handoff says nothing of."""
     if step.handoff:
