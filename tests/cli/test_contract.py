@@ -39,7 +39,7 @@ def is_head(value: Any) -> None:
 
 def is_run(data: Any) -> None:
     """Exactly the object of the contract."""
-    more = {"reason", "conflicts", "gaps", "additions", "forked"}
+    more = {"reason", "conflicts", "gaps", "additions", "forked", "replan", "replaces"}
     assert set(data) == {"schema", "run", "status", "plan", "steps", "waiting", "totals", *more}
     assert data["schema"] == "holdfast.run/1"
     assert RUN_ID.match(data["run"])

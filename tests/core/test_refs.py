@@ -93,6 +93,7 @@ TABLE: dict[str, tuple[object, bool]] = {
     "share": (True, False),
     "handoff": (True, True),
     "context": (False, False),
+    "context_tokens": (False, False),
     "type": ("experiment", False),
     "mode": ("confirmatory", False),
     "hypotheses": (("h1",), False),

@@ -26,7 +26,9 @@ NOWHERE = frozenset(  # these need no place; of plans the commands below it do
 READS = frozenset(  # these read the plan, so they need its params
     {"accept", "amend", "check", "diff", "graph", "guard", "impact", "ls", "plan", "run", "why"}
 )
-_COMMAND = re.compile(r"\bholdfast (plans [a-z]+|[a-z]+)\b")
+_COMMAND = re.compile(
+    r"\bholdfast (plans [a-z]+|ledger (?:add|resolve|contest|apart|show)|[a-z]+)\b"
+)
 _IN_QUOTES = re.compile(r"('holdfast [^']+')")
 _PLAN = re.compile(
     r" (?:'[^']+\.(?:ya?ml|json|py)(?::\w+)?'|[^\s',]+\.(?:ya?ml|json|py)(?::\w+)?(?![\w.]))"

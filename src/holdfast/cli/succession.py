@@ -13,7 +13,7 @@ from holdfast.core.premises import rules_of
 from holdfast.core.state import State
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.replans import doubts, led_to
-from holdfast.errors import IntegrityError
+from holdfast.errors import IntegrityError, PlanError, UsageError
 from holdfast.formats.prepared import MOST
 from holdfast.model.items import step_named
 from holdfast.model.text import one_line
@@ -37,7 +37,10 @@ def with_step(where: Place, step: str) -> Place:
     for _ in range(MOST):
         if there.file is None:
             break
-        plan = there.load().plan
+        try:
+            plan = there.load().plan
+        except (PlanError, UsageError):  # its params, perhaps: whoever needs the plan will say so
+            break
         if step_named(step, plan.steps) is not None:
             return there
         if not (file := rules_of(plan).to):
