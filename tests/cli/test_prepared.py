@@ -248,6 +248,111 @@ def test_steps_of_either_plan_can_be_asked_about_and_tried_again(ready: Project)
     assert again["steps"]["more"]["state"] == "done"
 
 
+# --- what is no answer ----------------------------------------------------------------------------
+
+THIRD = "third.yaml"
+ASKS = {**PLAIN, "replan": {"reason": "there is a third way"}}
+
+
+def held_twice(project: Project, **rules: Any) -> str:
+    """The second plan is doubted too; what speaks against it."""
+    say(project, "more", ASKS)
+    top = {"replan": rules} if rules else {}
+    write(project, SECOND, "second", "more", **top)
+    run = project.run()
+    assert (run.code, run.states["write"]) == (3, "pending")
+    (name,) = run.data["replan"]["triggers"]
+    return str(name)
+
+
+@pytest.mark.req("R118", "R121", "E18")
+def test_to_begin_again_is_no_answer_to_what_speaks_against_a_plan_that_followed(
+    ready: Project,
+) -> None:
+    name = held_twice(ready)
+    for _ in range(2):
+        again = ready.run("--yes")
+        assert (again.code, again.data["replan"]["triggers"]) == (3, [name])
+    versions = ready.ok("plans", "show", "--json").json["versions"]
+    assert all(name not in one["answers"] for one in versions)
+    assert ready.ok("verify").code == 0
+
+
+@pytest.mark.req("R118", "E18")
+def test_the_third_plan_follows_when_more_rounds_are_allowed(ready: Project) -> None:
+    write(ready, THIRD, "third", "more")
+    name = held_twice(ready, to=THIRD, ask=False)
+    assert ready.run("--yes").data["replan"]["triggers"] == [name]
+    write(ready, SECOND, "second", "more", replan={"to": THIRD, "ask": False, "rounds": 5})
+    assert ready.run("--yes").code == 0
+    assert ready.ok("show", "write").out == "third\n"
+
+
+@pytest.mark.req("R118", "R92")
+def test_a_person_who_took_the_third_plan_is_not_asked_again(ready: Project) -> None:
+    write(ready, THIRD, "third", "more")
+    held_twice(ready, to=THIRD)
+    assert ready.run(THIRD).code == 0
+    again = ready.run()
+    assert (again.code, set(again.states.values())) == (0, {"reused"})
+    assert ready.ok("show", "write").out == "third\n"
+
+
+@pytest.mark.req("R118", "R121")
+@pytest.mark.parametrize("file", ["plan.yaml", SECOND])
+def test_a_second_plan_that_was_changed_answers_whichever_file_is_run(
+    ready: Project, file: str
+) -> None:
+    name = held_twice(ready)
+    write(ready, SECOND, "otherwise", "more")
+    assert ready.run(file, "--yes").code == 0
+    last = ready.ok("plans", "show", "--json").json["versions"][-1]
+    assert name in last["answers"]
+    again = ready.run()
+    assert (again.code, again.data["replan"]) == (0, None)
+    assert ready.ok("show", "write").out == "otherwise\n"
+
+
+@pytest.mark.req("R118", "R121")
+def test_a_first_plan_that_leads_to_the_same_second_one_lets_it_wait_again(ready: Project) -> None:
+    name = held_twice(ready)
+    write(ready, "plan.yaml", "changed", replan={"to": SECOND, "ask": False})
+    assert ready.run("--yes").data["replan"]["triggers"] == [name]
+
+
+@pytest.mark.req("R118")
+@pytest.mark.parametrize(
+    "words", [{"description": "of bikes"}, {"goal": "know it"}, {"replan": {"rounds": 3}}]
+)
+def test_words_alone_are_no_other_plan(project: Project, words: dict[str, Any]) -> None:
+    say(project, "test", REFUTED)
+    write(project, "plan.yaml", "first")
+    name = project.run().data["replan"]["triggers"][0]
+    write(project, "plan.yaml", "first", **words)
+    again = project.run("--yes")
+    assert (again.code, again.data["replan"]["triggers"]) == (3, [name])
+
+
+@pytest.mark.req("R118")
+def test_a_successor_that_is_named_later_takes_the_place(ready: Project) -> None:
+    write(ready, "plan.yaml", "first")
+    assert ready.run().code == 3
+    write(ready, "plan.yaml", "first", replan={"to": SECOND, "ask": False})
+    assert ready.run("--yes").code == 0
+    assert ready.ok("show", "write").out == "second\n"
+
+
+@pytest.mark.req("R118")
+def test_who_comes_back_to_the_plan_that_was_doubted_is_asked_again(project: Project) -> None:
+    say(project, "test", REFUTED)
+    write(project, "plan.yaml", "first")
+    assert project.run().code == 3
+    write(project, "plan.yaml", "other")
+    assert project.run("--yes").code == 0
+    write(project, "plan.yaml", "first")
+    assert project.run().code == 3
+
+
 # --- what check finds -----------------------------------------------------------------------------
 
 
