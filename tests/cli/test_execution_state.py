@@ -149,3 +149,10 @@ def test_of_a_step_that_ran_again_the_last_handoff_counts_and_the_first_is_kept(
     told = [one["handoff"]["observed"][0]["finding"] for one in found["handoffLog"]]
     assert told == ["it grew", "it shrank"]
     assert found["iterations"] == 2
+
+
+@pytest.mark.req("R113")
+def test_no_command_is_offered_that_reads_it_back(market: Project) -> None:
+    told = market.ok("export", "state.json", "--format", "execution-state")
+    assert "state.json: execution-state of 2 steps" in told.out
+    assert "next:" not in told.out

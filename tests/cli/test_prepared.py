@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.project import Project
+from tests.cli.test_plan import at_terminal
 
 PLAIN: dict[str, Any] = {
     "attempted": "test it",
@@ -246,6 +247,222 @@ def test_steps_of_either_plan_can_be_asked_about_and_tried_again(ready: Project)
     assert "more is reused" in ready.ok("why", "more").out
     again = ready.ok("retry", "more", "--json").json
     assert again["steps"]["more"]["state"] == "done"
+
+
+# --- what is no answer ----------------------------------------------------------------------------
+
+THIRD = "third.yaml"
+ASKS = {**PLAIN, "replan": {"reason": "there is a third way"}}
+
+
+def held_twice(project: Project, **rules: Any) -> str:
+    """The second plan is doubted too; what speaks against it."""
+    say(project, "more", ASKS)
+    top = {"replan": rules} if rules else {}
+    write(project, SECOND, "second", "more", **top)
+    run = project.run()
+    assert (run.code, run.states["write"]) == (3, "pending")
+    (name,) = run.data["replan"]["triggers"]
+    return str(name)
+
+
+@pytest.mark.req("R118", "R121", "E18")
+def test_to_begin_again_is_no_answer_to_what_speaks_against_a_plan_that_followed(
+    ready: Project,
+) -> None:
+    name = held_twice(ready)
+    for _ in range(2):
+        again = ready.run("--yes")
+        assert (again.code, again.data["replan"]["triggers"]) == (3, [name])
+    versions = ready.ok("plans", "show", "--json").json["versions"]
+    assert all(name not in one["answers"] for one in versions)
+    assert ready.ok("verify").code == 0
+
+
+@pytest.mark.req("R118", "E18")
+def test_the_third_plan_follows_when_more_rounds_are_allowed(ready: Project) -> None:
+    write(ready, THIRD, "third", "more")
+    name = held_twice(ready, to=THIRD, ask=False)
+    assert ready.run("--yes").data["replan"]["triggers"] == [name]
+    write(ready, SECOND, "second", "more", replan={"to": THIRD, "ask": False, "rounds": 5})
+    assert ready.run("--yes").code == 0
+    assert ready.ok("show", "write").out == "third\n"
+
+
+@pytest.mark.req("R118", "R92")
+def test_a_person_who_took_the_third_plan_is_not_asked_again(ready: Project) -> None:
+    write(ready, THIRD, "third", "more")
+    held_twice(ready, to=THIRD)
+    assert ready.run(THIRD).code == 0
+    again = ready.run()
+    assert (again.code, set(again.states.values())) == (0, {"reused"})
+    assert ready.ok("show", "write").out == "third\n"
+
+
+@pytest.mark.req("R118", "R121")
+@pytest.mark.parametrize("file", ["plan.yaml", SECOND])
+def test_a_second_plan_that_was_changed_answers_whichever_file_is_run(
+    ready: Project, file: str
+) -> None:
+    name = held_twice(ready)
+    write(ready, SECOND, "otherwise", "more")
+    assert ready.run(file, "--yes").code == 0
+    last = ready.ok("plans", "show", "--json").json["versions"][-1]
+    assert name in last["answers"]
+    again = ready.run()
+    assert (again.code, again.data["replan"]) == (0, None)
+    assert ready.ok("show", "write").out == "otherwise\n"
+
+
+@pytest.mark.req("R118", "R121")
+def test_a_first_plan_that_leads_to_the_same_second_one_lets_it_wait_again(ready: Project) -> None:
+    name = held_twice(ready)
+    write(ready, "plan.yaml", "changed", replan={"to": SECOND, "ask": False})
+    assert ready.run("--yes").data["replan"]["triggers"] == [name]
+
+
+@pytest.mark.req("R118")
+@pytest.mark.parametrize(
+    "words", [{"description": "of bikes"}, {"goal": "know it"}, {"replan": {"rounds": 3}}]
+)
+def test_words_alone_are_no_other_plan(project: Project, words: dict[str, Any]) -> None:
+    say(project, "test", REFUTED)
+    write(project, "plan.yaml", "first")
+    name = project.run().data["replan"]["triggers"][0]
+    write(project, "plan.yaml", "first", **words)
+    again = project.run("--yes")
+    assert (again.code, again.data["replan"]["triggers"]) == (3, [name])
+
+
+@pytest.mark.req("R118")
+def test_a_successor_that_is_named_later_takes_the_place(ready: Project) -> None:
+    write(ready, "plan.yaml", "first")
+    assert ready.run().code == 3
+    write(ready, "plan.yaml", "first", replan={"to": SECOND, "ask": False})
+    assert ready.run("--yes").code == 0
+    assert ready.ok("show", "write").out == "second\n"
+
+
+@pytest.mark.req("R118")
+def test_who_comes_back_to_the_plan_that_was_doubted_is_asked_again(project: Project) -> None:
+    say(project, "test", REFUTED)
+    write(project, "plan.yaml", "first")
+    assert project.run().code == 3
+    write(project, "plan.yaml", "other")
+    assert project.run("--yes").code == 0
+    write(project, "plan.yaml", "first")
+    assert project.run().code == 3
+
+
+# --- what is foreseen -----------------------------------------------------------------------------
+
+WORDS = "'grows' was refuted, and the plan stands on it"
+
+
+def decisions(told: Mapping[str, Any]) -> dict[str, str]:
+    return {name: step["decision"] for name, step in told["steps"].items()}
+
+
+@pytest.mark.req("R118", "R107")
+def test_a_preview_is_of_the_plan_that_a_run_comes_to(ready: Project) -> None:
+    say(ready, "more", PLAIN)
+    write(ready, SECOND, "second", "more")
+    first = ready.ok("plan")
+    assert "second.yaml is ready, should what is learned speak against this plan" in first.out
+    assert ready.run().code == 0
+    told = ready.ok("plan", "--json").json
+    assert decisions(told) == dict.fromkeys(("test", "more", "write"), "reuse")
+    (over,) = told["replan"]["goes_on"]
+    assert (over["file"], over["because"][0]["words"]) == (SECOND, WORDS)
+    shown = ready.ok("plan", "--detailed-exitcode").out
+    assert f"goes on with second.yaml: {WORDS}" in shown
+    assert "Nothing to do" in shown
+    assert "Nothing to do" in ready.ok("run", "--dry-run").out
+    why = ready.ok("why", "write").out
+    assert "write is reused" in why
+    assert "goes on with second.yaml" in why
+    assert "holdfast retry write" in why
+    assert ready.ok("run", "--preview", told["digest"]).code == 0
+
+
+@pytest.mark.req("R118", "R107")
+def test_if_steps_run_before_it_is_known_the_first_plan_is_shown(ready: Project) -> None:
+    assert ready.run().code == 0
+    say(ready, "test", {**REFUTED, "attempted": "test it again"})
+    told = ready.ok("plan", "--json").json
+    assert decisions(told)["test"] == "run"
+    assert (told["replan"]["goes_on"], told["replan"]["ready"]) == ([], SECOND)
+
+
+@pytest.mark.req("R118", "R107", "E18")
+def test_a_preview_follows_a_chain_to_where_a_person_is_asked(ready: Project) -> None:
+    write(ready, THIRD, "third", "more")
+    name = held_twice(ready, to=THIRD, ask=False)
+    told = ready.ok("plan", "--json").json
+    assert [over["file"] for over in told["replan"]["goes_on"]] == [SECOND]
+    assert [one["trigger"] for one in told["replan"]["waits_for"]] == [name]
+    assert told["replan"]["held"] == ready.ok("status", "--json").json["run"]
+    assert "follows after: holdfast approve replan" in ready.ok("plan").out
+    write(ready, SECOND, "second", "more", replan={"to": THIRD, "ask": False, "rounds": 2})
+    told = ready.ok("plan", "--json").json
+    assert [over["file"] for over in told["replan"]["goes_on"]] == [SECOND, THIRD]
+    assert decisions(told) == {"test": "reuse", "more": "reuse", "write": "run"}
+    assert ready.run().code == 0  # nobody has to be asked
+    assert ready.ok("show", "write").out == "third\n"
+
+
+@pytest.mark.req("R118", "R107")
+def test_a_preview_says_that_a_run_is_held_and_what_can_be_done(ready: Project) -> None:
+    write(ready, "plan.yaml", "first", replan={"to": SECOND})
+    run = ready.call("run")
+    assert run.code == 3
+    assert "next: holdfast approve replan    holdfast ledger    holdfast run second.yaml" in run.out
+    shown = ready.ok("plan").out
+    assert f"is held: {WORDS}" in shown
+    assert "next: holdfast approve replan" in shown
+    write(ready, "plan.yaml", "other", replan={"to": SECOND})
+    assert ready.ok("plan", "--json").json["replan"]["waits_for"] == []
+    assert ready.run().code == 0  # it is the answer
+
+
+@pytest.mark.req("R118")
+def test_no_command_is_offered_that_would_be_refused(project: Project) -> None:
+    say(project, "test", REFUTED)
+    write(project, "plan.yaml", "first")
+    run = project.call("run")
+    assert run.out.splitlines()[-1] == "next: holdfast approve replan    holdfast ledger"
+    assert "or change the plan: holdfast run" in run.out
+    assert project.call("run").code == 2  # nothing was changed
+    write(project, "plan.yaml", "other")
+    assert project.run().code == 0
+
+
+@pytest.mark.req("R118", "R107", "R124")
+def test_a_contest_shows_what_falls_in_the_plan_that_a_run_comes_to(ready: Project) -> None:
+    say(ready, "more", {**PLAIN, "observed": [{"finding": "it is so"}]})
+    write(ready, SECOND, "second", "more")
+    assert ready.run().code == 0
+    shown = ready.ok("ledger", "contest", "more", "--because", "no", "--dry-run", "--json").json
+    assert [one["step"] for one in shown["again"]] == ["more", "write"]
+    assert shown["replan"]["goes_on"][0]["file"] == SECOND
+    out = ready.ok("ledger", "contest", "more", "--because", "no").out
+    assert "a run would check again (2 steps of 3)" in out
+    assert "goes on with second.yaml" in out
+    assert ready.run().states["more"] == "done"
+
+
+@pytest.mark.req("R118", "R92")
+@pytest.mark.parametrize(("answer", "code", "text"), [("y", 0, "second\n"), ("n", 3, "")])
+def test_at_a_terminal_a_person_is_asked_which_plan_it_goes_on_with(
+    ready: Project, answer: str, code: int, text: str
+) -> None:
+    write(ready, "plan.yaml", "first", replan={"to": SECOND})
+    found, seen = at_terminal(ready, answer, "run")
+    assert "go on with 'second.yaml' instead of this plan?" in seen
+    assert found == code
+    if text:
+        assert ready.ok("show", "write").out == text
+    assert ready.ok("status", "--json").json["status"] == ("completed" if text else "waiting")
 
 
 # --- what check finds -----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from holdfast.cli.foreign import (
     refused_file,
     write_new,
 )
-from holdfast.cli.handover import FORMATS, OF_A_RUN, Handover, handover, write_views
+from holdfast.cli.handover import EXECUTION, FORMATS, OF_A_RUN, Handover, handover, write_views
 from holdfast.cli.measure import Size, count, size_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
 from holdfast.cli.say import out, out_json, short, talk
@@ -171,7 +171,8 @@ def _export_as(
         out(f"{beside}: their prompts")
     for line in _lost(made):
         out(line)
-    out_next(f"holdfast check {path}" if form not in OF_A_RUN else f"holdfast import {path}")
+    if form != EXECUTION:  # which is read by other programs alone
+        out_next(f"holdfast check {path}" if form not in OF_A_RUN else f"holdfast import {path}")
     return 0
 
 

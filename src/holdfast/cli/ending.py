@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast import wire
-from holdfast.cli.again import again, folded, here_now, keep_here, quoted
+from holdfast.cli.again import again, folded, here_now, keep_here
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import commands, conflict_lines, waiting_words
 from holdfast.cli.limits import (
@@ -22,14 +22,13 @@ from holdfast.cli.limits import (
 )
 from holdfast.cli.money import spent_words
 from holdfast.cli.progress import choices
-from holdfast.cli.replanning import ready_lines, replan_lines
+from holdfast.cli.replanning import held_commands, ready_lines, replan_lines
 from holdfast.cli.say import SIGNS, named, out, out_json, seconds, short
 from holdfast.cli.since import waiting_since
 from holdfast.cli.titles import is_planning
 from holdfast.cli.view import width_now
 from holdfast.core.estimate import asked_models, looked_back
 from holdfast.core.outlay import Saved
-from holdfast.core.premises import rules_of
 from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json, shown_phase
@@ -307,9 +306,7 @@ def next_commands(
     if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
         return "    ".join(mends)
     if state.status == "waiting" and state.replan is not None:
-        file = rules_of(state.plan).to
-        other = f"holdfast run {quoted(file)}" if file else "holdfast run"
-        return f"holdfast approve replan    holdfast ledger    {other}"
+        return "    ".join(held_commands(state.plan))
     if state.status == "waiting":
         waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
         first = next((s for s in waiting if s not in answered), None)

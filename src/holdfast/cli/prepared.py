@@ -11,6 +11,7 @@ import click
 
 from holdfast.cli.again import mend
 from holdfast.cli.ask import ask, who
+from holdfast.cli.course import course
 from holdfast.cli.ending import conclude
 from holdfast.cli.place import Place
 from holdfast.cli.provisions import provide
@@ -21,9 +22,10 @@ from holdfast.core.changes import asking_for_nothing
 from holdfast.core.premises import rules_of
 from holdfast.core.state import State
 from holdfast.engine.journals import has_ended, read_state, runs_of
-from holdfast.engine.replans import answers_on, doubts, successor
+from holdfast.engine.replans import answers_by, answers_on, doubts, successor
 from holdfast.errors import PlanError, UsageError
 from holdfast.formats.planfile import Loaded
+from holdfast.model.event import Options
 from holdfast.model.plan import Plan
 from holdfast.model.text import one_line
 from holdfast.ports import Store
@@ -103,15 +105,17 @@ class Before(NamedTuple):
     """The last run of a line, if something speaks against its plan and that was not answered.
 
     `taken_by` is who lets another plan take its place by naming its file ('' if nobody has to), None if the
-    file is another one. It `goes_over` if a plan takes its place without a person.
+    file is another one. It `goes_over` if nobody has to be asked: a plan takes its place without a person,
+    or this one is another and so the answer, or comes to one.
     """
 
     taken_by: str | None = None
     goes_over: bool = False
 
 
-def before(where: Place, plan: Plan) -> Before:
+def before(where: Place, loaded: Loaded, options: Options) -> Before:
     """What a run that begins now finds; a run that ended is not looked into."""
+    plan = loaded.plan
     if where.file is None or not where.exists():
         return Before()
     store = where.open(readonly=True)
@@ -120,12 +124,18 @@ def before(where: Place, plan: Plan) -> Before:
         if not rows or has_ended(store, rows[-1].run):
             return Before()
         state = read_state(store, rows[-1].run)
-        if state is None or state.replan is None or not (file := rules_of(state.plan).to):
+        if state is None or state.replan is None:
             return Before()
+        file = rules_of(state.plan).to
         answers = answers_on(store, plan.project, plan.name)
-        goes_over = successor(store, state, answers) is not None
+        follows = successor(store, state, answers) is not None
+        is_answer = bool(answers_by(store, state.run, plan))
     finally:
         store.close()
-    wanted = os.path.realpath(os.path.join(where.root, file))
-    is_named = os.path.realpath(where.file) == wanted
-    return Before(("" if goes_over else who()) if is_named else None, goes_over)
+    wanted = os.path.realpath(os.path.join(where.root, file)) if file else None
+    if os.path.realpath(where.file) == wanted:
+        return Before("" if follows else who(), follows)
+    if follows or state.counts["waiting"]:  # for something else, too
+        return Before(None, follows)
+    way = None if is_answer else course(where, loaded, options)
+    return Before(None, way is None or bool(way.overs and not way.waits))

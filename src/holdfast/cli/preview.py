@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.again import again
-from holdfast.cli.ahead import Ahead, gather, look_ahead, preview_json, survey_of
+from holdfast.cli.ahead import Ahead, look_ahead, survey_of
+from holdfast.cli.course import looked
 from holdfast.cli.grown import forced_steps, resampled_steps
 from holdfast.cli.money import Dollars
 from holdfast.cli.outlook import print_lines, table
@@ -123,19 +124,28 @@ def plan(
         select=more or selected_steps(where, loaded, selected, excluded),
         resample=more,
     )
-    ahead = gather(where, loaded, options, against=against, parallel=jobs or 0)
+    seen = looked(
+        where,
+        loaded,
+        options,
+        against=against,
+        parallel=jobs or 0,
+        follows=file is None,  # a saved preview is of the plan that a run begins with
+    )
+    ahead = seen.ahead
     if file is not None:
         from holdfast.cli.saved import save
 
         save(ahead, file)
     if as_json:
-        out_json(preview_json(ahead))
+        out_json(seen.json())
     else:
         asked = [*(w for name in selected for w in ("-s", name)), *_asked(options)]
         asked += [word for name in excluded for word in ("-x", name)]
-        commands = [_command("run", file)] if file else _next(ahead, asked)
+        commands = [_command("run", file)] if file else seen.way.commands or _next(ahead, asked)
         screen = waves if by_wave else table
-        print_lines(screen(ahead, view(), verbose=verbose, commands=commands))
+        lines = screen(ahead, view(), verbose=verbose, commands=commands)
+        print_lines([*seen.lines(view().width), *lines])
     return 10 if detailed_exitcode and ahead.is_work else 0
 
 

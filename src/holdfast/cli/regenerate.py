@@ -15,17 +15,17 @@ from holdfast.cli.planning import Wanted
 from holdfast.cli.say import short, talk
 from holdfast.cli.view import view
 from holdfast.config.settings import read_planner
-from holdfast.core.premises import statements
+from holdfast.core.premises import statements, substance
 from holdfast.core.reasons import sentence
 from holdfast.core.state import State
 from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.ledgers import ledger_of
-from holdfast.engine.replans import Doubt, held, rounds_made
+from holdfast.engine.replans import Doubt, begun_with, held, rounds_made
 from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
 from holdfast.model.digest import Json
-from holdfast.model.plan import RunId, plan_digest
+from holdfast.model.plan import Plan, RunId
 from holdfast.model.text import one_line
 from holdfast.ports import Store
 
@@ -70,10 +70,19 @@ def regenerated(
             return code
         if loaded is None:
             return code
-        if plan_digest(loaded.plan) == state.base:
+        if _is_same(where, state, loaded.plan):
             talk("the same plan would fail again: this is for a person to decide")
             return code
         code = start(loaded)
+
+
+def _is_same(where: Place, state: State, plan: Plan) -> bool:
+    """Whether a plan does what that of a run did, and stands on the same."""
+    store = where.open(readonly=True)
+    try:
+        return substance(plan) == substance(begun_with(store, state))
+    finally:
+        store.close()
 
 
 def _after_failure(where: Place, mode: str, *, may: bool) -> tuple[State, str] | None:

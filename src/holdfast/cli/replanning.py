@@ -25,11 +25,18 @@ def replan_lines(found: Sequence[Doubt]) -> list[str]:
 
 
 def ready_lines(plan: Plan) -> list[str]:
-    """The plan that is ready to take the place of this one, and how it does."""
+    """The plan that is ready to take the place of this one, and how it does; else what can be done."""
     if not (file := rules_of(plan).to):
-        return []
+        return [again("let it go on as it is, or change the plan: holdfast run")]
     name = quoted(file)
     return [again(f"{file} is ready to take its place: holdfast run {name}")]
+
+
+def held_commands(plan: Plan) -> list[str]:
+    """What a person can do about a plan that no longer holds."""
+    file = rules_of(plan).to
+    other = [f"holdfast run {quoted(file)}"] if file else []
+    return ["holdfast approve replan", "holdfast ledger", *other]
 
 
 def is_named(which: Sequence[str], found: Held) -> bool:

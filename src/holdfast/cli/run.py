@@ -195,7 +195,7 @@ def run(
         return 0
     if show_plan and (loaded.foreign or trust is not None):  # who said yes saw this very plan
         trust_foreign(where, loaded, options, trust, lambda: True)
-    held_one = before(where, loaded.plan)
+    held_one = before(where, loaded, options)
     if key:
         say_left_out(where, loaded.plan, key)
     elif held_one.taken_by is None:

@@ -13,6 +13,7 @@ from holdfast.cli.again import again, quoted
 from holdfast.cli.ahead import PREVIEW_SCHEMA, Ahead, gather, is_selected, preview_json
 from holdfast.cli.ask import ask, consent_to, go_on
 from holdfast.cli.consent import agreed_with, said_of_money
+from holdfast.cli.course import looked
 from holdfast.cli.foreign import say_unapproved
 from holdfast.cli.gates import ASKED, is_paid, needs_consent
 from holdfast.cli.grown import grown
@@ -270,12 +271,14 @@ def show_first(
 
     Whoever is to decide sees it wave by wave.
     """
-    ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))
+    jobs = int(str(manner["jobs"] or 0))
+    seen = looked(where, loaded, options, parallel=jobs, follows=not asks)
+    ahead = seen.ahead
     if manner["as_json"]:
-        out_json(preview_json(ahead))
+        out_json(seen.json())
         return None
     screen = waves if asks else table
-    print_lines(screen(ahead, view(), verbose=view().verbose))
+    print_lines([*seen.lines(view().width), *screen(ahead, view(), verbose=view().verbose)])
     if not asks or not view().asks:
         return None
     provide(where, loaded, options, cast("int | None", manner["max_cost"]))

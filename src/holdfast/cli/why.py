@@ -10,6 +10,7 @@ import click
 from holdfast import wire
 from holdfast.cli.additions import added_words
 from holdfast.cli.again import again
+from holdfast.cli.course import Course, course
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import ASKED, gate_words
 from holdfast.cli.grown import run_with
@@ -87,8 +88,9 @@ def why(
     if is_not and run_id:
         raise UsageError("--not is about now, --run about the past", hint="use one of them")
     where = place(plan, store, plan_id)
+    way = None
     if run_id is None:
-        where = with_step(where, step)
+        where, way = _on_course(where, step, Options(cutoff=cutoff))
     if waits:
         from holdfast.cli.waits import told_waiting
 
@@ -101,12 +103,38 @@ def why(
         said = sentence(told.reason) if told.reason else "nothing is kept of it"
         told = replace(told, head=f"{told.step.id} is not reused: {said}.")
     told = with_successor(where, _with_word(where, told))
+    if way is not None:
+        told = _along(told, way)
     if paid:
         from holdfast.cli.whycost import with_cost
 
         told = with_cost(where, told)
     tell(told, as_json=as_json)
     return 0
+
+
+def _on_course(where: Place, step: str, options: Options) -> tuple[Place, Course | None]:
+    """Where the plan is that a run would come to, if it has the step, and how it comes to it.
+
+    If it has not, another one may: the first that has.
+    """
+    if where.file is not None:
+        way = course(where, where.load(), options)
+        if step_named(step, way.loaded.plan.steps) is not None:
+            return way.where, way
+    return with_step(where, step), None
+
+
+def _along(told: Told, way: Course) -> Told:
+    """Say which plan it is of. A run begins with another one, so there it is asked for by its name alone."""
+    following = told.next
+    if told.decision == "reuse" and way.overs:
+        name = named(told.step.id)
+        following = (f"holdfast show {name}", f"holdfast retry {name}")
+    elif told.decision == "run":
+        following = (*way.commands,) or following
+    rows = (*told.rows, *(("plan", line) for line in way.over_lines))
+    return replace(told, rows=rows, next=following)
 
 
 def _with_word(where: Place, told: Told) -> Told:

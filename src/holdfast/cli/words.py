@@ -12,7 +12,7 @@ import click
 from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.ahead import Ahead, gather
-from holdfast.cli.grown import grown
+from holdfast.cli.course import Course, course
 from holdfast.cli.measure import count
 from holdfast.cli.outlook import time_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
@@ -196,6 +196,7 @@ class Fall:
     ledger: Ledger
     stale: dict[StepId, tuple[str, ...]]
     ahead: Ahead | None
+    way: Course | None
 
     @property
     def again(self) -> list[tuple[StepId, str, str]]:
@@ -301,17 +302,17 @@ def _fall(
     word = Said("contest", entry, because)
     ledger = with_word(here.ledger, here.said, word, wire.alike)
     stale = stale_steps(here.store, here.state, ledger)
-    return Fall(entry, _text(ledger, entry), steps, ledger, stale, _ahead(here.where, forced))
+    way = _way(here.where, forced)
+    ahead = None if way is None else gather(way.where, way.loaded, way.options)
+    return Fall(entry, _text(ledger, entry), steps, ledger, stale, ahead, way)
 
 
-def _ahead(where: Place, steps: Sequence[StepId]) -> Ahead | None:
-    """What a run would do, these steps made again; None if the plan cannot be read as it is now."""
+def _way(where: Place, steps: Sequence[StepId]) -> Course | None:
+    """The plan that a run comes to, these steps made again; None if it cannot be read as it is now."""
     try:
-        loaded = grown(where, where.load())
+        return course(where, where.load(), Options(), steps)
     except (PlanError, UsageError):
         return None
-    forced = tuple(step for step in steps if step in loaded.plan.steps)
-    return gather(where, loaded, Options(force_steps=forced))
 
 
 def _text(ledger: Ledger, entry: str) -> str:
@@ -339,9 +340,10 @@ def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
     for step_id in fall.stale:
         yield f"  step {step_id}: it was told of it"
     again = fall.again
-    if fall.ahead is None:
+    if fall.ahead is None or fall.way is None:
         yield "the plan cannot be read as it is now, so nobody can say what a run would check again"
         return
+    yield from fall.way.lines
     if not again:
         yield "no step would be checked again"
         return
@@ -371,6 +373,7 @@ def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
         ],
         "duration_ms": None if ahead is None else ahead.estimate.typical,
         "cost_usd": None if ahead is None else usd(ahead.money.p50),
+        "replan": None if fall.way is None else fall.way.json(),
     }
 
 

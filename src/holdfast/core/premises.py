@@ -7,13 +7,14 @@ something comes after one that tests it: what is built stands on what was found.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import cast
 
 from holdfast.core.replan import Premises, Rules
 from holdfast.core.waves import Graph
-from holdfast.model.digest import Json
+from holdfast.model.digest import Digest, Json
 from holdfast.model.handoff import Standing
-from holdfast.model.plan import Plan, StepId
+from holdfast.model.plan import Limits, Plan, StepId, plan_digest
 
 _UNTESTED: Standing = "untested"
 
@@ -53,6 +54,27 @@ def standings(plan: Plan, running: Collection[StepId] = ()) -> dict[str, Standin
 def statements(plan: Plan) -> dict[str, str]:
     """What each hypothesis of a plan says."""
     return {name: str(one.get("statement", "")) for name, one in _part(plan, "hypotheses").items()}
+
+
+def substance(plan: Plan) -> Digest:
+    """What a plan does and stands on: two that have the same are one plan to what speaks against it.
+
+    Left out is what changes neither: its words about itself and about its steps, its limits, where it was
+    read from, and the rules by which it is made again.
+    """
+    steps = {step_id: replace(step, description="") for step_id, step in plan.steps.items()}
+    premises = {key: part for key, part in plan.premises.items() if key != "replan"}
+    bare = replace(
+        plan,
+        steps=steps,
+        goal="",
+        description="",
+        limits=Limits(),
+        params={},
+        origin={},
+        premises=premises,
+    )
+    return plan_digest(bare)
 
 
 def _stands(said: Standing, *, is_tested: bool) -> Standing:

@@ -8,28 +8,32 @@ was answered once, in this run or in an earlier one of the line, is not asked ab
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple, cast
 
-from holdfast.core.premises import premises_of, rules_of
+from holdfast.core.premises import premises_of, rules_of, substance
 from holdfast.core.replan import Premises, Rules, Trigger, may_matter, triggers
 from holdfast.core.state import State
 from holdfast.engine.handoffs import Handoffs, Read
-from holdfast.engine.journals import has_ended, read_state, runs_of
+from holdfast.engine.journals import has_ended, is_complete, read_state, runs_of
 from holdfast.engine.ledgers import ledger_up_to
 from holdfast.engine.lines import Line, tell_line
 from holdfast.engine.result import Told
+from holdfast.engine.versions import kept_plan
 from holdfast.engine.world import World
-from holdfast.model.digest import Json, digest_bytes
+from holdfast.errors import IntegrityError
+from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.event import ReplanDecided, ReplanWanted, RunStarted
 from holdfast.model.line import ReplanAnswered
-from holdfast.model.plan import Plan, RunId, StepId
+from holdfast.model.plan import Plan, RunId, StepId, plan_digest
 from holdfast.ports import Store
 
 _SETTLED = frozenset({"done", "reused", "failed", "skipped"})
 GO_ON: Final = "go_on"
 PLANNED: Final = "planned"
 PREPARED: Final = "prepared"
+_MOST_LEFT = 20  # runs that are looked at for what was left open
 
 
 class Replans:
@@ -244,39 +248,157 @@ def rounds_made(store: Store, project: str, line: str) -> int:
     )
 
 
-# --- plans that were prepared ---------------------------------------------------------------------
+# --- plans that answer ----------------------------------------------------------------------------
+
+
+class Footing(NamedTuple):
+    """A plan as a run begins with it, and the answers by which it took the place of others."""
+
+    plan: Plan
+    base: Digest
+    way: Sequence[ReplanAnswered] = ()
+
+
+def footing(store: Store, state: State, answers: Sequence[ReplanAnswered]) -> Footing:
+    """What the plan of a run came from."""
+    return Footing(begun_with(store, state), state.base, _way(store, state, answers))
 
 
 def standing(
     store: Store, state: State, answers: Sequence[ReplanAnswered]
 ) -> dict[str, ReplanAnswered]:
-    """The triggers that do not speak against the plan of a run any more, with the last answer to each.
+    """The triggers that do not speak against the plan of a run any more, with the last answer to each."""
+    return answered(store, footing(store, state, answers), answers) if answers else {}
 
-    That a prepared plan took its place is no answer for a plan that names one: it takes its place again.
-    It is one for the plan that came of it, and for those that came of that one.
+
+def answered(
+    store: Store, here: Footing, answers: Sequence[ReplanAnswered]
+) -> dict[str, ReplanAnswered]:
+    """The same of a plan, whether it runs already or not.
+
+    Another plan is no answer for the one that was doubted: whoever comes back to that is asked again. That a
+    prepared plan took its place is none either for a plan that names one: it takes its place again. It is
+    one for the plan that came of it, and for those that came of that one.
     """
-    found = {name: answer for answer in answers for name in answer.triggers}
-    if not rules_of(state.plan).to:
-        return found
-    led_here = [*_way(store, state, answers), *(one for one in answers if one.plan == state.base)]
+    led_here = [*here.way, *(one for one in answers if one.plan == here.base)]
     known = {name for one in led_here for name in one.triggers}
-    return {
-        name: answer for name, answer in found.items() if answer.choice != PREPARED or name in known
-    }
+    names_one, own, found = bool(rules_of(here.plan).to), "", dict[str, ReplanAnswered]()
+    for one in answers:
+        if one.choice != GO_ON:
+            own = own or substance(here.plan)
+            if own == _substance_of(store, one.run):
+                continue
+        counts = one.choice != PREPARED or not names_one
+        found |= {name: one for name in one.triggers if counts or name in known}
+    return found
+
+
+def answers_by(
+    store: Store, previous: RunId, plan: Plan, taken_by: str | None = None
+) -> list[ReplanAnswered]:
+    """What a plan answers that begins after the `previous` run: what spoke against that, and was left open.
+
+    It must be another plan than the one that was doubted, and than those whose place that one took: who
+    begins with them again comes to the same. `taken_by` is who let it take the place of the previous one.
+    """
+    found: list[ReplanAnswered] = []
+    digest = plan_digest(plan)
+    answers: list[ReplanAnswered] | None = None
+    for state in _left_open(store, previous):
+        if answers is None:
+            answers = answers_on(store, state.project, state.line)
+        names = cast("ReplanWanted", state.replan).triggers
+        if state.run == previous and taken_by is not None:
+            if state.base != digest:
+                found.append(ReplanAnswered(state.run, names, PREPARED, taken_by, plan=digest))
+        elif not any(set(names) <= {*one.triggers} for one in found) and _is_new(
+            store, state, answers, plan
+        ):
+            found.append(ReplanAnswered(state.run, names, PLANNED, plan=digest))
+    return found
+
+
+def _left_open(store: Store, previous: RunId) -> Iterator[State]:
+    """The previous run if its plan is doubted, and those before it that were left so and never answered.
+
+    Of those only the latest are looked at, and only after a plan that takes the place of another: with any
+    other the line goes on where it was left.
+    """
+    run: RunId | None = previous
+    answered_runs: set[RunId] = set()
+    for _ in range(_MOST_LEFT):
+        state = None if run is None or is_complete(store, run) else read_state(store, run)
+        if state is None:  # nothing spoke against one that came to its end
+            return
+        if state.replan is not None and not state.replanned and run not in answered_runs:
+            yield state
+        if run == previous:
+            said = answers_on(store, state.project, state.line)
+            answered_runs = {one.run for one in said}
+            if not any(one.choice == PREPARED for one in said):
+                return
+        run = state.previous
+
+
+def _is_new(store: Store, state: State, answers: Sequence[ReplanAnswered], plan: Plan) -> bool:
+    """Whether a plan is neither the one of a run nor one of those whose place that took."""
+    way = {_substance_of(store, one.run) for one in _way(store, state, answers)}
+    return substance(plan) not in {substance(begun_with(store, state)), *way}
+
+
+def begun_with(store: Store, state: State) -> Plan:
+    """The plan of a run without what was added to it meanwhile."""
+    try:
+        return kept_plan(store, state.base)
+    except IntegrityError:  # removed since
+        return state.plan
+
+
+def _substance_of(store: Store, run: RunId) -> Digest | None:
+    """What the plan of a run does and stands on; None if nobody knows any more."""
+    begun = _start_of(store, run)
+    with suppress(IntegrityError):
+        return None if begun is None else substance(kept_plan(store, begun.plan))
+    return None
+
+
+def _start_of(store: Store, run: RunId) -> RunStarted | None:
+    begun = next(iter(store.read(f"run:{run}")), None)
+    return begun.event if begun is not None and isinstance(begun.event, RunStarted) else None
+
+
+# --- plans that were prepared ---------------------------------------------------------------------
 
 
 def successor(store: Store, state: State, answers: Sequence[ReplanAnswered]) -> str | None:
     """The file of the plan that takes the place of a held run's plan without asking; None if none does.
 
-    The plan says so, or a person let it take its place before. Who selected steps asked for those alone.
+    Who selected steps asked for those alone.
     """
     rules = rules_of(state.plan)
     if state.replan is None or state.ended or not rules.to or state.options.select:
         return None
-    taken = {name for one in answers if one.choice == PREPARED for name in one.triggers}
-    if rules.ask and not taken.issuperset(state.replan.triggers):
-        return None
-    return rules.to if len(_way(store, state, answers)) < rules.rounds else None
+    way = _way(store, state, answers)
+    return rules.to if takes_over(rules, state.replan.triggers, way, answers) else None
+
+
+def takes_over(
+    rules: Rules,
+    names: Sequence[str],
+    way: Sequence[ReplanAnswered],
+    answers: Sequence[ReplanAnswered],
+) -> bool:
+    """Whether the plan that is ready takes the place of one that these triggers speak against.
+
+    The plan says so, for so many rounds, or a person let it take its place before.
+    """
+    if not rules.to:
+        return False
+    taken = [one for one in answers if one.choice == PREPARED]
+    if {name for one in taken if one.by for name in one.triggers}.issuperset(names):
+        return True
+    before = {name for one in taken for name in one.triggers}
+    return (not rules.ask or before.issuperset(names)) and len(way) < rules.rounds
 
 
 def led_to(store: Store, state: State) -> ReplanAnswered | None:
@@ -295,8 +417,7 @@ def _way(store: Store, state: State, answers: Sequence[ReplanAnswered]) -> list[
     previous, plan = state.previous, state.base
     while previous is not None and (answer := by.get((previous, plan))) is not None:
         found.append(answer)
-        begun = next(iter(store.read(f"run:{previous}")), None)
-        if begun is None or not isinstance(begun.event, RunStarted):  # collected since
+        if (begun := _start_of(store, previous)) is None:  # collected since
             break
-        previous, plan = begun.event.previous, begun.event.plan
+        previous, plan = begun.previous, begun.plan
     return found

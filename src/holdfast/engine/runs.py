@@ -15,13 +15,13 @@ from holdfast.core.waves import graph_of
 from holdfast.engine.fork import put_in_place
 from holdfast.engine.hold import Hold
 from holdfast.engine.inheritance import left_answers
-from holdfast.engine.journals import has_ended, is_complete, read_state, runs_of
+from holdfast.engine.journals import has_ended, runs_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.loop import Engine
 from holdfast.engine.losses import closing, end_run, events_of, lost, take_over
 from holdfast.engine.opened import is_left_rejected
 from holdfast.engine.outputs import Outputs
-from holdfast.engine.replans import PLANNED, PREPARED
+from holdfast.engine.replans import PREPARED, answers_by
 from holdfast.engine.requests import check_secrets
 from holdfast.engine.survey import Survey
 from holdfast.engine.undo import settle_undone
@@ -41,7 +41,7 @@ from holdfast.model.event import (
     RunStarted,
 )
 from holdfast.model.line import PlanVersioned, ReplanAnswered, RunCollected, RunOpened
-from holdfast.model.plan import Plan, RunId, StepId, plan_bytes, plan_digest
+from holdfast.model.plan import Plan, RunId, StepId, plan_bytes
 from holdfast.model.secret import holds
 from holdfast.ports import Append, Batch, Store
 
@@ -70,11 +70,12 @@ def start_run(
         known = run_of_key(world.store, plan.project, line, key) if key else None
         if known is not None:
             return hold, _continue(world, hold, known)
-        doubted = _doubted(world, plan, line)
+        answers = _answers(world, plan, line, taken_by)
+        doubted = next((one.run for one in answers if not has_ended(world.store, one.run)), None)
         previous = supersede(world, plan.project, line, but=doubted)
         run = RunId(f"r-{world.new_id()}")
         hold.announce(run)  # before the run exists: nobody may end it
-        begun, fence = _open(world, plan, line, options, run, key, previous, doubted, taken_by)
+        begun, fence = _open(world, plan, line, options, run, key, previous, answers)
         if doubted is not None:
             _tidy(world, doubted)
         survey = Survey(world.root, world.store, world.executor, plan, world.ignores)
@@ -137,12 +138,11 @@ def _open(
     run: RunId,
     key: str,
     previous: RunId | None,
-    doubted: RunId | None = None,
-    taken_by: str | None = None,
+    answers: Sequence[ReplanAnswered] = (),
 ) -> tuple[list[Recorded], int]:
     """Store the plan and the first facts of a run in one transaction.
 
-    In the same one a run ends whose plan was `doubted`: at no moment there is neither of the two.
+    In the same one the run ends whose doubts it `answers`: at no moment there is neither of the two.
     """
     digest = world.store.put(plan_bytes(plan))
     ref = world.store.put(structure(plan))
@@ -159,9 +159,10 @@ def _open(
     )
     facts: list[RunEvent] = [start, *left_answers(world.store, plan, previous)]
     journal = line_journal(plan.project, line)
-    answers = _answers(world, previous, digest, taken_by)
     before, placed = Batch([]), _nothing
-    for answer in answers if doubted is not None else ():
+    for answer in answers:
+        if has_ended(world.store, answer.run):
+            continue
         key = key or key_of(world.store, plan.project, line, answer.run)
         decided = ReplanDecided(answer.triggers, answer.choice, answer.by, digest)
         before, placed = closing(world, answer.run, decided, RunEnded("superseded"))
@@ -190,31 +191,13 @@ def _nothing() -> None:
     """Nothing is to be done afterwards."""
 
 
-def _doubted(world: World, plan: Plan, line: str) -> RunId | None:
-    """The last run of a line, if nobody drives it and something speaks against its plan, which is another."""
+def _answers(world: World, plan: Plan, line: str, taken_by: str | None) -> list[ReplanAnswered]:
+    """What the plan of a run that begins answers of what spoke against the last one, if nobody drives it."""
     rows = runs_of(world.store, plan.project, line)
-    if not rows or has_ended(world.store, rows[-1].run):
-        return None
     driven = {holder.run for holder in world.store.holders(plan.project, line)}
-    state = None if rows[-1].run in driven else read_state(world.store, rows[-1].run)
-    if state is None or state.replan is None or state.base == plan_digest(plan):
-        return None
-    return state.run
-
-
-def _answers(
-    world: World, previous: RunId | None, plan: Digest, taken_by: str | None
-) -> list[ReplanAnswered]:
-    """That another plan answers what spoke against the one of the run before it."""
-    if previous is None or is_complete(world.store, previous):  # then nothing spoke against it
+    if not rows or rows[-1].run in driven:
         return []
-    before = read_state(world.store, previous)
-    if before is None or before.replan is None or before.base == plan or before.replanned:
-        return []
-    names = before.replan.triggers
-    if taken_by is None:
-        return [ReplanAnswered(before.run, names, PLANNED, plan=plan)]
-    return [ReplanAnswered(before.run, names, PREPARED, taken_by, plan=plan)]
+    return answers_by(world.store, rows[-1].run, plan, taken_by)
 
 
 def _latest_plan(world: World, journal: str) -> Digest | None:
