@@ -17,16 +17,31 @@ BEFORE = 280  # ppm, about what there was before people burned coal
 SPLIT = 2000  # years from here on are told from those before
 BENT = 0.5  # more than this speaks against a straight line
 GOOD, CLOSE = 1.0, 2.0  # ppm that a curve may leave, and may miss unseen years by
+LEAST = 3  # years that a fit needs
+WHOLE = "the table has no holes"  # what the first plan takes for known
 
 Row = tuple[int, float]
 Model = Callable[[float], float]
 
 
 def rows() -> list[Row]:
-    """The years of the table with their means; lines that begin with # say where it comes from."""
-    with Path(SOURCE).open(newline="", encoding="utf-8") as file:
-        lines = (line for line in file if not line.startswith("#"))
-        return [(int(row["year"]), float(row["ppm"])) for row in csv.DictReader(lines)]
+    """The years of the table with their means, in order."""
+    lines = [line for line in _text() if not line.startswith("#")]
+    table = sorted((int(row["year"]), float(row["ppm"])) for row in csv.DictReader(lines))
+    early = sum(year < SPLIT for year, _ in table)
+    if min(early, len(table) - early) < LEAST:
+        message = f"{SOURCE} needs at least {LEAST} years before {SPLIT} and {LEAST} from then on"
+        raise ValueError(message)
+    return table
+
+
+def origin() -> str:
+    """Where the table comes from, as its lines say that begin with #."""
+    return " ".join(line.lstrip("# ") for line in _text() if line.startswith("#"))
+
+
+def _text() -> list[str]:
+    return Path(SOURCE).read_text(encoding="utf-8").splitlines()
 
 
 def found(attempted: str, finding: str, confidence: float, **more: Any) -> None:
@@ -54,7 +69,7 @@ def look() -> dict[str, Any]:
     table = rows()
     first, last = table[0], table[-1]
     missing = sorted(set(range(first[0], last[0] + 1)) - {year for year, _ in table})
-    holes = f"{len(missing)} missing" if missing else "none missing"
+    holes = f"{len(missing)} missing ({_years(missing)})" if missing else "none missing"
     finding = (
         f"{len(table)} yearly means from {first[0]} ({first[1]:.2f} ppm) to {last[0]} "
         f"({last[1]:.2f} ppm), {holes}"
@@ -63,11 +78,18 @@ def look() -> dict[str, Any]:
         "read the table and look for holes",
         finding,
         0.99,
+        **({"refutes": [WHOLE]} if missing else {}),
         not_done=[{"item": f"the year {year}", "reason": "it is missing"} for year in missing],
         highest_impact_uncertainty="Does one station stand for the air of the whole world?",
         next_agent_should_first="fit a straight line and look at what it leaves",
     )
-    return {"finding": finding, "years": len(table), "first": list(first), "last": list(last)}
+    return {"finding": finding, "missing": missing, "first": list(first), "last": list(last)}
+
+
+def _years(years: Sequence[int]) -> str:
+    """A few years by name, of many the first and the last."""
+    few = 5
+    return ", ".join(map(str, years)) if len(years) <= few else f"{years[0]} to {years[-1]}"
 
 
 # --- the first plan ---------------------------------------------------------------------------------
@@ -78,10 +100,13 @@ def straight() -> dict[str, Any]:
     table = rows()
     model = line_through(table)
     left = leaves(model, table)
-    middle = fmean(year for year, _ in table)
-    bent = correlation([(year - middle) ** 2 for year, _ in table], left)
+    slope, bent = model(1) - model(0), bend(left, table)
     is_refuted = abs(bent) > BENT
-    finding = f"what a straight line leaves goes with the square of time: r = {bent:.2f}"
+    goes = "goes with" if is_refuted else "does not go with"
+    finding = (
+        f"a straight line of {slope:.3f} ppm a year leaves {spread(left):.2f} ppm (root mean square), at "
+        f"most {worst(left):.2f} ppm, which {goes} the square of time: r = {bent:.2f}"
+    )
     found(
         "fit a straight line by least squares",
         finding,
@@ -90,22 +115,22 @@ def straight() -> dict[str, Any]:
         hypotheses={"linear": {"status": "refuted" if is_refuted else "supported"}},
         next_agent_should_first="try a curve" if is_refuted else "conclude",
     )
-    slope = model(1) - model(0)
-    return {"finding": finding, "slope": slope, "bent": bent, **fitted(model, left, table)}
+    told = {"slope": slope, "bent": bent, "is_refuted": is_refuted}
+    return {"finding": finding, **told, **fitted(model, left, table)}
 
 
 def decades() -> dict[str, Any]:
-    """Compare what each decade adds, from its first year to its last."""
-    means = dict(rows())
-    growth = {f"{start}s": (means[start + 9] - means[start]) / 9 for start in range(1960, 2020, 10)}
+    """Compare what each decade adds, from the first of its years in the table to the last."""
+    growth = {f"{start}s": rate for start, rate in _rates(rows()).items()}
     rates = list(growth.values())
     rises = sum(later > earlier for earlier, later in pairwise(rates))
     pairs = len(rates) - 1
+    if pairs < 1:
+        message = f"{SOURCE} has no two decades to compare"
+        raise ValueError(message)
     status = "supported" if rises == pairs else "inconclusive" if rises >= 3 else "refuted"
-    finding = (
-        f"{rises} of {pairs} decades grew faster than the one before: from {rates[0]:.2f} to "
-        f"{rates[-1]:.2f} ppm a year"
-    )
+    each = ", ".join(f"{name} {rate:.2f}" for name, rate in growth.items())
+    finding = f"{rises} of {pairs} decades grew faster than the one before, in ppm a year: {each}"
     side = {"supported": {"supports": ["faster"]}, "refuted": {"refutes": ["faster"]}}
     found(
         "compare the growth of whole decades",
@@ -115,6 +140,18 @@ def decades() -> dict[str, Any]:
         hypotheses={"faster": {"status": status}},
     )
     return {"finding": finding, "growth": growth, "rises": rises, "pairs": pairs}
+
+
+def _rates(table: Sequence[Row]) -> dict[int, float]:
+    """The growth of each decade that has two years or more, rounded so that noise is no growth."""
+    found: dict[int, list[Row]] = {}
+    for year, ppm in table:
+        found.setdefault(year - year % 10, []).append((year, ppm))
+    return {
+        start: round((several[-1][1] - several[0][1]) / (several[-1][0] - several[0][0]), 6)
+        for start, several in found.items()
+        if len(several) > 1
+    }
 
 
 # --- the second plan --------------------------------------------------------------------------------
@@ -128,8 +165,10 @@ def curve() -> dict[str, Any]:
     model = parabola_through(table)
     left, plain = leaves(model, table), leaves(line_through(table), table)
     fits = spread(left) <= GOOD and spread(left) < spread(plain) / 2
+    rise = model(2) - 2 * model(1) + model(0)
     finding = (
-        f"a parabola leaves {spread(left):.2f} ppm (root mean square), "
+        f"a parabola whose growth changes by {rise:+.4f} ppm from year to year leaves "
+        f"{spread(left):.2f} ppm (root mean square), at most {worst(left):.2f} ppm, "
         f"a straight line {spread(plain):.2f} ppm"
     )
     found(
@@ -141,8 +180,8 @@ def curve() -> dict[str, Any]:
         highest_impact_uncertainty=QUESTION,
         next_agent_should_first="let the early years tell the late ones",
     )
-    rise = model(2) - 2 * model(1) + model(0)
-    return {"finding": finding, "rise": rise, **fitted(model, left, table)}
+    told = {"rise": rise, "fits": fits, "plain": spread(plain)}
+    return {"finding": finding, **told, **fitted(model, left, table)}
 
 
 def forecast() -> dict[str, Any]:
@@ -150,20 +189,18 @@ def forecast() -> dict[str, Any]:
     table = rows()
     early = [row for row in table if row[0] < SPLIT]
     late = [row for row in table if row[0] >= SPLIT]
-    models = {
-        "straight line": line_through(early),
-        "parabola": parabola_through(early),
-        "fixed percentage": percentage_through(early),
-    }
+    models = {"straight line": line_through(early), "parabola": parabola_through(early)}
+    if all(ppm > BEFORE for _, ppm in early):
+        models["fixed percentage"] = percentage_through(early)
     missed = {name: spread(leaves(model, late)) for name, model in models.items()}
     best = min(missed, key=missed.__getitem__)
     is_close = best == "parabola" and missed["parabola"] <= CLOSE
     is_worse = missed["parabola"] > missed["straight line"]
     status = "supported" if is_close else "refuted" if is_worse else "inconclusive"
+    others = [f"a {name} by {missed[name]:.2f} ppm" for name in models if name != "parabola"]
     finding = (
-        f"from the years before {SPLIT} a parabola misses those after by {missed['parabola']:.2f} ppm "
-        f"(root mean square), a straight line by {missed['straight line']:.2f}, "
-        f"a fixed percentage by {missed['fixed percentage']:.2f}"
+        f"from the {len(early)} years before {SPLIT} a parabola misses the {len(late)} from {SPLIT} on by "
+        f"{missed['parabola']:.2f} ppm (root mean square), {', '.join(others)}"
     )
     side = {"supported": {"supports": ["curved"]}, "refuted": {"refutes": ["curved"]}}
     found(
@@ -172,14 +209,15 @@ def forecast() -> dict[str, Any]:
         0.9,
         **side.get(status, {}),
         hypotheses={"curved": {"status": status}},
-        resolves=[QUESTION],
-        highest_impact_uncertainty="How long does the growth go on rising?",
+        **({"resolves": [QUESTION]} if "fixed percentage" in missed else {}),
+        highest_impact_uncertainty="How long does it go on like that?",
         next_agent_should_first="put the findings together",
     )
     told = {
         name: [[year, round(model(year), 3)] for year, _ in table] for name, model in models.items()
     }
-    return {"finding": finding, "split": SPLIT, "missed": rounded(missed), "told": told}
+    kept = {"split": SPLIT, "years": len(late), "is_close": is_close}
+    return {"finding": finding, **kept, "missed": rounded(missed), "told": told}
 
 
 # --- fits -------------------------------------------------------------------------------------------
@@ -225,15 +263,28 @@ def leaves(model: Model, table: Sequence[Row]) -> list[float]:
 
 
 def spread(values: Sequence[float]) -> float:
-    """The root of the mean square."""
-    return math.sqrt(fmean(value * value for value in values))
+    """The root of the mean square, rounded so that the noise of sums is nothing."""
+    return round(math.sqrt(fmean(value * value for value in values)), 9)
+
+
+def worst(values: Sequence[float]) -> float:
+    """The farthest from zero."""
+    return max(map(abs, values))
+
+
+def bend(left: Sequence[float], table: Sequence[Row]) -> float:
+    """How much what is left goes with the square of time; not at all if nothing is left but noise."""
+    if worst(left) < 1e-6:
+        return 0.0
+    middle = fmean(year for year, _ in table)
+    return round(correlation([(year - middle) ** 2 for year, _ in table], left), 6) + 0.0
 
 
 def fitted(model: Model, left: Sequence[float], table: Sequence[Row]) -> dict[str, Any]:
     """What is kept of a fit: how much it leaves, in all and in each year."""
     return {
         "spread": spread(left),
-        "worst": max(map(abs, left)),
+        "worst": worst(left),
         "left": [[year, round(value, 3)] for (year, _), value in zip(table, left, strict=True)],
         "line": [[year, round(model(year), 3)] for year, _ in table],
     }

@@ -107,6 +107,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * by for by in (1, 2, 5, 10) if size * by >= rough)
     first, last = math.floor(low / step), math.ceil(high / step)
+    last = max(last, first + 1)  # values that are all the same have an axis too
     return [round(number * step, 10) for number in range(first, last + 1)]
 
 

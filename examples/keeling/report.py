@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from experiments import SOURCE, rows
+from experiments import BENT, SOURCE, origin, rows
 from plots import STYLE, Plot, Series, svg
 from synthesis import Known, known
 
 Made = dict[str, Any]
 TITLE = "How carbon dioxide over Mauna Loa grows"
+ALL_CONTESTED = "None: all that was found is contested."
 QUESTION = "How does carbon dioxide in the air over Mauna Loa grow?"
-ORIGIN = (
-    "yearly means of carbon dioxide in dry air, in parts per million by volume (ppm), by the Global "
-    "Monitoring Laboratory of NOAA (gml.noaa.gov/ccgg/trends), in the public domain"
-)
 _CITES = re.compile(r"\{(e-[0-9a-f]+)\}")
 _LINKS = re.compile(r"\]\(#(e-[0-9a-f]+)\)")
 _ANCHORS = re.compile(r'<a id="(e-[0-9a-f]+)">')
@@ -63,63 +62,78 @@ def write(
         ("Data", _data(look, at)),
         ("Hypotheses", [_hypotheses(at, steps)]),
         ("What was measured", _measured(steps, at)),
-        *([("How the plan changed", _changed(straight, at))] if curve else []),
-        ("What is open", [Items([f"{one['text']}" for one in at.questions]), _LIMITS]),
+        *([("How the plan changed", _changed(look, straight, at))] if curve else []),
+        ("What is open", _open(at)),
         ("How it was made", _MADE),
         ("Evidence", [_evidence(at, steps)]),
     ]
-    folder = Path("plots")
-    folder.mkdir(exist_ok=True)
-    for _, blocks in parts:
-        for block in blocks:
-            if isinstance(block, Plot):
-                text = svg(block, alone=True)
-                (folder / f"{block.name}.svg").write_text(text, encoding="utf-8")
+    _draw([block for _, blocks in parts for block in blocks if isinstance(block, Plot)])
     order = _order(at, steps)
     Path("report.md").write_text(as_markdown(parts, order), encoding="utf-8")
     Path("report.html").write_text(as_page(parts, order), encoding="utf-8")
 
 
+def _draw(plots: Sequence[Plot]) -> None:
+    """Write these plots, and leave none of another report beside them."""
+    folder = Path("plots")
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir()
+    for plot in plots:
+        (folder / f"{plot.name}.svg").write_text(svg(plot, alone=True), encoding="utf-8")
+
+
 def is_whole(report: Path) -> str | bool:
-    """A guard: every citation leads to evidence that the report lists, and all of that is cited."""
+    """A guard: every citation leads to evidence that the report lists, and all of that is cited.
+
+    One that cites nothing says that all of it is contested.
+    """
     text = (report / "report.md").read_text(encoding="utf-8")
     cited, listed = set(_LINKS.findall(text)), set(_ANCHORS.findall(text))
     if lost := cited - listed:
         return f"it cites what it does not list: {', '.join(sorted(lost))}"
     if idle := listed - cited:
         return f"it lists what it never cites: {', '.join(sorted(idle))}"
-    return bool(cited) or "it cites nothing"
+    return bool(cited) or ALL_CONTESTED in text or "it cites nothing"
 
 
 # --- what it says -----------------------------------------------------------------------------------
 
 _LIMITS = (
     "The table says nothing of causes: neither what people burn nor what plants and the sea take up is in "
-    "it. The means of single years have an uncertainty of about 0.1 ppm, which no fit here considers."
+    "it. Every fit here takes the means of single years as if they were exact."
 )
 _MADE: Sequence[Block] = [
     "By `holdfast run` in this directory, from `plan.yaml`, without a network. Each experiment is a step "
-    "that hands over what it found; the conclusions were made from that ledger alone and name the entries "
-    "that they stand on. `holdfast ledger` shows it, `holdfast show STEP --handoff` what a step told, and "
-    "`holdfast show STEP --context` what it knew. Run it again and everything is reused; kill it at any "
+    "that hands over what it found, to a ledger; each conclusion names the entries of it that it stands "
+    "on, and what is contested there is left out. `holdfast ledger` shows it, `holdfast show STEP "
+    "--handoff` what a step told, and `holdfast show STEP --context` what it knew. Run it again and "
+    "everything is reused; kill it at any "
     "moment, run it again, and this report is the same to the byte.",
 ]
 
 
 def _answer(conclude: Made) -> list[Block]:
     said: list[Block] = [f"{one['text']} {_cited(one['cites'])}" for one in conclude["sentences"]]
-    return said or ["None: what was found is contested."]
+    return said or [ALL_CONTESTED]
 
 
 def _data(look: Made, at: Known) -> list[Block]:
     (first, low), (last, high) = look["first"], look["last"]
+    table = rows()
+    higher = sum(later[1] > earlier[1] for earlier, later in pairwise(table))
+    if higher == len(table) - 1:
+        rises = "each is higher than the one before"
+    else:
+        rises = f"{higher} of {len(table) - 1} are higher than the one before"
+    told = origin()
     return [
-        f"`{SOURCE}`: {ORIGIN}. It has {look['years']} years without a hole, from {first} ({low:.2f} ppm) to "
-        f"{last} ({high:.2f} ppm). {_cited([at.id_of(look)])}",
+        *([f"`{SOURCE}` says of itself: “{told}”"] if told else []),
+        f"`{SOURCE}` has {look['finding']}. {_cited([at.id_of(look)])}",
         Plot(
             "means",
             "Yearly means",
-            f"A curve that rises from {low:.0f} ppm in {first} to {high:.0f} ppm in {last}, ever steeper.",
+            f"From {low:.0f} ppm in {first} to {high:.0f} ppm in {last}; {rises}.",
             "year",
             "carbon dioxide, ppm",
             [Series("yearly mean", _points(rows()), "dot")],
@@ -136,7 +150,9 @@ def _hypotheses(at: Known, steps: dict[str, Made]) -> Table:
     lines = []
     for name, one in at.hypotheses.items():
         ids = [at.id_of(steps[step]) for step in tests.get(name, []) if step in steps]
-        lines.append([f"`{name}`", one["text"], f"**{one['state']}**", one["sides"], _cited(ids)])
+        state = f"**{one['state']}**" + ("" if all(ids) else ", in part by what is contested")
+        state = f"**{one['state']}**, by what is contested" if not any(ids) else state
+        lines.append([f"`{name}`", one["text"], state, one["sides"], _cited(ids)])
     return Table(["", "Hypothesis", "State", "Evidence", "Tested by"], lines)
 
 
@@ -168,7 +184,8 @@ def _measured(steps: dict[str, Made], at: Known) -> list[Block]:
 def _fits(straight: Made, curve: Made | None, at: Known) -> Table:
     lines = [_fit_row("straight line", straight, f"{straight['slope']:.3f} ppm a year", at)]
     if curve:
-        rise = f"{curve['rise']:.4f} ppm a year more every year"
+        more = "more" if curve["rise"] > 0 else "less"
+        rise = f"{abs(curve['rise']):.4f} ppm a year {more} every year"
         lines.append(_fit_row("parabola", curve, rise, at))
     head = ["Fit to all years", "Growth", "Leaves (root mean square)", "Leaves at most", "Evidence"]
     return Table(head, lines)
@@ -186,24 +203,35 @@ def _fit_plot(straight: Made, curve: Made | None) -> Plot:
     ]
     if curve:
         series.append(Series("parabola", _points(curve["line"])))
-    words = "The straight line lies below the years at both ends and above them in the middle."
+    words = _lies(straight)
     if curve:
-        words += " The parabola goes through them."
+        words += f" The parabola is never farther from them than {curve['worst']:.2f} ppm."
     return Plot("fits", "The years and the fits", words, "year", "carbon dioxide, ppm", series)
+
+
+def _lies(straight: Made) -> str:
+    """Where the straight line lies, if what it leaves is bent as clearly as that."""
+    left = [value for _, value in straight["left"]]
+    ends, middle = (left[0], left[-1]), left[len(left) // 2]
+    if straight["bent"] > BENT and min(ends) > 0 > middle:
+        return "The straight line lies below the years at both ends and above them in the middle."
+    if straight["bent"] < -BENT and max(ends) < 0 < middle:
+        return "The straight line lies above the years at both ends and below them in the middle."
+    return f"The straight line is never farther from the years than {straight['worst']:.2f} ppm."
 
 
 def _left_plot(straight: Made, curve: Made | None) -> Plot:
     series = [Series("left by the straight line", _points(straight["left"]), "dash", "two")]
     if curve:
         series.append(Series("left by the parabola", _points(curve["left"])))
+    bent = straight["bent"]
+    shape = "a bowl" if bent > BENT else "a hill" if bent < -BENT else "neither a bowl nor a hill"
     words = (
-        f"What the straight line leaves is a bowl, up to {straight['worst']:.1f} ppm deep: r = "
-        f"{straight['bent']:.2f} with the square of time."
+        f"What the straight line leaves is {shape} (r = {bent:.2f} with the square of time) and at most "
+        f"{straight['worst']:.2f} ppm."
     )
     if curve:
-        words += (
-            f" What the parabola leaves has no such shape and is at most {curve['worst']:.1f} ppm."
-        )
+        words += f" What the parabola leaves is at most {curve['worst']:.2f} ppm."
     return Plot("left", "What the fits leave", words, "year", "mean less fit, ppm", series)
 
 
@@ -222,8 +250,7 @@ def _told(forecast: Made, at: Known) -> list[Block]:
         Plot(
             "forecast",
             f"The years from {split} on, told from those before",
-            f"To the right of the upright line the years were unseen: the straight line stays below them, "
-            f"the fixed percentage runs above them, the parabola meets them ({missed['parabola']:.2f} ppm).",
+            f"To the right of the upright line the years were unseen: {_passes(forecast)}.",
             "year",
             "carbon dioxide, ppm",
             series,
@@ -232,19 +259,40 @@ def _told(forecast: Made, at: Known) -> list[Block]:
     ]
 
 
-def _changed(straight: Made, at: Known) -> list[Block]:
+def _passes(forecast: Made) -> str:
+    """Where the fits pass the years that they were not made from."""
+    means, split = dict(rows()), forecast["split"]
+    said = []
+    for name, line in forecast["told"].items():
+        over = [value - means[year] for year, value in line if year >= split]
+        where = "above" if min(over) > 0 else "below" if max(over) < 0 else "among"
+        said.append(f"the {name} runs {where} them ({forecast['missed'][name]:.2f} ppm off)")
+    return ", ".join(said)
+
+
+def _changed(look: Made, straight: Made, at: Known) -> list[Block]:
+    """Why the second plan took over: of both reasons the hole is found first."""
+    assumed, made = "the growth is a straight line", straight
+    if look["missing"]:
+        assumed, made = "the table has no holes", look
     return [
-        "The first plan, `plan.yaml`, took it for granted that the growth is a straight line, and was to "
-        f"conclude from that. {_sentence(straight)} {_cited([at.id_of(straight)])} So the hypothesis that it "
-        "stood on was refuted before anything was concluded, and `second.yaml`, written for that case, took "
-        "its place: with two further experiments, `curve` and `forecast`. What was finished kept its "
-        "results. "
-        "`holdfast plans show` and `holdfast plans diff` tell the same.",
+        f"The first plan, `plan.yaml`, took it for granted that {assumed}. {_sentence(made)} "
+        f"{_cited([at.id_of(made)])} So what it stood on was refuted before anything was concluded, and "
+        "`second.yaml`, written for that case, took its place: with two further experiments, `curve` and "
+        "`forecast`. What was finished kept its results. `holdfast plans show` and `holdfast plans diff` "
+        "tell the same.",
     ]
 
 
-def _evidence(at: Known, steps: dict[str, Made]) -> Items:
+def _open(at: Known) -> list[Block]:
+    asked: list[Block] = [Items([one["text"] for one in at.questions])] if at.questions else []
+    return [*asked, _LIMITS]
+
+
+def _evidence(at: Known, steps: dict[str, Made]) -> Block:
     ids = _order(at, steps)
+    if not ids:
+        return ALL_CONTESTED
     makers = {at.id_of(made): step for step, made in steps.items()}
     lines = [
         f"{_sentence(steps[makers[name]])} From step `{makers[name]}`, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -171,3 +172,126 @@ def test_what_stands_on_contested_evidence_is_left_out_of_the_next_report(keelin
     assert "That is no accident of the fit" not in text
     assert name not in text
     assert "(contested)" in text
+
+
+def table(value: Callable[[int], float], *, without: tuple[int, ...] = ()) -> str:
+    years = (year for year in range(1960, 2020) if year not in without)
+    return "year,ppm\n" + "".join(f"{year},{value(year):.2f}\n" for year in years)
+
+
+def line(year: int) -> float:
+    return 300 + 1.5 * (year - 1960)
+
+
+def hill(year: int) -> float:
+    return 300 + 3 * (year - 1960) - 0.02 * (year - 1960) ** 2
+
+
+def evidence(project: Project, step: str) -> str:
+    (name,) = [one["id"] for one in ledger(project)["evidence"] if one["from_step"] == step]
+    return str(name)
+
+
+@pytest.mark.req("R114", "R129")
+def test_what_the_report_says_is_in_what_it_cites(keeling: Project) -> None:
+    assert keeling.run().code == 0
+    text = keeling.read("report.md")
+    said = {one["from_step"]: one["finding"] for one in ledger(keeling)["evidence"]}
+    for fact in ("1.598 ppm a year", "3.47 ppm", "8.40 ppm", "r = 0.98"):
+        assert fact in said["straight"]
+        assert fact in text
+    for fact in ("0.0254 ppm", "0.70 ppm", "1.77 ppm"):
+        assert fact in said["curve"]
+        assert fact in text
+    for fact in ("0.85 ppm", "10.77 ppm", "7.20 ppm", "the 20 from 2000"):
+        assert fact in said["forecast"]
+    assert "1980s 1.60, 1990s 1.57" in said["decades"]
+    assert "steeper" not in text  # 1.60, then 1.57
+    assert "uncertainty of about" not in text
+    assert "from that ledger alone" not in text
+
+
+@pytest.mark.req("R118")
+def test_a_missing_year_is_told_and_refutes_what_the_first_plan_takes_for_known(
+    keeling: Project,
+) -> None:
+    lines = keeling.read("co2.csv").splitlines(keepends=True)
+    keeling.write("co2.csv", "".join(one for one in lines if not one.startswith("1975,")))
+    run = keeling.run()
+    assert (run.code, run.data["replaces"]["how"], len(run.states)) == (0, "prepared", 7)
+    assert "a finding refutes 'the table has no holes'" in run.err
+    text = keeling.read("report.md")
+    assert "59 yearly means" in text
+    assert "1 missing (1975)" in text
+    assert "without a hole" not in text
+    assert "took it for granted that the table has no holes" in text
+    assert "straight line. A straight" not in text  # that is not why the plan changed
+
+
+@pytest.mark.req("R118")
+@pytest.mark.parametrize("without", [(), (1975, 1979)])
+def test_words_follow_from_the_numbers_of_a_straight_line(
+    keeling: Project, without: tuple[int, ...]
+) -> None:
+    assert keeling.run().code == 0  # with the plots of another table
+    keeling.write("co2.csv", table(line, without=without))
+    run = keeling.run()
+    assert (run.code, len(run.states)) == (0, 7 if without else 5), run.err
+    text = keeling.read("report.md")
+    assert "it grew by 1.50 ppm a year, in a straight line" in text
+    assert "NOAA" not in text  # the table does not say so
+    for wrong in ("below the years", "above the years", "is a bowl", "is a hill", "its growth"):
+        assert wrong not in text
+    plots = {file.stem for file in (keeling.root / "plots").iterdir()}
+    assert plots == set(re.findall(r"\(plots/(\w+)\.svg\)", text))
+    assert plots == (PLOTS if without else PLOTS - {"forecast"})
+
+
+@pytest.mark.req("R118")
+def test_words_follow_from_the_numbers_of_growth_that_falls(keeling: Project) -> None:
+    keeling.write("co2.csv", table(hill))
+    assert keeling.run().code == 0
+    text = keeling.read("report.md")
+    assert "its growth fell: a straight line does not describe it" in text
+    assert "0.040 ppm less than that of the year before" in text
+    assert "above the years at both ends and below them in the middle" in text
+    assert "is a hill" in text
+    assert "the straight line runs above them" in text
+
+
+@pytest.mark.req("R118")
+def test_a_table_that_is_too_short_is_refused_with_words(keeling: Project) -> None:
+    keeling.write("co2.csv", "year,ppm\n2000,300\n2001,301\n")
+    run = keeling.run()
+    assert run.code == 1
+    assert "co2.csv needs at least 3 years before 2000 and 3 from then on" in run.err
+
+
+@pytest.mark.req("R117", "R118")
+def test_no_sentence_leans_on_one_that_is_gone(keeling: Project) -> None:
+    assert keeling.run().code == 0
+    keeling.ok("ledger", "contest", evidence(keeling, "curve"), "--because", "too few years")
+    assert keeling.run().code == 0
+    text = keeling.read("report.md")
+    assert "That is no accident" not in text
+    assert "From the years before 2000 alone, a parabola tells the 20 years after" in text
+    assert ", in part by what is contested" in text
+    keeling.ok("ledger", "contest", evidence(keeling, "decades"), "--because", "whole decades")
+    assert keeling.run().code == 0
+    answer = keeling.read("report.md").partition("## Answer")[2].partition("##")[0]
+    assert "does not describe it. [" in answer  # without what the decades added
+    assert "decade" not in answer
+
+
+@pytest.mark.req("R117", "R118")
+def test_a_report_of_which_all_is_contested_says_so(keeling: Project) -> None:
+    assert keeling.run().code == 0
+    keeling.ok("ledger", "contest", "co2.csv", "--because", "another station")
+    run = keeling.run()
+    assert (run.code, run.data["status"]) == (0, "completed"), run.err
+    text = keeling.read("report.md")
+    answer = text.partition("## Answer")[2].partition("##")[0]
+    assert answer.strip() == "None: all that was found is contested."
+    assert "](#e-" not in text
+    assert "(contested)" in text
+    assert "None: all that was found is contested." in keeling.read("report.html")

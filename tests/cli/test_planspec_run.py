@@ -41,7 +41,12 @@ SPEC: dict[str, Any] = {
             "procedure": "count twice",
             "preregisteredCommitments": ["two counts"],
         },
-        step("develop", "draw", ["count"], {"kind": "workflow", "ref": "draw.yaml"}),
+        {
+            **step("develop", "draw", ["count"], {"kind": "workflow", "ref": "draw.yaml"}),
+            "specification": "a picture",
+            "deliverables": ["picture"],
+            "outputs": [{"name": "picture", "description": "in colours"}],
+        },
         step("develop", "script", ["count"], {"kind": "tool", "ref": "tools/size.sh"}),
         {
             **step("synthesize", "judge", ["draw", "script"], {"kind": "human"}),
@@ -81,12 +86,22 @@ def test_agents_tools_workflows_and_people_do_their_steps(project: Project) -> N
         assert run.code == 3, run.err
         assert run.states["judge"] == "waiting"
         project.ok("answer", "judge", "-", stdin=b"it holds\n")
-        assert set(project.resume("--yes").states.values()) == {"done"}
+        run = project.resume("--yes")
+        assert set(run.states.values()) == {"done"}
     assert project.shown("count") == b"counted after: three papers"
     assert project.shown("draw.colour") == b"outline\ncolour\n"
     assert project.shown("script").strip() == b"27"
     again = json.loads(project.ok("export", "@", "-", "--format", "execution-state").out)
     assert again["planComplete"] is True
+    assert again["plan"] == SPEC  # its own steps with their executors, word for word
+    ids = ["read", "count", "script", "draw", "judge"]
+    assert (again["completedStepIds"], again["pendingStepIds"]) == (ids, [])
+    assert [one["stepId"] for one in again["handoffLog"]] == ids  # each is done by handing over
+    last = again["handoffLog"][-1]["handoff"]
+    assert last["attempted"] == "Do judge"
+    assert last["changed"] == [{"artifact": "judge", "ref": run.digests["judge"]}]
+    made = json.loads(project.ok("export", "@", "-", "--format", "planspec").out)
+    assert made == SPEC
 
 
 TELLING = """
@@ -130,3 +145,40 @@ def test_what_tools_and_people_of_a_spec_tell_is_in_its_state(
     (question,) = state["uncertaintyInventory"]
     assert (question["question"], question["status"]) == ("For how long?", "open")
     assert json.loads(json.dumps(state)) == state
+
+
+FLOW = """
+steps:
+  outline: {shell: echo outline}
+  colour:
+    needs: [outline]
+    handoff: true
+    shell: cp told.json $HOLDFAST_HANDOFF; echo colour
+"""
+MORE: dict[str, dict[str, Any]] = {
+    "research": {"query": "what colours", "stoppingRule": "three"},
+    "synthesize": {"mode": "integrative"},
+    "experiment": {"mode": "exploratory", "procedure": "mix", "hypothesisIds": ["H1"]},
+    "develop": {"specification": "a picture", "deliverables": ["picture"]},
+}
+
+
+@pytest.mark.req("R37", "R112", "R114")
+@pytest.mark.parametrize("kind", ["research", "synthesize", "experiment", "develop"])
+def test_what_a_workflow_tells_its_step_tells(project: Project, kind: str) -> None:
+    flow = {**step(kind, "draw", [], {"kind": "workflow", "ref": "flow.yaml"}), **MORE[kind]}
+    then = step("develop", "say", ["draw"], {"kind": "tool", "ref": "lab:say"})
+    project.write("spec.json", json.dumps({**SPEC, "steps": [flow, then]}))
+    project.write("lab.py", "def say(draw):\n    return 'said'\n")
+    project.write("flow.yaml", FLOW)
+    project.write("told.json", handoff({"finding": "it is blue", "supports": ["H1"]}))
+    project.ok("import", "spec.json", "-o", "plan.yaml")
+    run = project.run()
+    assert set(run.states.values()) == {"done"}, run.err
+    state = json.loads(project.ok("export", "@", "-", "--format", "execution-state").out)
+    assert state["plan"]["steps"] == [flow, then]
+    assert state["completedStepIds"] == ["draw", "say"]
+    assert [one["stepId"] for one in state["handoffLog"]] == ["draw", "say"]
+    assert [one["fromStepId"] for one in state["evidenceLedger"]] == ["draw"]
+    first = json.loads(project.ok("export", "-", "--format", "execution-state").out)
+    assert first["pendingStepIds"] == ["draw", "say"]

@@ -2,16 +2,21 @@
 
 A plan that no run was made of yet is the state that the format begins with. Only what is complete counts as
 completed: a run with steps that failed, were skipped or cannot start is never complete.
+
+In that format a step is done by handing over. One that is done and told nothing, as a person may who only
+answers, stands in the log with what the journal knows: what it was to do, and the artifact that it gave. What
+the steps of a workflow told, the step tells that the workflow does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import cast
 
-from holdfast.core.ledger import Ledger, Told
+from holdfast.core.ledger import Ledger, Registered, Told
 from holdfast.core.state import COMPLETE, State
 from holdfast.model.digest import Json
-from holdfast.model.handoff import handoff_json
+from holdfast.model.handoff import Change, Handoff, handoff_json
 from holdfast.model.plan import StepId
 
 
@@ -19,16 +24,18 @@ def execution_state(
     state: State, ledger: Ledger, plan: Mapping[str, Json], failed_at: Mapping[StepId, int]
 ) -> dict[str, Json]:
     """The whole of it. `plan` is the PlanSpec, `failed_at` when steps failed, by the journal."""
-    log = _log(ledger)
-    order = state.graph.order
+    own = _Own(plan, state)
+    log = own.log(ledger)
+    order = [step_id for step_id in state.graph.order if own.id(step_id) == step_id]
+    current = next((s for s in state.graph.order if s in state.running), None)
     return {
         "plan": dict(plan),
         "completedStepIds": [s for s in order if state.steps[s].phase in COMPLETE],
         "pendingStepIds": [s for s in order if state.steps[s].phase not in COMPLETE],
-        "currentStepId": next((s for s in order if s in state.running), None),
+        "currentStepId": None if current is None else own.id(current),
         "handoffLog": [
             {
-                "stepId": one.step,
+                "stepId": own.id(one.step),
                 "handoff": _handoff(one),
                 "timestamp": one.at or failed_at.get(one.step, 0),
             }
@@ -39,24 +46,25 @@ def execution_state(
                 finding=e.finding,
                 source=e.source or None,
                 confidence=e.confidence,
-                fromStepId=e.step,
+                fromStepId=own.id(e.step),
             )
             for e in ledger.evidence
         ],
         "uncertaintyInventory": [
             _said(
                 question=u.question,
-                raisedByStepId=u.step,
+                raisedByStepId=own.id(u.step),
                 status=u.status,
-                resolvedByStepId=u.resolved_by or None,
+                resolvedByStepId=own.id(u.resolved_by) if u.resolved_by else None,
             )
             for u in ledger.uncertainties
         ],
         "artifactRegistry": [
-            {"artifact": a.artifact, "ref": a.ref, "fromStepId": a.step} for a in ledger.artifacts
+            {"artifact": a.artifact, "ref": a.ref, "fromStepId": own.id(a.step)}
+            for a in own.artifacts(ledger, log)
         ],
         "gapsRegistry": [
-            {"item": g.item, "reason": g.reason, "fromStepId": g.step} for g in ledger.gaps
+            {"item": g.item, "reason": g.reason, "fromStepId": own.id(g.step)} for g in ledger.gaps
         ],
         "iterations": len(log),
         "planComplete": state.status == "completed",
@@ -64,22 +72,68 @@ def execution_state(
         "hypothesisStatuses": {
             name: {
                 "status": one.status,
-                "testedByStepIds": [*one.tested_by],
-                "evidenceStepIds": [*one.evidence_steps],
+                "testedByStepIds": own.ids(one.tested_by),
+                "evidenceStepIds": own.ids(one.evidence_steps),
             }
             for name, one in ledger.hypotheses.items()
         },
     }
 
 
-def _log(ledger: Ledger) -> list[Told]:
-    """Every handoff, those that count no more too; of a step the one that counts is the last."""
-    both: Iterable[tuple[bool, Told]] = (
-        *((False, one) for one in ledger.superseded),
-        *((True, one) for one in ledger.handoffs),
-    )
-    ordered = sorted(both, key=lambda one: (one[1].wave, one[1].step, one[0], one[1].place))
-    return [one for _, one in ordered]
+class _Own:
+    """The steps that the PlanSpec has, each for itself and for the steps of the workflow that it is."""
+
+    def __init__(self, plan: Mapping[str, Json], state: State) -> None:
+        listed = cast("Iterable[Mapping[str, Json]]", plan.get("steps") or ())
+        self._ids = {str(one.get("id")) for one in listed}
+        self._state = state
+
+    def id(self, step: StepId) -> StepId:
+        """The step itself, or the workflow that it is a step of."""
+        name = str(step)
+        while name and name not in self._ids:
+            name = name.rpartition(".")[0]
+        return StepId(name) if name else step
+
+    def ids(self, steps: Iterable[StepId]) -> list[Json]:
+        """The same of several, each once."""
+        return [*dict.fromkeys(self.id(step) for step in steps)]
+
+    def log(self, ledger: Ledger) -> list[Told]:
+        """Every handoff, those that count no more too; of a step the one that counts is the last."""
+        told = {self.id(one.step) for one in ledger.handoffs}
+        both: Iterable[tuple[bool, Told]] = (
+            *((False, one) for one in ledger.superseded),
+            *((True, one) for one in ledger.handoffs),
+            *((True, self._silent(s)) for s in self._done() if s not in told),
+        )
+        ordered = sorted(both, key=lambda one: (one[1].wave, one[1].step, one[0], one[1].place))
+        return [one for _, one in ordered]
+
+    def artifacts(self, ledger: Ledger, log: Iterable[Told]) -> list[Registered]:
+        """All that was made, with what those gave that told nothing, in the order of the steps."""
+        silent = [
+            Registered("", one.step, change.artifact, change.ref)
+            for one in log
+            if not one.id
+            for change in one.handoff.changed
+        ]
+        wave = self._state.graph.wave
+        found = [*ledger.artifacts, *silent]
+        return sorted(found, key=lambda one: (wave.get(one.step, 0), one.step)) if silent else found
+
+    def _done(self) -> Iterable[StepId]:
+        steps = self._state.steps
+        return (s for s in steps if steps[s].phase in COMPLETE and self.id(s) == s)
+
+    def _silent(self, step_id: StepId) -> Told:
+        """What is known of a step that told nothing; it has no id, for nobody handed it over."""
+        digest = self._state.steps[step_id].digest
+        step = self._state.plan.steps.get(step_id)
+        said = step.description if step else ""
+        changed = (Change(str(step_id), str(digest)),) if digest else ()
+        handoff = Handoff(said or str(step_id), changed=changed)
+        return Told("", step_id, self._state.graph.wave.get(step_id, 0), handoff)
 
 
 def _handoff(one: Told) -> dict[str, Json]:

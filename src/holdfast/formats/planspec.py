@@ -352,7 +352,8 @@ def _step(reading: Reading, at: _At, contracts: Contracts) -> Mapping:
         name: _literal(at.node.pairs[key][1]) for key, name in _KEPT.items() if at.given.get(key)
     }
     if kind == "workflow" and _is_plan(reading, ref):
-        said.pop("outputs", None)  # it gives what the last steps of that plan give
+        for key in ("outputs", "specification"):  # the steps of that plan say both
+            said.pop(key, None)
         return words(at.place, {**said, "uses": "plan", "run": ref})
     if kind == "tool" and contracts.action(ref, action) is None:
         said |= _tool(reading, ref)

@@ -3,17 +3,17 @@
 A plan that came from one gives it back word for word; of one that was changed since, the requirements,
 hypotheses and unknowns stay, and so do the steps that are the same. A step of ours is one that develops,
 unless it says its type: what it produces it delivers, and who does it is an agent, a person, or a tool by the
-name of the step.
+name of the step. The steps of a workflow are no steps of the PlanSpec: it names their plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from holdfast.formats.planspec import EXECUTORS, PLANSPEC
 from holdfast.model.digest import Json
-from holdfast.model.plan import Plan, Step
+from holdfast.model.plan import GATHER, Plan, Step, StepId
 
 _HYPOTHESIS: dict[str, Json] = {
     "statement": "",
@@ -41,12 +41,17 @@ def planspec_document(plan: Plan) -> dict[str, Json]:
     head = dict(known) if isinstance(known, Mapping) else {}
     listed = cast("Sequence[Mapping[str, Json]]", head.get("steps") or ())
     steps = {str(step.get("id")): step for step in listed}
-    kept = {name for name, step in plan.steps.items() if _is_kept(step, steps.get(name))}
-    if head and len(kept) == len(plan.steps) == len(steps):
+    inner = {name: _inner(plan, name, steps) for name in steps if _is_flow(plan, name, steps)}
+    kept = {
+        name
+        for name, step in plan.steps.items()
+        if _is_kept(step.description, _above(plan, name, inner.get(name, set())), steps.get(name))
+    }
+    hidden = {one for name in kept & inner.keys() for one in inner[name]}
+    own = {name: step for name, step in plan.steps.items() if name not in hidden}
+    if head and len(kept) == len(own) == len(steps):
         return head
-    made: list[Json] = [
-        steps[name] if name in kept else _step(step) for name, step in plan.steps.items()
-    ]
+    made: list[Json] = [steps[name] if name in kept else _step(step) for name, step in own.items()]
     return {
         "id": plan.name,
         "goalSummary": plan.goal or plan.description or plan.name,
@@ -82,8 +87,26 @@ def camel(key: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _is_kept(step: Step, said: Mapping[str, Json] | None) -> bool:
-    if said is None or (said.get("description") or "") != step.description:
+def _is_flow(plan: Plan, name: str, steps: Mapping[str, Mapping[str, Json]]) -> bool:
+    """Whether a step of the PlanSpec is a workflow that was taken over as the steps of its plan."""
+    step, executor = plan.steps.get(StepId(name)), steps[name].get("executor")
+    is_named = isinstance(executor, Mapping) and executor.get("kind") == "workflow"
+    return is_named and step is not None and step.uses == GATHER
+
+
+def _inner(plan: Plan, name: str, steps: Collection[str]) -> set[StepId]:
+    """The steps that were taken over for a workflow."""
+    return {one for one in plan.steps if one.startswith(f"{name}.") and one not in steps}
+
+
+def _above(plan: Plan, name: StepId, inner: Collection[StepId]) -> set[StepId]:
+    """What a step needs, with the steps that were taken over for it; those themselves are none of it."""
+    needed = {need.step for one in (name, *inner) for need in plan.steps[one].needs}
+    return needed - {*inner}
+
+
+def _is_kept(description: str, needs: Collection[str], said: Mapping[str, Json] | None) -> bool:
+    if said is None or (said.get("description") or "") != description:
         return False
     above = {
         name
@@ -92,7 +115,7 @@ def _is_kept(step: Step, said: Mapping[str, Json] | None) -> bool:
     }
     inputs = cast("Sequence[Mapping[str, Json]]", said.get("inputs") or ())
     above |= {str(one["fromStepId"]) for one in inputs if one.get("fromStepId")}
-    return {need.step for need in step.needs} == above
+    return set(needs) == above
 
 
 def _step(step: Step) -> dict[str, Json]:
