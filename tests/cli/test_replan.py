@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from holdfast.engine.journals import read_state
 from holdfast.engine.lines import tell_line
 from holdfast.model.digest import Json
 from holdfast.model.line import HandoffGiven
@@ -268,13 +267,10 @@ def plant(project: Project, step: str, handoff: dict[str, Json]) -> None:
     store = SqliteStore.open(str(project.store), create=False)
     try:
         row = [row for row in store.runs() if not row.line.endswith(".planning")][-1]
-        state = read_state(store, row.run)
-        assert state is not None
-        here = state.steps[StepId(step)]
-        assert here.digest is not None
-        assert here.config_ref is not None
+        made = store.newest(row.project, row.line, StepId(step))
+        assert made is not None
         told = store.put(json.dumps(handoff).encode())
-        event = HandoffGiven(row.run, StepId(step), 1, here.config_ref, here.digest, told)
+        event = HandoffGiven(made.run, made.step, made.attempt, made.input_ref, made.digest, told)
         tell_line(store, row.project, row.line, lambda: (1, event, []))
     finally:
         store.close()
