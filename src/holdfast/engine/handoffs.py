@@ -277,6 +277,8 @@ class Handoffs:
                 step,
                 graph.wave[step],
                 self._kept(given.event.handoff),
+                tests=graph.steps[step].hypotheses,
+                serves=graph.steps[step].requirements,
             )
             for step, given in found
             if given is not None
@@ -314,7 +316,16 @@ class Handoffs:
     def _made(self, state: State, step_id: StepId, content: Digest) -> Told:
         name = handoff_id(step_id, content)
         told = self._kept(content)
-        return Told(name, step_id, state.graph.wave[step_id], told, run=state.run)
+        step = state.plan.steps[step_id]
+        return Told(
+            name,
+            step_id,
+            state.graph.wave[step_id],
+            told,
+            run=state.run,
+            tests=step.hypotheses,
+            serves=step.requirements,
+        )
 
     def _kept(self, content: Digest) -> Handoff:
         if content not in self._read:
@@ -340,7 +351,15 @@ def _failure(state: State, step_id: StepId, here: StepState) -> Told:
         not_done=tuple(Undone(item, reason) for item in items),
     )
     name = handoff_id(step_id, digest_bytes(written(handoff)))
-    return Told(name, step_id, state.graph.wave[step_id], handoff, run=state.run, failed=True)
+    return Told(
+        name,
+        step_id,
+        state.graph.wave[step_id],
+        handoff,
+        run=state.run,
+        failed=True,
+        serves=step.requirements,
+    )
 
 
 def given(run: RunId, started: AttemptStarted, ending: object) -> HandoffGiven | None:
