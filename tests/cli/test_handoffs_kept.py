@@ -270,3 +270,75 @@ def test_a_page_is_short_and_the_trail_behind_it_is_whole(project: Project) -> N
     assert len(earlier["handoff"]["observed"]) == 200
     assert len(ledger(project, "--run", "@-1")["evidence"]) == 200, "a run tells what it told"
     assert project.ok("show", "b", "--context").out == page
+
+
+SAME = """
+name: same
+hypotheses:
+  grows: {statement: it grows, critical: true}
+replan: {to: second.yaml, ask: false}
+steps:
+  test:
+    hypotheses: [grows]
+    inputs: told.json
+    shell: if [ -s told.json ]; then cp told.json "$HOLDFAST_HANDOFF"; fi; echo done
+  report: {needs: [test], shell: echo it grows}
+"""
+SECOND = SAME.replace("replan: {to: second.yaml, ask: false}\n", "").replace(
+    "it grows}", "it fell}"
+)
+
+
+def _verdict(project: Project, status: str) -> None:
+    body = {**json.loads(handoff()), "hypotheses": {"grows": {"status": status}}} if status else ""
+    project.write("told.json", json.dumps(body) if body else "")
+
+
+@pytest.fixture
+def same(project: Project) -> Project:
+    project.write("plan.yaml", SAME)
+    project.write("second.yaml", SECOND)
+    return project
+
+
+def _stands(project: Project, *where: str) -> str:
+    return str(ledger(project, *where)["hypotheses"]["grows"]["status"])
+
+
+def test_what_is_reused_tells_what_its_own_attempt_told(same: Project) -> None:
+    for status, report in (("refuted", "it fell"), ("supported", "it grows")) * 2:
+        _verdict(same, status)
+        same.run()
+        assert (_stands(same), same.ok("show", "report").out) == (status, f"{report}\n")
+    _verdict(same, "refuted")
+    run = same.run().id
+    assert same.status().states["test"] == "reused"
+    same.ok("export", "@", "one.holdfast")
+    same.ok("import", "one.holdfast", "--store", "other", "--yes")
+    assert _stands(same, "--store", "other", "--run", run) == "refuted"
+    same.call("fork", "@", "--from", "report", "--as", "aside")
+    assert _stands(same, "--plan-id", "aside") == "refuted"
+
+
+def test_an_attempt_that_made_the_same_and_told_nothing_tells_nothing(same: Project) -> None:
+    _verdict(same, "refuted")
+    same.run()
+    _verdict(same, "")
+    same.run()
+    assert _stands(same) != "refuted"
+    same.run()
+    assert same.status().states["test"] == "reused"
+    assert _stands(same) != "refuted"
+
+
+def test_what_is_guarded_again_tells_what_was_guarded(same: Project) -> None:
+    for status in ("refuted", "supported", "refuted"):
+        _verdict(same, status)
+        same.run()
+    for name in ("plan.yaml", "second.yaml"):
+        text = SAME if name == "plan.yaml" else SECOND
+        same.write(
+            name, text.replace("echo done\n", "echo done\n    guards: [{command: 'true'}]\n")
+        )
+    same.run()
+    assert _stands(same) == "refuted"

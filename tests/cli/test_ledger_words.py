@@ -112,7 +112,7 @@ def test_a_contest_shows_what_falls_and_what_checking_again_takes_before_anythin
         ("look", "run"),
         ("ping", "maybe"),
     ]
-    assert after["again"][0]["why"] == f"a person contested what it told: {name}"
+    assert after["again"][0]["why"] == f"a person contested what it told or stands on: {name}"
     assert after["duration_ms"] > 0
     assert after["cost_usd"] == 0
     found = stations.ok("ledger", "--json").json
@@ -123,7 +123,7 @@ def test_a_contest_shows_what_falls_and_what_checking_again_takes_before_anythin
     text = stations.ok("ledger").out
     assert "contested: counted twice" in text
     assert f"stale · {fell['id']} · from ping" in text
-    assert "H1: supported · 1 for, 0 against · stale" in text
+    assert "H1: inconclusive · 1 for, 0 against · stale" in text
 
 
 @pytest.mark.parametrize("what", ["look", "a.csv", "evidence", "handoffs"])

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from holdfast.engine.journals import read_state
 from holdfast.engine.lines import tell_line
 from holdfast.model.digest import Json
 from holdfast.model.line import HandoffGiven
@@ -236,7 +235,7 @@ def test_an_experiment_is_told_which_hypotheses_it_tests(doubtful: Project) -> N
     assert "- grows (the market grows) is untested: 0 for, 0 against" in page
     stand = doubtful.ok("ledger", "--json").json["hypotheses"]
     assert {name: one["status"] for name, one in stand.items()} == {
-        "grows": "untested",
+        "grows": "inconclusive",
         "shrinks": "supported",
     }
 
@@ -257,7 +256,7 @@ def test_a_hypothesis_is_being_tested_while_a_step_runs_that_tests_it(doubtful: 
     until(lambda: statuses() == {"testing"}, "both are being tested")
     gate.touch()
     finish(running)
-    assert statuses() == {"untested"}
+    assert statuses() == {"inconclusive"}
 
 
 # --- goals: another plan is made ------------------------------------------------------------------
@@ -268,13 +267,10 @@ def plant(project: Project, step: str, handoff: dict[str, Json]) -> None:
     store = SqliteStore.open(str(project.store), create=False)
     try:
         row = [row for row in store.runs() if not row.line.endswith(".planning")][-1]
-        state = read_state(store, row.run)
-        assert state is not None
-        here = state.steps[StepId(step)]
-        assert here.digest is not None
-        assert here.config_ref is not None
+        made = store.newest(row.project, row.line, StepId(step))
+        assert made is not None
         told = store.put(json.dumps(handoff).encode())
-        event = HandoffGiven(row.run, StepId(step), 1, here.config_ref, here.digest, told)
+        event = HandoffGiven(made.run, made.step, made.attempt, made.input_ref, made.digest, told)
         tell_line(store, row.project, row.line, lambda: (1, event, []))
     finally:
         store.close()
@@ -303,3 +299,21 @@ def test_for_a_goal_another_plan_is_made_as_often_as_the_policy_lets_it(project:
         plant(project, "A", {**PLAIN, "replan": {"reason": "and a better one"}})
         bounded = project.call("run", GOAL, *words, "--force-node", "C")
         assert (bounded.code, len(model.planned)) == (3, 2)  # one round was made: now it asks
+
+
+@pytest.mark.req("R118", "R120")
+def test_what_a_step_left_that_serves_a_must_speaks_against_the_plan(project: Project) -> None:
+    needed = {"q": {"description": "the answer", "priority": "must"}}
+    steps = {"draw": {"shell": "exit 1", "requirements": ["q"]}}
+    project.plan(steps, requirements=needed, replan={"gaps": 0})
+    assert project.run().data["reason"]["code"] == "replan_wanted"
+
+
+def test_an_experiment_without_a_verdict_is_inconclusive(project: Project) -> None:
+    claim = {"h": {"statement": "it grows"}}
+    project.plan({"test": {"shell": "echo 1", "hypotheses": ["h"]}}, hypotheses=claim)
+    assert project.run().code == 0
+    found = project.ok("ledger", "--json").json["hypotheses"]["h"]
+    assert (found["status"], found["tested_by"]) == ("inconclusive", ["test"])
+    state = project.ok("export", "@", "-", "--format", "execution-state").json
+    assert state["hypothesisStatuses"]["h"]["testedByStepIds"] == ["test"]

@@ -269,3 +269,50 @@ def test_what_stands_on_a_contested_step_is_stale_and_not_contested_itself() -> 
         told("a", observed=(Observation("rain falls"),)), below, said=[Said("contest", "a", "no")]
     )
     assert [(one.contested, one.stale) for one in found.evidence] == [("no", False), ("", True)]
+
+
+def _seen(name: str, side: str, source: str = "") -> Observation:
+    return Observation(name, source, **{side: ("h",)})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("sides", "verdict", "expected"),
+    [
+        ((), None, "inconclusive"),
+        (("refutes",), None, "refuted"),
+        (("supports",), None, "supported"),
+        (("supports", "refutes"), None, "inconclusive"),
+        (("refutes",), "inconclusive", "inconclusive"),
+        (("refutes",), "supported", "supported"),
+    ],
+)
+def test_a_step_without_a_verdict_speaks_by_what_it_found(
+    sides: tuple[str, ...], verdict: Standing | None, expected: Standing
+) -> None:
+    seen = tuple(_seen(f"finding of {side}", side) for side in sides)
+    tried = {"h": Trial(verdict)} if verdict else {}
+    one = replace(told("a", observed=seen, hypotheses=tried), tests=("h",))
+    found = ledger(one, h="untested").hypotheses["h"]
+    assert (found.status, found.tested_by) == (expected, ("a",))
+
+
+def test_a_step_that_tested_and_told_nothing_is_inconclusive() -> None:
+    found = folded([], alike, {"h": "untested"}, silent={StepId("a"): ("h",)}).hypotheses["h"]
+    assert (found.status, found.tested_by) == ("inconclusive", ("a",))
+
+
+def test_what_is_contested_counts_on_no_side_and_decides_nothing() -> None:
+    seen = (_seen("it fell", "refutes", "x.csv"), _seen("it fell again", "refutes", "y.csv"))
+    given = told("a", observed=seen, hypotheses={"h": Trial("refuted")})
+    some = ledger(given, said=[Said("contest", "x.csv", "old")], h="untested").hypotheses["h"]
+    assert (some.status, len(some.refuting), len(some.fallen_against)) == ("refuted", 1, 1)
+    assert some.stale
+    words = [Said("contest", "x.csv", "old"), Said("contest", "y.csv", "old")]
+    every = ledger(given, said=words, h="untested").hypotheses["h"]
+    assert (every.status, every.refuting, every.stale) == ("inconclusive", (), True)
+
+
+def test_a_verdict_that_is_contested_itself_decides_nothing() -> None:
+    given = told("a", hypotheses={"h": Trial("refuted")})
+    found = ledger(given, said=[Said("contest", "a", "no")], h="untested").hypotheses["h"]
+    assert (found.status, found.stale) == ("inconclusive", True)

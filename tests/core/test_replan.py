@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.core.ledger import Ledger, folded
@@ -74,3 +76,21 @@ def test_a_handoff_that_asks_for_another_plan_by_its_field_or_in_the_old_words()
     assert causes(found) == ["request", "request"]
     one, other = triggers(found, PREMISES, Rules())
     assert triggers(found, PREMISES, Rules(), {one.id}) == [other]
+
+
+def test_a_gap_is_critical_if_its_step_serves_what_must_be() -> None:
+    gaps = tuple(Undone(f"part {n}", "no time") for n in range(4))
+    one = told("a", not_done=gaps)
+    must = Premises(musts={"q": "numbers"})
+    for serves, expected in (((), []), (("other",), []), (("q",), ["gaps"])):
+        found = folded([replace(one, serves=serves)], alike)
+        assert [trigger.cause for trigger in triggers(found, must, Rules())] == expected
+    named = tuple(replace(gap, requirement="nice") for gap in gaps)
+    found = folded([replace(told("a", not_done=named), serves=("q",))], alike)
+    assert triggers(found, must, Rules()) == []
+
+
+def test_a_finding_alone_refutes_what_the_plan_stands_on() -> None:
+    seen = (Observation("it fell", "x.csv", refutes=("H1",)),)
+    one = replace(told("a", observed=seen), tests=("H1",))
+    assert causes(folded([one], alike, {"H1": "untested"})) == ["hypothesis"]

@@ -64,6 +64,7 @@ def ledger_schema() -> dict[str, Json]:
         evidence_steps=_TEXTS,
         supporting=_TEXTS,
         refuting=_TEXTS,
+        contested=_TEXTS,
         confidence_for=_SHARE,
         confidence_against=_SHARE,
         stale=_FLAG,

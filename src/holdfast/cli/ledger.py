@@ -286,6 +286,7 @@ def ledger_json(found: Ledger, certain: Certain) -> dict[str, Json]:
                 "evidence_steps": [*one.evidence_steps],
                 "supporting": [*one.supporting],
                 "refuting": [*one.refuting],
+                "contested": [*one.fallen_for, *one.fallen_against],
                 "confidence_for": one.confidence_for,
                 "confidence_against": one.confidence_against,
                 "stale": one.stale,

@@ -224,7 +224,8 @@ def _stand(ledger: Ledger, tested: Collection[str]) -> Iterator[_Line]:
             sides = f"{len(found.supporting)} for, {len(found.refuting)} against"
             says = tested.get(name, "") if isinstance(tested, Mapping) else ""
             said = f" ({one_line(says)})" if says else ""
-            text = f"- {name}{said} is {found.status}: {sides}"
+            stale = ", stale: some of it was contested" if found.stale else ""
+            text = f"- {name}{said} is {found.status}: {sides}{stale}"
             yield _Line("hypotheses", text, None, "hypothesis")
 
 

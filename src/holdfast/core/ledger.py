@@ -9,8 +9,9 @@ nothing; times come from the journal and are only carried along.
     uncertainties   open -> testing -> resolved, as later handoffs say; raised again after that, open
     artifacts       what was changed, and where it is
     gaps            what was not done, and why
-    hypotheses      how they stand: what all that tested them say; supported by some and refuted by
-                    others is inconclusive
+    hypotheses      how they stand: what all that tested them say, by a verdict or else by what they
+                    found; supported by some and refuted by others is inconclusive, and so is what
+                    only contested findings decided
     stale           what stands on something that was contested
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from holdfast.core.confidence import Weight, bounded, together
 from holdfast.core.likeness import Alike, groups
@@ -41,6 +43,8 @@ class Told:
     attempt: int = 1
     place: int = 0
     failed: bool = False
+    tests: tuple[str, ...] = ()  # the hypotheses that its step declares
+    serves: tuple[str, ...] = ()  # the requirements
 
 
 @fixed
@@ -82,6 +86,7 @@ class Gap:
     reason: str
     requirement: str = ""
     closed: str = ""  # a person's word that it is closed
+    serves: tuple[str, ...] = ()  # the requirements that its step serves
 
 
 @fixed
@@ -92,8 +97,10 @@ class Hypothesis:
     status: Standing
     tested_by: tuple[StepId, ...] = ()
     evidence_steps: tuple[StepId, ...] = ()
-    supporting: tuple[str, ...] = ()  # ids of evidence
+    supporting: tuple[str, ...] = ()  # ids of evidence that counts
     refuting: tuple[str, ...] = ()
+    fallen_for: tuple[str, ...] = ()  # and of what was contested
+    fallen_against: tuple[str, ...] = ()
     confidence_for: float | None = None
     confidence_against: float | None = None
     stale: bool = False
@@ -120,10 +127,11 @@ def folded(
     hypotheses: Mapping[str, Standing] | None = None,
     said: Sequence[Said] = (),
     earlier: Iterable[Told] = (),
+    silent: Mapping[StepId, Sequence[str]] | None = None,
 ) -> Ledger:
     """The ledger of these handoffs. `hypotheses` are those of the plan, as it says they stand.
 
-    `earlier` ones count no more, and are kept beside it.
+    `earlier` ones count no more, and are kept beside it. `silent` steps tested hypotheses and told nothing.
     """
     latest, superseded = _latest(told)
     superseded = _ordered([*superseded, *earlier])
@@ -131,7 +139,7 @@ def folded(
     evidence = _stale(_evidence(latest, alike, said))
     told_in_order = [(one.step, one.handoff) for one in latest]
     uncertainties, unmatched = answered(told_in_order, alike, said)
-    stands = _hypotheses(latest, evidence, hypotheses or {})
+    stands = _hypotheses(latest, evidence, hypotheses or {}, said, silent or {})
     return Ledger(
         handoffs=latest,
         superseded=superseded,
@@ -293,7 +301,15 @@ def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
             name = entry_id("g", one.step, gap.item)
             found.setdefault(
                 name,
-                Gap(name, one.step, gap.item, gap.reason, gap.requirement, closed.get(name, "")),
+                Gap(
+                    name,
+                    one.step,
+                    gap.item,
+                    gap.reason,
+                    gap.requirement,
+                    closed.get(name, ""),
+                    one.serves,
+                ),
             )
     for own in said:
         if own.word == "gap":
@@ -304,75 +320,118 @@ def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
     return tuple(found.values())
 
 
+class _Heard(NamedTuple):
+    """What is known of one hypothesis: who tested it with which verdict, and the evidence on both sides."""
+
+    tested_by: dict[StepId, None]
+    verdicts: dict[StepId, Standing]
+    steps: list[StepId]
+    sides: dict[Standing, dict[str, None]]
+    doubted: list[StepId]  # whose verdict is contested
+
+
 def _hypotheses(
-    latest: Sequence[Told], evidence: Sequence[Evidence], planned: Mapping[str, Standing]
+    latest: Sequence[Told],
+    evidence: Sequence[Evidence],
+    planned: Mapping[str, Standing],
+    said: Sequence[Said],
+    silent: Mapping[StepId, Sequence[str]],
 ) -> dict[str, Hypothesis]:
     known = {one.id: one for one in evidence}
     step_of: dict[str, StepId] = {one.id: one.step for one in evidence}
     step_of.update({one.step: one.step for one in latest})
     step_of.update({one.id: one.step for one in latest})
-    names = [*planned, *(name for one in latest for name in one.handoff.hypotheses)]
-    speak = _speaking(evidence)
-    counting = weights(evidence)
-    tests: dict[str, list[Told]] = {}
+    tested = [*(name for one in latest for name in (*one.handoff.hypotheses, *one.tests))]
+    tested += [name for names in silent.values() for name in names]
+    heard = {name: _Heard({}, {}, [], {}, []) for name in dict.fromkeys([*planned, *tested])}
+    _speaking(evidence, heard)
+    for step, names in silent.items():
+        for name in names:
+            heard[name].tested_by[step] = None
+    contested = {one.entry: one for one in said if one.word == "contest"}
     for one in latest:
-        for name in one.handoff.hypotheses:
-            tests.setdefault(name, []).append(one)
+        _tested(one, heard, known, step_of, contested)
+    counting = weights(evidence)
     return {
-        name: _stands(
-            name,
-            planned.get(name, "untested"),
-            tests.get(name, ()),
-            speak.get(name),
-            step_of,
-            known,
-            counting,
-        )
-        for name in dict.fromkeys(names)
+        name: _stands(name, planned.get(name, "untested"), one, known, counting)
+        for name, one in heard.items()
     }
 
 
-def _speaking(evidence: Iterable[Evidence]) -> dict[str, tuple[list[str], list[str]]]:
-    speak: dict[str, tuple[list[str], list[str]]] = {}
+def _speaking(evidence: Iterable[Evidence], heard: Mapping[str, _Heard]) -> None:
     for one in evidence:
-        for side, names in enumerate((one.supports, one.refutes)):
+        sides: tuple[tuple[Standing, tuple[str, ...]], ...]
+        sides = (("supported", one.supports), ("refuted", one.refutes))
+        for side, names in sides:
             for name in names:
-                speak.setdefault(name, ([], []))[side].append(one.id)
-    return speak
+                if name in heard:
+                    heard[name].sides.setdefault(side, {})[one.id] = None
+                    heard[name].steps.append(one.step)
+
+
+def _tested(
+    one: Told,
+    heard: Mapping[str, _Heard],
+    known: Mapping[str, Evidence],
+    step_of: Mapping[str, StepId],
+    contested: Mapping[str, Said],
+) -> None:
+    """Take the verdicts of a handoff. One that is contested itself decides nothing."""
+    is_contested = bool(contested) and bool(_why(contested, one, "", ""))
+    for name in one.tests:
+        heard[name].tested_by[one.step] = None
+    for name, trial in one.handoff.hypotheses.items():
+        here = heard[name]
+        here.tested_by[one.step] = None
+        here.verdicts[one.step] = "inconclusive" if is_contested else trial.status
+        here.doubted.extend([one.step] if is_contested else ())
+        if trial.status in {"supported", "refuted"}:
+            ids = (item for item in trial.evidence if item in known)
+            here.sides.setdefault(trial.status, {}).update(dict.fromkeys(ids))
+        here.steps.extend(step_of[item] for item in trial.evidence if item in step_of)
 
 
 def _stands(
     name: str,
     planned: Standing,
-    tests: Sequence[Told],
-    speaking: tuple[list[str], list[str]] | None,
-    step_of: Mapping[str, StepId],
+    heard: _Heard,
     known: Mapping[str, Evidence],
     counting: Mapping[str, Weight],
 ) -> Hypothesis:
-    supporting, refuting = (dict.fromkeys(side) for side in speaking or ([], []))
-    steps = [known[one].step for one in (*supporting, *refuting)]
-    for one in tests:
-        tested = one.handoff.hypotheses[name]
-        side = {"supported": supporting, "refuted": refuting}.get(tested.status, {})
-        side.update(dict.fromkeys(item for item in tested.evidence if item in known))
-        steps.extend(step_of[item] for item in tested.evidence if item in step_of)
+    every = [known[one] for side in heard.sides.values() for one in side]
+    whole = {one.id for one in every if not one.contested}
+    pro, contra = heard.sides.get("supported", {}), heard.sides.get("refuted", {})
     return Hypothesis(
         id=name,
-        status=_verdict([one.handoff.hypotheses[name].status for one in tests], planned),
-        tested_by=tuple(one.step for one in tests),
-        evidence_steps=tuple(dict.fromkeys(steps)),
-        supporting=tuple(supporting),
-        refuting=tuple(refuting),
-        confidence_for=together(supporting, counting),
-        confidence_against=together(refuting, counting),
-        stale=any(known[one].contested or known[one].stale for one in (*supporting, *refuting)),
+        status=_verdict(heard, planned, known),
+        tested_by=tuple(heard.tested_by),
+        evidence_steps=tuple(dict.fromkeys(heard.steps)),
+        supporting=tuple(one for one in pro if one in whole),
+        refuting=tuple(one for one in contra if one in whole),
+        fallen_for=tuple(one for one in pro if one not in whole),
+        fallen_against=tuple(one for one in contra if one not in whole),
+        confidence_for=together(pro, counting),
+        confidence_against=together(contra, counting),
+        stale=bool(heard.doubted) or any(one.contested or one.stale for one in every),
     )
 
 
-def _verdict(verdicts: Iterable[Standing], planned: Standing) -> Standing:
-    """What all that tested a hypothesis say together, in whatever order they did."""
-    given = set(verdicts)
+def _verdict(heard: _Heard, planned: Standing, known: Mapping[str, Evidence]) -> Standing:
+    """What all that tested a hypothesis say together, in whatever order they did.
+
+    Who gives no verdict speaks by the findings, and without any is inconclusive. A side whose every finding
+    fell decides nothing until it is checked again.
+    """
+    given = set(heard.verdicts.values())
+    for side, ids in heard.sides.items():
+        standing = [known[one] for one in ids if not (known[one].contested or known[one].stale)]
+        if any(one.step not in heard.verdicts for one in standing):
+            given.add(side)
+        if ids and not standing:
+            given -= {side}
+            given.add("inconclusive")
+    if not given and heard.tested_by:
+        return "inconclusive"
     if {"supported", "refuted"} <= given:
         return "inconclusive"
     order: tuple[Standing, ...] = ("refuted", "supported", "inconclusive", "testing")

@@ -34,7 +34,7 @@ SENTENCES: Final[dict[str, str]] = {
     "output_missing": "an output is missing: {names}",
     "output_modified": "an output was changed by hand: {names}",
     "expired": "its artifact is older than it may be",
-    "evidence_contested": "a person contested what it told: {names}",
+    "evidence_contested": "a person contested what it told or stands on: {names}",
     "forced": "it was asked for",
     "resampled": "another sample was asked for",
     "retried": "a person asked to try again",

@@ -2,7 +2,7 @@
 
     assumption  a finding refutes what the plan takes for known, or an open question doubts it
     gaps        more critical things were left undone than the plan allows; critical is what a `must`
-                requirement asks for
+                requirement asks for, or what a step left undone that serves one
     hypothesis  one was refuted that the plan stands on
     request     a handoff asks for another plan
 
@@ -88,8 +88,14 @@ def may_matter(handoff: Handoff, premises: Premises, rules: Rules) -> bool:
         (rules.requests and asks)
         or (rules.assumptions and bool(premises.known) and doubts)
         or (rules.gaps is not None and bool(premises.musts) and bool(handoff.not_done))
-        or (rules.hypotheses and not premises.critical.isdisjoint(handoff.hypotheses))
+        or (rules.hypotheses and not premises.critical.isdisjoint(_spoken_of(handoff)))
     )
+
+
+def _spoken_of(handoff: Handoff) -> Iterator[str]:
+    yield from handoff.hypotheses
+    for one in handoff.observed:
+        yield from one.refutes
 
 
 def _assumptions(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
@@ -124,24 +130,24 @@ def _gaps(ledger: Ledger, premises: Premises, borne: int) -> Iterator[Trigger]:
 
 
 def _is_critical(gap: Gap, premises: Premises) -> bool:
-    """Whether it leaves a `must` requirement open: it names one, or says its words."""
+    """Whether it leaves a `must` requirement open: it names one, its step serves one, or it says so."""
     if gap.requirement:
         return gap.requirement in premises.musts
+    if any(name in premises.musts for name in gap.serves):
+        return True
     said = f" {_plain(gap.item)} {_plain(gap.reason)} "
     texts = (*premises.musts, *premises.musts.values())
     return any(f" {_plain(text)} " in said for text in texts if _plain(text))
 
 
 def _hypotheses(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
-    """A refutation whose every finding fell refutes nothing until it is checked again."""
-    fallen = {one.id for one in ledger.evidence if one.contested or one.stale}
     for name, one in ledger.hypotheses.items():
-        if one.refuting and fallen.issuperset(one.refuting):
-            continue
         if one.status == "refuted" and name in premises.critical:
-            step = one.tested_by[-1] if one.tested_by else StepId("")
+            steps = one.tested_by or one.evidence_steps
+            step = steps[-1] if steps else StepId("")
             words = f"'{name}' was refuted, and the plan stands on it"
-            yield Trigger("hypothesis", name, (name, *one.refuting), step, words)
+            found = (*one.refuting, *one.fallen_against)  # a contest of some makes no other cause
+            yield Trigger("hypothesis", name, (name, *found), step, words)
 
 
 def _requests(ledger: Ledger) -> Iterator[Trigger]:

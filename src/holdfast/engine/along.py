@@ -30,7 +30,7 @@ def taken_along(
     """The events for the line of a fork; `rows` are the artifacts that it takes."""
     handoffs = Handoffs(store, origin.project, origin.line)
     handoffs.refresh()
-    came = (handoffs.given(row.step, row.digest) for row in rows)
+    came = (handoffs.given(row.step, row.config_ref, row.digest) for row in rows)
     found: list[tuple[int, int, LineEvent]]
     found = [(one.seq, one.at, one.event) for one in came if one is not None]
     taken = {_made(doubted(row)): doubted(row) for row in rows}

@@ -15,6 +15,7 @@ from holdfast.core.refs import Upstream
 from holdfast.core.said import Said
 from holdfast.core.state import State
 from holdfast.core.waves import Graph
+from holdfast.engine.came import Queued
 from holdfast.engine.citations import ids_in
 from holdfast.engine.handoffs import Handoffs, Read, stored
 from holdfast.engine.words import OWN
@@ -54,10 +55,10 @@ def quoting(store: Store, digest: Digest) -> dict[Digest, tuple[RunId, StepId]]:
 class Briefs:
     """Makes the page that a step is given: a function of the plan and of what steps above it told."""
 
-    def __init__(self, world: World, state: State, read: Read) -> None:
+    def __init__(self, world: World, state: State, read: Read, queued: Queued) -> None:
         self._world = world
         self._state = state
-        self._handoffs = Handoffs(world.store, state.project, state.line, read)
+        self._handoffs = Handoffs(world.store, state.project, state.line, read, queued)
 
     def told(self, step: Step, started: AttemptStarted) -> tuple[AttemptStarted, list[Blob]]:
         """The start of an attempt that names its page, and the page."""
@@ -126,7 +127,7 @@ class Foreknown:
         above = ancestors(self._graph, step.id)
         if not above <= self.known.keys():
             return self._before(step)
-        made = {name: self.known[name].digest for name in above}
+        made = {name: self.known[name] for name in above}
         told = self._handoffs.came_with(self._graph, made)
         page = page_of(self._plan, step, told, self._handoffs.said, self._alike)
         return digest_bytes(page) if page else None

@@ -25,6 +25,7 @@ def handoffs_of(store: Store, state: State) -> Handoffs:
         handoffs.refresh()
     else:
         handoffs.take(_recorded(came))
+        handoffs.prefer(_given(one) for one in came.told)
     return handoffs
 
 
@@ -37,12 +38,14 @@ def came_with(store: Store, state: State) -> RunImported | None:
 
 
 def learned(store: Store, state: State) -> tuple[tuple[ToldThen, ...], tuple[SaidThen, ...]]:
-    """What goes with a run that leaves its store."""
+    """What goes with a run that leaves its store; what stands in it comes last."""
     came = came_with(store, state)
     if came is not None:
         return came.told, came.said
     handoffs = Handoffs(store, state.project, state.line)
     handoffs.refresh()
+    stands = {one.place for one in handoffs.told_by(state, state.steps)}
+    every = sorted(handoffs.all_of(state), key=lambda one: one.seq in stands)
     told = tuple(
         ToldThen(
             one.seq,
@@ -54,7 +57,7 @@ def learned(store: Store, state: State) -> tuple[tuple[ToldThen, ...], tuple[Sai
             one.event.digest,
             one.event.handoff,
         )
-        for one in handoffs.all_of(state)
+        for one in every
     )
     journal = store.read(line_journal(state.project, state.line))
     return told, tuple(
@@ -69,7 +72,7 @@ def _recorded(came: RunImported) -> Iterator[Recorded]:
         Recorded(
             one.seq,
             one.at,
-            HandoffGiven(one.run, one.step, one.attempt, one.input_ref, one.digest, one.handoff),
+            _given(one),
         )
         for one in came.told
     )
@@ -82,3 +85,7 @@ def _recorded(came: RunImported) -> Iterator[Recorded]:
         for one in came.said
     )
     yield from sorted((*told, *said), key=lambda one: one.seq)
+
+
+def _given(one: ToldThen) -> HandoffGiven:
+    return HandoffGiven(one.run, one.step, one.attempt, one.input_ref, one.digest, one.handoff)

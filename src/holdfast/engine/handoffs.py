@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 from holdfast.core.approvals import Approval
 from holdfast.core.ledger import Told
 from holdfast.core.reasons import sentence
+from holdfast.core.refs import Upstream
 from holdfast.core.said import Said
 from holdfast.core.state import State, StepState
 from holdfast.core.waves import Graph
+from holdfast.engine.came import Came, Given, Queued
 from holdfast.engine.lines import Line
 from holdfast.engine.words import said_in
 from holdfast.errors import IntegrityError, UsageError
@@ -41,14 +42,6 @@ UNREADABLE = "what it told cannot be read"
 _STORED = 16  # times the size of one that is taken in
 Read = Callable[[Digest], bytes]
 Unknown = Callable[[Handoff, AttemptStarted, Candidate], list[str]]
-
-
-class Given(NamedTuple):
-    """A handoff as the journal of the line has it."""
-
-    seq: int
-    at: int
-    event: HandoffGiven
 
 
 # --- before it counts -----------------------------------------------------------------------------
@@ -205,15 +198,21 @@ class Handoffs:
     """The handoffs of one line.
 
     What an attempt of the run told stands in its state. What came with an artifact that is reused is known
-    from the journal of the line by step and content; of two attempts that made the same, the later tells.
+    from the journal of the line, by the attempt that made it.
     """
 
-    def __init__(self, store: Store, project: str, line: str, read: Read | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        project: str,
+        line: str,
+        read: Read | None = None,
+        queued: Queued = tuple,
+    ) -> None:
         self._line = Line(store, project, line, lambda: 0)
         self._content = store.get if read is None else read
         self._given: list[Given] = []
-        self._latest: dict[tuple[StepId, Digest], Given] = {}
-        self._own: dict[tuple[RunId, StepId, int], Given] = {}
+        self._came = Came(store, project, line, queued)
         self._read: dict[Digest, Handoff] = {}
         self._is_read = False
         self._read_to = 0
@@ -230,9 +229,7 @@ class Handoffs:
             if isinstance(recorded.event, HandoffGiven):
                 given = Given(recorded.seq, recorded.at, recorded.event)
                 self._given.append(given)
-                event = recorded.event
-                self._latest[event.step, event.digest] = given
-                self._own[event.run, event.step, event.attempt] = given
+                self._came.add(given)
             elif isinstance(recorded.event, StepAmended):
                 self._amended(recorded.seq, recorded.at, recorded.event)
             elif (said := said_in(recorded, self._content)) is not None:
@@ -248,7 +245,7 @@ class Handoffs:
         )
         given = Given(seq, at, told)
         self._given.append(given)
-        self._latest[event.step, event.digest] = given
+        self._came.add(given)
 
     def are_any(self, state: State) -> bool:
         """Whether anything was ever told on this line."""
@@ -261,9 +258,13 @@ class Handoffs:
         found = (self._now(state, step_id) for step_id in steps)
         return [told for told in found if told is not None]
 
-    def given(self, step: StepId, digest: Digest) -> Given | None:
-        """That something came with an artifact; of several the latest."""
-        return self._latest.get((step, digest))
+    def given(self, step: StepId, config_ref: Digest, digest: Digest) -> Given | None:
+        """That something came with the artifact that stands under a ref."""
+        return self._came.stands(step, config_ref, digest)
+
+    def prefer(self, told: Iterable[HandoffGiven]) -> None:
+        """Of several that came with one content, and where no row tells which, let the last of these tell."""
+        self._came.prefer(told)
 
     def all_of(self, state: State) -> list[Given]:
         """All that steps of a run ever told, in the order of the journal."""
@@ -275,15 +276,17 @@ class Handoffs:
             step, content = one.event.step, one.event.handoff
             yield step, Told(handoff_id(step, content), step, 0, self._kept(content))
 
-    def came_with(self, graph: Graph, made: Mapping[StepId, Digest]) -> list[Told]:
+    def came_with(self, graph: Graph, made: Mapping[StepId, Upstream]) -> list[Told]:
         """What came with these artifacts, whatever run they were made in."""
-        found = ((step, self._latest.get((step, digest))) for step, digest in made.items())
+        found = ((step, self._came.stands(step, *one)) for step, one in made.items())
         return [
             Told(
                 handoff_id(step, given.event.handoff),
                 step,
                 graph.wave[step],
                 self._kept(given.event.handoff),
+                tests=graph.steps[step].hypotheses,
+                serves=graph.steps[step].requirements,
             )
             for step, given in found
             if given is not None
@@ -305,9 +308,9 @@ class Handoffs:
         if here.phase not in {"done", "reused"} or here.digest is None:
             return None
         if here.handoff is None:
-            given = self._latest.get((step_id, here.digest))
+            given = self._came.stands(step_id, here.config_ref, here.digest, here.attempts)
             return None if given is None else self._told(state, given)
-        own = self._own.get((state.run, step_id, here.attempts))
+        own = self._came.own(state.run, step_id, here.attempts)
         if own is not None and own.event.handoff == here.handoff:
             return self._told(state, own)
         # not yet in the journal of the line: it will come after all that was said there
@@ -321,7 +324,16 @@ class Handoffs:
     def _made(self, state: State, step_id: StepId, content: Digest) -> Told:
         name = handoff_id(step_id, content)
         told = self._kept(content)
-        return Told(name, step_id, state.graph.wave[step_id], told, run=state.run)
+        step = state.plan.steps[step_id]
+        return Told(
+            name,
+            step_id,
+            state.graph.wave[step_id],
+            told,
+            run=state.run,
+            tests=step.hypotheses,
+            serves=step.requirements,
+        )
 
     def _kept(self, content: Digest) -> Handoff:
         if content not in self._read:
@@ -347,7 +359,15 @@ def _failure(state: State, step_id: StepId, here: StepState) -> Told:
         not_done=tuple(Undone(item, reason) for item in items),
     )
     name = handoff_id(step_id, digest_bytes(written(handoff)))
-    return Told(name, step_id, state.graph.wave[step_id], handoff, run=state.run, failed=True)
+    return Told(
+        name,
+        step_id,
+        state.graph.wave[step_id],
+        handoff,
+        run=state.run,
+        failed=True,
+        serves=step.requirements,
+    )
 
 
 def given(run: RunId, started: AttemptStarted, ending: object) -> HandoffGiven | None:

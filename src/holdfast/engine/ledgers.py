@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from holdfast.core.ledger import Ledger, folded
+from holdfast.core.ledger import Ledger, Told, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings
 from holdfast.core.said import Said
-from holdfast.core.state import State
+from holdfast.core.state import COMPLETE, State
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.plan import StepId
 
@@ -24,7 +24,8 @@ def ledger_of(
     """What a run has learned so far; with `audit` also what counts no more."""
     now = handoffs.told_by(state, state.steps)
     before = handoffs.before(state, now) if audit else ()
-    return folded(now, alike, standings(state.plan, state.running), said, before)
+    quiet = _silent(state, now, state.steps)
+    return folded(now, alike, standings(state.plan, state.running), said, before, quiet)
 
 
 def ledger_up_to(
@@ -35,4 +36,20 @@ def ledger_up_to(
     said: Sequence[Said] = (),
 ) -> Ledger:
     """What some steps of a run told, whatever the others do."""
-    return folded(handoffs.told_by(state, steps), alike, standings(state.plan), said)
+    told = handoffs.told_by(state, steps)
+    return folded(told, alike, standings(state.plan), said, silent=_silent(state, told, steps))
+
+
+def _silent(
+    state: State, told: Sequence[Told], steps: Collection[StepId]
+) -> dict[StepId, tuple[str, ...]]:
+    """The steps that are done and tested hypotheses, and told nothing."""
+    heard, asked = {one.step for one in told}, {*steps}
+    return {
+        step_id: state.plan.steps[step_id].hypotheses
+        for step_id in state.graph.order
+        if step_id not in heard
+        and state.plan.steps[step_id].hypotheses
+        and step_id in asked
+        and state.steps[step_id].phase in COMPLETE
+    }

@@ -96,9 +96,9 @@ class Engine:
         grower = Grower(world, state, state.heard if heard is None else heard)
         self._growth = Growth(grower, self._scribe, self._grown, self._looker.would_run)
         self._looker.heed(grower.additions, self._growth.unfit)
-        self._briefs = Briefs(world, state, self._scribe.content)
+        self._briefs = Briefs(world, state, self._scribe.content, self._scribe.rows)
         survey.heed(self._briefs.in_ref)
-        self._replans = Replans(world, state, self._scribe.content)
+        self._replans = Replans(world, state, self._scribe.content, self._scribe.rows)
         self._people = People(
             world, state, hold, self._scribe, self._finisher, self._growth, self.settle
         )

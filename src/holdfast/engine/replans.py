@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, cast
 from holdfast.core.premises import premises_of, rules_of, substance
 from holdfast.core.replan import Premises, Rules, Trigger, may_matter, triggers
 from holdfast.core.state import State
+from holdfast.engine.came import Queued
 from holdfast.engine.handoffs import Handoffs, Read
 from holdfast.engine.journals import has_ended, is_complete, read_state, runs_of
 from holdfast.engine.ledgers import ledger_up_to
@@ -44,10 +45,11 @@ class Replans:
         world: World,
         state: State,
         read: Read,
+        queued: Queued,
     ) -> None:
         self._world = world
         self._state = state
-        self._handoffs = Handoffs(world.store, state.project, state.line, read)
+        self._handoffs = Handoffs(world.store, state.project, state.line, read, queued)
         self._line = Line(world.store, state.project, state.line, world.clock)
         self._answers: list[ReplanAnswered] = []
         self._graph = state.graph

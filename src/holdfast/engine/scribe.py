@@ -21,6 +21,7 @@ from holdfast.engine.pending import Pending
 from holdfast.engine.result import Result, Told
 from holdfast.engine.world import World
 from holdfast.errors import ConflictError, LockedError
+from holdfast.model.artifact import Artifact
 from holdfast.model.digest import Digest
 from holdfast.model.event import (
     ConflictFound,
@@ -57,6 +58,7 @@ class Scribe:
         self.committing = False
         self._committed = state.seq
         self._storing: list[tuple[Digest, bytes]] = []
+        self._indexing: list[Artifact] = []
         self._took = 0
 
     # --- queueing ---------------------------------------------------------------------------------
@@ -107,6 +109,10 @@ class Scribe:
         found = next((content for name, content in queued if name == digest), None)
         return self._world.store.get(digest) if found is None else found
 
+    def rows(self) -> Sequence[Artifact]:
+        """The rows of the index that are queued, or go with a commit that is under way."""
+        return [*self._indexing, *self.pending.artifacts]
+
     @property
     def places_files(self) -> bool:
         """Whether files of the project may be under way that no stored fact names yet."""
@@ -140,6 +146,7 @@ class Scribe:
             return
         self.pending = Pending()
         self.committing, self._storing = True, pending.blobs
+        self._indexing = pending.artifacts
         batch = self._batch(pending)
         beside = busy and (self._hold.sharing or self._took > QUICK_MS)
         if not beside and self.writer.is_idle:
@@ -204,7 +211,7 @@ class Scribe:
             return
 
     def _stored(self, error: BaseException | None, pending: Pending, stored: Stored) -> None:
-        self.committing, self._storing = False, []
+        self.committing, self._storing, self._indexing = False, [], []
         if error is None:
             self._committed += len(pending.events)
         stored(error, pending)

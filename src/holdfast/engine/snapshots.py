@@ -179,7 +179,7 @@ def _told_row(one: Told) -> list[object]:
         told.replan,
         told.refers_to,
     ]
-    rest = (one.at, one.run, one.attempt, one.place, one.failed)
+    rest = (one.at, one.run, one.attempt, one.place, one.failed, one.tests, one.serves)
     return [one.id, one.step, one.wave, handoff, *rest]
 
 
@@ -213,4 +213,5 @@ def _told(row: _Row) -> Told:
         cast("str", replan),
         tuple(cast("list[str]", refers_to)),
     )
+    rest = [tuple(value) if type(value) is list else value for value in rest]
     return Told(name, step, wave, handoff, *rest)  # type: ignore[arg-type]  # as it was written
