@@ -70,11 +70,11 @@ def _told(
     steps: Sequence[StepId],
 ) -> Iterator[Told]:
     """What came with the artifacts that are reused, in the order of the journal of the line."""
-    made: dict[StepId, Digest] = {}
+    made: dict[StepId, Upstream] = {}
     for step_id in steps:
         artifact = outlooks[step_id].artifact
         if artifact is not None:
-            made[step_id] = artifact.digest
+            made[step_id] = Upstream(artifact.config_ref, artifact.digest)
     for one in handoffs.came_with(graph, made):
-        given = handoffs.given(one.step, made[one.step])
+        given = handoffs.given(one.step, *made[one.step])
         yield one if given is None else replace(one, place=given.seq, at=given.at)
