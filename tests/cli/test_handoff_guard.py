@@ -286,3 +286,63 @@ def test_a_handoff_at_the_bounds_is_taken(project: Project) -> None:
     project.write("a.json", handoff(*many))
     assert one_step(project, "cat a.js* > $HOLDFAST_HANDOFF; echo 1").code == 0
     assert len(project.ok("ledger", "--json").json["evidence"]) == 10_000
+
+
+@pytest.mark.req("R125")
+@pytest.mark.parametrize(
+    ("artifact", "ref", "is_there"),
+    [
+        ("file", "made.txt", True),
+        ("file", "b.json", True),
+        ("file", "nothing.txt", False),
+        ("notes", "file:made.txt", True),
+        ("notes", "file:nothing.txt", False),
+        ("notes", "sha256:" + "0" * 64, False),
+        ("notes", "0" * 64, False),
+        ("notes", "in my head", True),
+    ],
+)
+def test_what_is_said_to_be_changed_is_there(
+    project: Project, artifact: str, ref: str, *, is_there: bool
+) -> None:
+    shell = "cp b.json $HOLDFAST_HANDOFF; echo 1 > made.txt"
+    project.plan({"b": {"shell": shell, "produces": "made.txt"}})
+    project.write("b.json", handoff(changed=[{"artifact": artifact, "ref": ref}]))
+    run = project.run()
+    assert run.states["b"] == ("done" if is_there else "failed")
+    assert ("'changed[0].ref' names" in run.err) is not is_there
+
+
+@pytest.mark.req("R125")
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        (handoff(hypotheses={"grow": {"status": "refuted"}}), "hypotheses.grow"),
+        (handoff({"finding": "x", "refutes": ["grow"]}), "observed[0].refutes"),
+        (handoff({"finding": "x", "refutes": ["The register is complete."]}), ""),
+        (handoff({"finding": "x", "supports": ["grows"]}), ""),
+        (
+            handoff(not_done=[{"item": "x", "reason": "y", "requirement": "number"}]),
+            "not_done[0].requirement",
+        ),
+    ],
+)
+def test_a_hypothesis_or_requirement_is_one_of_the_plan(
+    project: Project, told: str, place: str
+) -> None:
+    steps = {"b": {"shell": "cat b.json > $HOLDFAST_HANDOFF; echo 1"}}
+    project.plan(
+        steps,
+        hypotheses={"grows": {"statement": "it grows"}},
+        requirements={"numbers": {"description": "sales", "priority": "must"}},
+        unknowns={"known_knowns": ["the register is complete"]},
+        replan={"assumptions": False},
+    )
+    project.write("b.json", told)
+    run = project.run()
+    assert run.states["b"] == ("failed" if place else "done")
+    if place:
+        assert f"'{place}' names 'grow" in run.err or f"'{place}' names 'number'" in run.err
+        assert "did you mean '" in run.err
+    project.plan(steps)
+    assert project.run().code == 0, "a plan that declares none is free"

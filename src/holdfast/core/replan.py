@@ -99,16 +99,16 @@ def _spoken_of(handoff: Handoff) -> Iterator[str]:
 
 
 def _assumptions(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
-    plain = {_plain(text): text for text in premises.known if _plain(text)}
+    known = {plain(text): text for text in premises.known if plain(text)}
     for one in ledger.evidence:
         for name in one.refutes:
-            if _plain(name) in plain and not one.contested:
-                yield _assumed(plain[_plain(name)], one)
+            if plain(name) in known and not one.contested:
+                yield _assumed(known[plain(name)], one)
     for question in ledger.uncertainties:
         if question.status == "resolved":
             continue
-        asked = f" {_plain(question.question)} "
-        for words, text in plain.items():
+        asked = f" {plain(question.question)} "
+        for words, text in known.items():
             if f" {words} " in asked:
                 doubt = f"an open question doubts '{text}': {question.question}"
                 yield Trigger("assumption", text, (question.id,), question.step, doubt)
@@ -135,9 +135,9 @@ def _is_critical(gap: Gap, premises: Premises) -> bool:
         return gap.requirement in premises.musts
     if any(name in premises.musts for name in gap.serves):
         return True
-    said = f" {_plain(gap.item)} {_plain(gap.reason)} "
+    said = f" {plain(gap.item)} {plain(gap.reason)} "
     texts = (*premises.musts, *premises.musts.values())
-    return any(f" {_plain(text)} " in said for text in texts if _plain(text))
+    return any(f" {plain(text)} " in said for text in texts if plain(text))
 
 
 def _hypotheses(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
@@ -160,5 +160,6 @@ def _requests(ledger: Ledger) -> Iterator[Trigger]:
             yield Trigger("request", reason, (one.id,), one.step, words)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """The words alone, by which two texts are taken for the same."""
     return _BLANKS.sub(" ", text.casefold()).strip()

@@ -2,23 +2,28 @@
 
 An id is known if somebody told it on this line at any time, if it stands on the page that the attempt was
 given, or if it is the handoff's own. A source in plain words, a path or an address is not looked up: the
-journal cannot know whether the world has it.
+journal cannot know whether the world has it. What is changed is: a file is one that the step made or
+declares, or that lies in the project. A hypothesis or a requirement is one of the plan, if that has any.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 
+from holdfast.core.replan import plain
 from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
-from holdfast.model.digest import Digest, digest_bytes
+from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.handoff import Handoff, entry_id
-from holdfast.model.plan import StepId
+from holdfast.model.plan import Plan, Step, StepId
 from holdfast.ports import Candidate, Store
 
 _ENTRY = re.compile("[ehu]-[0-9a-f]{12}")
-_DIGEST = re.compile("[0-9a-f]{64}")
+_DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})")
+_FILE = "file:"
 _OWN: dict[str, Callable[[str, str], str]] = {
     "evidence": lambda text, by: entry_id("e", PERSON, text, by),
     "uncertainty": lambda text, _: entry_id("u", PERSON, text),
@@ -56,11 +61,9 @@ class Citations:
         return [
             *(f"'{place}' names '{name}', which nobody told" for place, name in named),
             *(
-                f"'changed[{number}].ref' names the content '{one.ref[:12]}', which is not stored"
-                for number, one in enumerate(handoff.changed)
-                if _DIGEST.fullmatch(one.ref)
-                and not self._store.has(Digest(one.ref))
-                and one.ref not in own()
+                f"'changed[{number}].ref' names the content '{digest[:12]}', which is not stored"
+                for number, digest in _digests(handoff)
+                if not self._store.has(Digest(digest)) and digest not in own()
             ),
         ]
 
@@ -83,6 +86,67 @@ def digests_of(made: Candidate) -> Callable[[], set[str]]:
         *(digest_bytes(file.content) for file in made.files),
         *(entry.digest for entry in made.entries),
     }
+
+
+def absent(step: Step, made: Candidate, handoff: Handoff, root: str) -> Iterator[str]:
+    """Files that a handoff names as changed and that are nowhere."""
+    there = {file.path for file in made.files} | {entry.path for entry in made.entries}
+    for number, change in enumerate(handoff.changed):
+        path = change.ref.removeprefix(_FILE)
+        is_file = change.artifact in {"file", "path"} or path != change.ref
+        if not is_file or _DIGEST.fullmatch(path) or path in there or path in step.produces:
+            continue
+        if not os.path.lexists(os.path.join(root, path)):
+            yield (
+                f"'changed[{number}].ref' names '{change.ref}', which the step did not make"
+                " and which is not in the project"
+            )
+
+
+def misnamed(plan: Plan, handoff: Handoff) -> Iterator[str]:
+    """Hypotheses and requirements that a handoff names and the plan does not; a plan without any is free."""
+    hypotheses, requirements = (plan.premises.get(key) for key in ("hypotheses", "requirements"))
+    if isinstance(hypotheses, Mapping) and hypotheses:
+        for name in handoff.hypotheses:
+            if name not in hypotheses:
+                yield _unlike(f"hypotheses.{name}", name, "hypothesis", hypotheses)
+        known = {*hypotheses, *(requirements or ()), *plan.steps}  # type: ignore[misc]  # mappings
+        texts = {plain(text) for text in _texts(plan.premises.get("unknowns"))}
+        for number, one in enumerate(handoff.observed):
+            for key, names in (("supports", one.supports), ("refutes", one.refutes)):
+                for name in names:
+                    if name in known or _ENTRY.fullmatch(name) or plain(name) in texts:
+                        continue
+                    yield _unlike(f"observed[{number}].{key}", name, "hypothesis", hypotheses)
+    if isinstance(requirements, Mapping) and requirements:
+        for number, gap in enumerate(handoff.not_done):
+            if gap.requirement and gap.requirement not in requirements:
+                place = f"not_done[{number}].requirement"
+                yield _unlike(place, gap.requirement, "requirement", requirements)
+
+
+def _unlike(place: str, name: str, kind: str, known: Mapping[str, Json]) -> str:
+    near = get_close_matches(name, [*known], 1) or [*known]
+    ask = f"did you mean '{near[0]}'?" if len(near) == 1 else f"known: {', '.join(near)}"
+    return f"'{place}' names '{name}', which is no {kind} of the plan; {ask}"
+
+
+def _texts(given: object) -> Iterator[str]:
+    """Every text in what a plan knows and does not."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, Mapping):
+        for one in given.values():
+            yield from _texts(one)
+    elif isinstance(given, list | tuple):
+        for one in given:
+            yield from _texts(one)
+
+
+def _digests(handoff: Handoff) -> Iterator[tuple[int, str]]:
+    for number, one in enumerate(handoff.changed):
+        if found := _DIGEST.fullmatch(one.ref.removeprefix(_FILE)):
+            yield number, found[1]
 
 
 def ids_in(handoff: Handoff, step: StepId) -> Iterator[str]:

@@ -12,7 +12,7 @@ from holdfast.core.moves import INTERRUPTED
 from holdfast.core.state import State
 from holdfast.engine.attempt import Bench
 from holdfast.engine.calls import Switchboard
-from holdfast.engine.citations import Citations, digests_of
+from holdfast.engine.citations import Citations, absent, digests_of, misnamed
 from holdfast.engine.finish import Finisher
 from holdfast.engine.grow import NOTHING, Steps
 from holdfast.engine.growth import Growth
@@ -155,7 +155,12 @@ class Crew:
             told = started.context
             return "" if told is None else self._world.store.get(told).decode()
 
-        return self._citations.unknown(handoff, started.step, page, digests_of(made))
+        plan = self._state.plan
+        return [
+            *misnamed(plan, handoff),
+            *absent(plan.steps[started.step], made, handoff, self._world.root),
+            *self._citations.unknown(handoff, started.step, page, digests_of(made)),
+        ]
 
     def _fit(self, started: AttemptStarted, outcome: Outcome) -> Outcome:
         return self._bench.contents.fit(self._state.plan.steps[started.step], outcome)

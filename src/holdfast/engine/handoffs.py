@@ -65,7 +65,6 @@ def sound(
     if handoff is not None:
         wrong = [
             *_uncovered(step, handoff),
-            *_absent(candidate, handoff),
             *unknown(handoff, started, candidate),
         ]
     if handoff is None or wrong:
@@ -169,16 +168,6 @@ def _uncovered(step: Step, handoff: Handoff) -> Iterator[str]:
         for name in step.outputs:
             if name not in handoff.payload:
                 yield f"'payload.{name}' is missing: the step declares it among its outputs"
-
-
-def _absent(candidate: Candidate, handoff: Handoff) -> Iterator[str]:
-    """Files of the candidate that a handoff names and that were not made."""
-    made = {file.path for file in candidate.files} | {entry.path for entry in candidate.entries}
-    if not made:
-        return
-    for number, change in enumerate(handoff.changed):
-        if change.artifact in {"file", "path"} and change.ref not in made:
-            yield f"'changed[{number}].ref' names '{change.ref}', which the step did not make"
 
 
 def _refused(outcome: Outcome, wrong: list[str]) -> Outcome:
