@@ -11,6 +11,7 @@ from holdfast.errors import UsageError
 from holdfast.testing.server import Asked, Say
 from tests.cli import models
 from tests.cli.project import Project
+from tests.cli.test_handoffs_of_models import HANDOFF, both
 
 FOREIGN = Path(__file__).parents[1] / "formats" / "foreign"
 TIERS = '[tiers]\nsmall = "fake:m"\nmedium = "fake:m"\nlarge = "fake:m"\n'
@@ -186,7 +187,10 @@ def test_an_imported_plan_runs_once_it_says_what_it_lacks(project: Project, name
     text = text.replace("- python\n      - serve.py\n      - --check", "- 'true'")
     project.write("plan.yaml", text)
     project.write("out.json", '{"findings": 1}')
-    with models.served(project, lambda _: Say('{"findings": 1}')):
+    handoff = {**HANDOFF, "payload": {"findings": 1}}
+    hands_over = both('{"findings": 1}', handoff)  # as the agents of a PlanSpec do
+    say = hands_over if name == "planspec.new.json" else Say('{"findings": 1}')
+    with models.served(project, lambda _: say):
         answer = project.call("run", "--yes", "--json")
     assert "steps" in answer.json, answer
     states = {step["state"] for step in answer.json["steps"].values()}

@@ -141,6 +141,40 @@ def test_a_run_that_told_nothing_says_how(project: Project) -> None:
     assert project.ok("ledger").out.startswith("nothing was told: a step writes what it learned")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("hypotheses",), "no hypotheses: "),
+        (("uncertain", "--open"), "no open questions: "),
+        (("gaps", "--step", "ping"), "no gaps from ping: "),
+        (("--step", "other"), "no entries from other: "),
+        (("evidence", "--step", "other", "--open"), "no evidence from other: "),
+    ],
+)
+def test_what_is_not_there_is_said_of_what_was_asked_for(
+    stations: Project, words: tuple[str, ...], said: str
+) -> None:
+    stations.run()
+    assert stations.ok("ledger", *words).out == f"{said}holdfast ledger shows all\n"
+
+
+def test_a_step_that_the_run_does_not_have_is_refused_with_the_nearest(stations: Project) -> None:
+    stations.run()
+    said = stations.refused(2, "ledger", "--step", "pign")
+    assert "has no step 'pign'" in said
+    assert "did you mean 'ping'?" in said
+    assert "has no step 'nosuch'" in stations.refused(2, "ledger", "--step", "nosuch", "--json")
+
+
+def test_of_a_step_the_hypotheses_are_those_that_it_tested(stations: Project) -> None:
+    stations.write("plan.yaml", "hypotheses: {grows: {statement: It grows}}\n" + PLAN)
+    write(stations, "look", hypotheses={"grows": {"status": "supported"}})
+    stations.run()
+    assert "grows: supported" in stations.ok("ledger", "hypotheses", "--step", "look").out
+    none = stations.ok("ledger", "hypotheses", "--step", "ping").out
+    assert none.startswith("no hypotheses from ping: ")
+
+
 @pytest.mark.req("R126")
 def test_an_entry_is_shown_by_its_id_and_a_handoff_with_all_that_it_told(stations: Project) -> None:
     stations.run()

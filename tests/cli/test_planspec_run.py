@@ -10,6 +10,7 @@ import pytest
 from holdfast.testing.server import Asked, Reply, Say
 from tests.cli.models import served
 from tests.cli.project import Project
+from tests.cli.test_handoffs_of_models import HANDOFF, both
 from tests.cli.test_ledger_words import handoff
 
 
@@ -68,7 +69,7 @@ steps:
 
 def script(asked: Asked) -> Reply:
     assert "Do read" in asked.last
-    return Say("three papers")
+    return both("three papers", HANDOFF)
 
 
 @pytest.mark.req("R37", "R35", "R36")
@@ -140,7 +141,8 @@ def test_what_tools_and_people_of_a_spec_tell_is_in_its_state(
     assert (stands["status"], stands["testedByStepIds"]) == (status, ["count"])
     assert (state["planComplete"], state["needsReplanning"]) == (code == 0, code == 3)
     found = [(one["fromStepId"], one["finding"]) for one in state["evidenceLedger"]]
-    assert found == [("count", "it grew"), ("judge", "it holds")][: 2 if code == 0 else 1]
+    told = [("read", "three rivers"), ("count", "it grew"), ("judge", "it holds")]
+    assert found == told[: 3 if code == 0 else 2]
     assert "draw" in state["completedStepIds" if code == 0 else "pendingStepIds"]
     (question,) = state["uncertaintyInventory"]
     assert (question["question"], question["status"]) == ("For how long?", "open")
@@ -182,3 +184,30 @@ def test_what_a_workflow_tells_its_step_tells(project: Project, kind: str) -> No
     assert [one["fromStepId"] for one in state["evidenceLedger"]] == ["draw"]
     first = json.loads(project.ok("export", "-", "--format", "execution-state").out)
     assert first["pendingStepIds"] == ["draw", "say"]
+
+
+@pytest.mark.req("R37", "R116")
+def test_an_agent_of_a_spec_is_done_with_a_handoff_and_not_before(project: Project) -> None:
+    agent = step("experiment", "try", [], {"kind": "agent", "ref": "experiment-runner"})
+    agent |= {**MORE["experiment"], "outputs": [{"name": "n", "description": "how many"}]}
+    then = step("develop", "say", ["try"], {"kind": "agent", "ref": "code-writer"})
+    project.write("spec.json", json.dumps({**SPEC, "steps": [agent, then]}))
+    project.ok("import", "spec.json", "-o", "plan.yaml")
+    project.write("plan.yaml", "defaults: {model: 'fake:m'}\n" + project.read("plan.yaml"))
+    told = {
+        **HANDOFF,
+        "observed": [{"finding": "it grew", "source": "lab", "supports": ["H1"]}],
+        "hypotheses": {"H1": {"status": "supported"}},
+        "payload": {"n": 3},
+    }
+    with served(project, [Say('{"n": 3}'), both('{"n": 3}', told), both("done")]) as server:
+        run = project.run("--yes")
+        assert run.states == {"try": "done", "say": "done"}, run.err
+        _, again, last = server.requests
+    assert "it must be JSON with 'output' and 'handoff'" in again.last
+    assert "it grew (lab" in last.last  # the next one knows
+    assert json.loads(project.shown("try")) == {"n": 3}
+    state = json.loads(project.ok("export", "@", "-", "--format", "execution-state").out)
+    assert state["plan"]["steps"] == [agent, then]
+    assert state["hypothesisStatuses"]["H1"]["status"] == "supported"
+    assert state["handoffLog"][0]["handoff"]["payload"] == {"n": 3}

@@ -8,8 +8,8 @@ from typing import Literal, cast
 import click
 
 from holdfast import wire
-from holdfast.cli.place import file_option, find_run, json_option, place, place_options
-from holdfast.cli.say import out, out_json
+from holdfast.cli.place import file_option, find_run, json_option, nearest, place, place_options
+from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
 from holdfast.cli.words import add, apart, contest, found_entry, resolve
 from holdfast.core.confidence import certainties
@@ -25,6 +25,7 @@ from holdfast.engine.words import stale_steps
 from holdfast.errors import UsageError
 from holdfast.model.digest import Json
 from holdfast.model.handoff import handoff_json
+from holdfast.model.items import step_named
 from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import one_line
 from holdfast.ports import Store
@@ -32,6 +33,13 @@ from holdfast.ports import Store
 Part = Literal["evidence", "uncertain", "gaps", "hypotheses", "handoffs"]
 Certain = Mapping[str, float | None]  # how sure evidence is, by its id
 _Row = tuple[str | None, str]  # the step it comes from, empty for a person, None if it needs none
+_NAMES: Mapping[Part, str] = {
+    "evidence": "evidence",
+    "uncertain": "questions",
+    "gaps": "gaps",
+    "hypotheses": "hypotheses",
+    "handoffs": "handoffs",
+}
 PARTS: tuple[Part, ...] = ("evidence", "uncertain", "gaps", "hypotheses", "handoffs")
 
 
@@ -98,6 +106,7 @@ def show_ledger(
     opened = where.open(readonly=True)
     try:
         run = find_run(opened, run_id, where.line())
+        step = None if step is None else _step_of(opened, run, step)
         found, people, stale = _learned(opened, where.location, run)
     finally:
         opened.close()
@@ -114,6 +123,15 @@ def show_ledger(
     for line in lines(found, part, step, stale, certain, unanswered=unanswered, is_one=is_one):
         out(line)
     return 0
+
+
+def _step_of(store: Store, run: RunId, given: str) -> StepId:
+    """The step of a run that was meant; UsageError if it has none of that name."""
+    steps = load_state(store, run).steps
+    name = step_named(given, steps)
+    if name is None:
+        raise UsageError(f"{short(run)} has no step '{given}'", hint=nearest(given, steps))
+    return name
 
 
 def _learned(store: Store, home: str, run: RunId) -> Learned:
@@ -172,6 +190,7 @@ def lines(
                 + (" · stale" if h.stale else ""),
             )
             for h in found.hypotheses.values()
+            if step is None or step in {*h.tested_by, *h.evidence_steps}
         ],
         "handoffs": lambda: [
             (one.step, f"{_attempted(one)}{note} · {one.id}")
@@ -182,7 +201,7 @@ def lines(
     wanted = PARTS if part is None else (part,)
     told = False
     for name in wanted:
-        rows = [(who, text) for who, text in written[name]() if step is None or who == step]
+        rows = [row for row in written[name]() if step is None or row[0] in {step, None}]
         if not rows:
             continue
         told = True
@@ -194,7 +213,18 @@ def lines(
         yield f"steps that were told what is contested, or stands on it ({len(fallen)})"
         yield from (f"  {name}: {', '.join(held)}" for name, held in fallen.items())
     if not told:
-        yield "nothing was told: a step writes what it learned to the file HOLDFAST_HANDOFF names"
+        yield _nothing(found, part, step, unanswered=unanswered)
+
+
+def _nothing(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:
+    """Why no line is shown: nothing was told at all, or nothing of what was asked for."""
+    told = (found.evidence, found.uncertainties, found.gaps, found.hypotheses, found.handoffs)
+    if not any(told):
+        return "nothing was told: a step writes what it learned to the file HOLDFAST_HANDOFF names"
+    what = _NAMES[part] if part else "entries"
+    may_be_open = part in {"uncertain", "gaps"}
+    is_open = "open " if unanswered and may_be_open else ""
+    return f"no {is_open}{what}" + (f" from {step}" if step else "") + ": holdfast ledger shows all"
 
 
 def _evidence(found: Ledger, certain: Certain) -> list[_Row]:

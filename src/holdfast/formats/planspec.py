@@ -4,9 +4,10 @@ Both generations of its fields are read: `dependsOn` and `dependencyIds`, `paral
 `inputStepIds` and `fromStepId` of inputs. A step depends on all that any of them names, and gets what those
 made. Twelve checks have names of their own, which the note of a problem says.
 
-An agent is a model with a prompt made of what the step says, unless a registry says how it works; a person
-does what a person is to do; a tool is a function (`module:function`) or a file of the project, a workflow a
-plan file of it. One that is neither has nothing to run here until somebody says what.
+An agent is a model with a prompt made of what the step says, unless a registry says how it works, and is done
+when it hands over; a person does what a person is to do; a tool is a function (`module:function`) or a file
+of the project, a workflow a plan file of it. One that is neither has nothing to run here until somebody says
+what.
 """
 
 from __future__ import annotations
@@ -364,7 +365,8 @@ def _step(reading: Reading, at: _At, contracts: Contracts) -> Mapping:
         said |= {"uses": "human", "prompt": prompt_words(at.place, task=_task(at, more))}
     elif kind == "agent" and contracts.action(ref, action) is None:
         role = f"You are {ref}."
-        said |= {"uses": "llm", "prompt": prompt_words(at.place, role=role, task=_task(at))}
+        prompt = prompt_words(at.place, role=role, task=_task(at))
+        said |= {"uses": "llm", "prompt": prompt, "handoff": True}
     elif contracts.action(ref, action) is None:
         said |= {"uses": "agent", "agent": ref or None, "action": action}
     else:
