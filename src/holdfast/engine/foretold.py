@@ -11,12 +11,12 @@ from holdfast.core.likeness import Alike
 from holdfast.core.moves import BY_CONDITION
 from holdfast.core.premises import premises_of, rules_of, standings
 from holdfast.core.preview import Outlook
+from holdfast.core.refs import Upstream
 from holdfast.core.replan import Trigger, may_matter, triggers
 from holdfast.core.waves import Graph
 from holdfast.engine.foresee import Foreseen
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.replans import Footing, answered
-from holdfast.model.digest import Digest
 from holdfast.model.line import ReplanAnswered
 from holdfast.model.plan import StepId
 from holdfast.ports import Store
