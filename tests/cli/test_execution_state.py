@@ -119,7 +119,11 @@ def test_a_run_is_told_whole_in_the_words_of_the_format(market: Project) -> None
                 "testedByStepIds": ["test"],
                 "evidenceStepIds": ["test"],
             },
-            "shrinks": {"status": "untested", "testedByStepIds": [], "evidenceStepIds": []},
+            "shrinks": {
+                "status": "inconclusive",
+                "testedByStepIds": ["test"],
+                "evidenceStepIds": [],
+            },
         },
     }
 
