@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.model.digest import Json
+from holdfast.model.handoff import entry_id
+from holdfast.model.plan import StepId
 from tests.cli.project import Project, kill
 from tests.cli.test_ledger_words import entry, handoff
 
@@ -52,6 +54,30 @@ def test_what_is_too_long_is_refused_and_not_cut(pair: Project, wrong: dict[str,
     run = pair.run("--force-node", "b")
     assert run.states["b"] == "failed"
     assert "is longer than 100,000" in run.err or "10,001 entries; at most 10,000" in run.err
+
+
+@pytest.mark.req("R124", "R125")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_a_step_beside_it_told_is_known_from_the_next_run_on(
+    project: Project, jobs: str
+) -> None:
+    """Which of two came first is a matter of time: the same is refused, however many work at once."""
+    project.plan(
+        {
+            "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+            "b": {
+                "shell": "cat b.js* > $HOLDFAST_HANDOFF; echo 2",
+                "needs": [{"step": "z", "type": "sequence"}],
+            },
+            "z": {"shell": "true"},
+        }
+    )
+    project.write("a.json", handoff(highest_impact_uncertainty="Does gauge 2 leak?"))
+    project.write("b.json", handoff(resolves=[entry_id("u", StepId("a"), "Does gauge 2 leak?")]))
+    run = project.run("-j", jobs)
+    assert run.states == {"a": "done", "b": "failed", "z": "done"}
+    assert "which nobody told" in run.err
+    assert project.run().states == {"a": "reused", "b": "done", "z": "reused"}
 
 
 @pytest.mark.req("R125", "R129")

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.testing.server import Say
+from tests.cli.models import served
+from tests.cli.models import step as asked
 from tests.cli.project import Project
 from tests.cli.test_plan import at_terminal
 
@@ -225,6 +228,31 @@ def test_a_file_that_became_wrong_meanwhile_leaves_the_run_waiting(ready: Projec
     write(ready, SECOND, "second")
     assert ready.resume().code == 0
     assert ready.ok("show", "write").out == "second\n"
+
+
+@pytest.mark.req("R118", "R165")
+@pytest.mark.parametrize("yes", [("--yes",), ("--max-cost", "1")])
+def test_what_was_agreed_to_holds_for_the_plan_that_follows(
+    ready: Project, yes: tuple[str, ...]
+) -> None:
+    """Left in between, `resume` comes to the same end as a run that nobody disturbed."""
+    place = ready.root / SECOND
+    test = {
+        "type": "experiment",
+        "hypotheses": ["grows"],
+        "inputs": "test.json",
+        "shell": f"cp test.json $HOLDFAST_HANDOFF; echo steps: > {place}; echo tested",
+    }
+    paid = asked("write it", needs=["test"])
+    ready.plan({"test": test, "write": paid}, hypotheses=GROWS, replan={"to": SECOND, "ask": False})
+    with served(ready, [Say("second")]) as server:
+        assert ready.run(*yes).code == 3
+        ready.plan(
+            {"test": test, "write": paid | {"prompt": "other"}}, file=SECOND, hypotheses=GROWS
+        )
+        went_on = ready.resume()
+        assert (went_on.code, len(server.requests)) == (0, 1), went_on.err
+    assert went_on.states["write"] == "done"
 
 
 @pytest.mark.req("R118")

@@ -65,7 +65,11 @@ def taking(store: Store, state: State, *, asks: bool) -> Taking | None:
 def take(where: Place, found: Taking, given: Mapping[str, object], start: Start) -> int:
     """Begin a run with the plan that was ready; if it cannot be used, the one before is left as it is."""
     state, manner = found.state, dict(given)
-    if (most := cast("int | None", manner["max_cost"])) is not None:
+    paid = state.agreed if state.agreed == "anything" else None  # as was said when it began
+    most = cast("int | None", manner["max_cost"])
+    if most is None and paid is not None:
+        most = state.max_cost
+    if most is not None:
         manner["max_cost"] = max(0, most - state.spent.cost)  # one bound for the whole command
     there = place_of(where, state.line, found.file)
     talk(f"what {short(state.run)} learned speaks against its plan:")
@@ -76,7 +80,7 @@ def take(where: Place, found: Taking, given: Mapping[str, object], start: Start)
         _say_changes(state, loaded, found.file)
         options = asking_for_nothing(state.options)
         provide(there, loaded, options, cast("int | None", manner["max_cost"]))
-        agreed = consent(there, loaded, options, manner)
+        agreed = consent(there, loaded, options, manner, told=paid)
     except (PlanError, UsageError, click.exceptions.Exit) as error:
         return _left(there, found, error, as_json=bool(manner["as_json"]))
     return start(there, loaded.plan, agreed, manner, found.by)

@@ -305,6 +305,7 @@ def consent(
     options: Options,
     manner: Mapping[str, object],
     seen: Mapping[StepId, Step] | None = None,
+    told: Agreed | None = None,
 ) -> Agreement:
     """Ask before a run touches the outside world or costs money, after showing what it would do.
 
@@ -312,7 +313,7 @@ def consent(
     one agrees to spend so much. Nobody is asked about steps that are as they were `seen` before. Who said
     --verbose sees what changed in every case.
     """
-    told, how = said_of_money(manner), view()
+    told, how = told or said_of_money(manner), view()
     ahead = None
     if how.verbose:
         ahead = gather(where, loaded, options, parallel=int(str(manner["jobs"] or 0)))

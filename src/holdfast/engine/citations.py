@@ -1,16 +1,18 @@
 """Whether what a handoff refers to is there: entries of the ledger by their ids, contents by their digests.
 
-An id is known if somebody told it on this line at any time, if it stands on the page that the attempt was
-given, or if it is the handoff's own. A source in plain words, a path or an address is not looked up: the
-journal cannot know whether the world has it. What is changed is: a file is one that the step made or
-declares, or that lies in the project. A hypothesis or a requirement is one of the plan, if that has any.
+An id is known if it was told in an earlier run of the line, by a person, or in this run by a step above; if
+it stands on the page that the attempt was given; or if it is the handoff's own. What a step beside it told in
+the same run is not: whether that came first is a matter of time, and no ledger hangs on time. A source in
+plain words, a path or an address is not looked up: the journal cannot know whether the world has it. What is
+changed is: a file is one that the step made or declares, or that lies in the project. A hypothesis or a
+requirement is one of the plan, if that has any.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 
 from holdfast.core.replan import plain
@@ -18,9 +20,10 @@ from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.handoff import Handoff, entry_id
-from holdfast.model.plan import Plan, Step, StepId
+from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Candidate, Store
 
+Above = Callable[[StepId], Iterable[StepId]]  # the steps that come before one
 _ENTRY = re.compile("[ehu]-[0-9a-f]{12}")
 _DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})")
 _FILE = "file:"
@@ -33,10 +36,20 @@ _OWN: dict[str, Callable[[str, str], str]] = {
 class Citations:
     """What was told on one line, by ids; grows with the journal, so that each handoff is read once."""
 
-    def __init__(self, store: Store, project: str, line: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        project: str,
+        line: str,
+        run: RunId | None = None,
+        above: Above | None = None,
+    ) -> None:
         self._store = store
         self._handoffs = Handoffs(store, project, line)
+        self._run = run  # in which it is told; for a person all runs are over
+        self._above = above or (lambda _: ())
         self._known: set[str] = set()
+        self._beside: dict[StepId, set[str]] = {}  # told in this run
         self._told = self._said = 0
 
     def unknown(
@@ -54,6 +67,8 @@ class Citations:
         if named:
             self._refresh()
             mine = {*ids_in(handoff, step)}
+            for one in {step, *self._above(step)} & self._beside.keys():
+                mine |= self._beside[one]
             named = [one for one in named if one[1] not in self._known and one[1] not in mine]
         if named:
             shown = {*_ENTRY.findall(page())}
@@ -69,10 +84,11 @@ class Citations:
 
     def _refresh(self) -> None:
         self._handoffs.refresh()
-        for step, told in self._handoffs.ever(self._told):
+        for run, told in self._handoffs.ever(self._told):
             self._told += 1
-            self._known.add(told.id)
-            self._known.update(ids_in(told.handoff, step))
+            here = run == self._run
+            known = self._beside.setdefault(told.step, set()) if here else self._known
+            known |= {told.id, *ids_in(told.handoff, told.step)}
         for said in self._handoffs.said[self._said :]:
             self._said += 1
             if (make := _OWN.get(said.word)) is not None:

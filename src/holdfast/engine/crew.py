@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from holdfast.core.briefing import ancestors
 from holdfast.core.estimate import asked_models
 from holdfast.core.moves import INTERRUPTED
 from holdfast.core.state import State
@@ -54,7 +55,13 @@ class Crew:
     ) -> None:
         self._world = world
         self._state = state
-        self._citations = Citations(world.store, state.project, state.line)
+        self._citations = Citations(
+            world.store,
+            state.project,
+            state.line,
+            state.run,
+            lambda step: ancestors(state.graph, step),
+        )
         self._bench = bench
         self._board = board
         self._places = places

@@ -259,11 +259,12 @@ class Handoffs:
         """All that steps of a run ever told, in the order of the journal."""
         return [one for one in self._given if one.event.step in state.steps]
 
-    def ever(self, after: int = 0) -> Iterator[tuple[StepId, Told]]:
-        """Everything that was ever told on the line, but for the first so many."""
+    def ever(self, after: int = 0) -> Iterator[tuple[RunId, Told]]:
+        """Everything that was ever told on the line, but for the first so many, with the run it is of."""
         for one in self._given[after:]:
             step, content = one.event.step, one.event.handoff
-            yield step, Told(handoff_id(step, content), step, 0, self._kept(content))
+            told = Told(handoff_id(step, content), step, 0, self._kept(content))
+            yield one.event.run, told
 
     def came_with(self, graph: Graph, made: Mapping[StepId, Upstream]) -> list[Told]:
         """What came with these artifacts, whatever run they were made in."""
