@@ -73,6 +73,23 @@ def test_the_ledger_tells_what_a_run_learned_and_from_which_step(stations: Proje
     assert "Are all" not in stations.ok("ledger", "uncertain", "--open").out
 
 
+def test_a_program_gets_the_part_that_it_asks_for(stations: Project) -> None:
+    stations.run()
+    lists = ("evidence", "uncertainties", "artifacts", "gaps", "handoffs")
+
+    def sizes(*words: str) -> dict[str, int]:
+        told = stations.ok("ledger", *words, "--json").json
+        return {name: len(told[name]) for name in lists if told[name]}
+
+    whole = sizes()
+    assert (whole["evidence"], whole["uncertainties"], whole["handoffs"]) == (2, 1, 2)
+    assert sizes("evidence") == {"evidence": 2}
+    assert sizes("evidence", "--step", "ping") == {"evidence": 1}
+    assert sizes("uncertain", "--open") == {}
+    assert sizes("handoffs", "--step", "look") == {"handoffs": 1}
+    assert "uncertainties" not in sizes("--open")
+
+
 @pytest.mark.req("R117")
 def test_a_step_is_told_what_the_steps_above_it_handed_over(stations: Project) -> None:
     stations.run()

@@ -16,7 +16,7 @@ from holdfast.core.confidence import certainties
 from holdfast.core.ledger import Evidence, Gap, Ledger, Told, weights
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
-from holdfast.core.single import all_of, entries_of
+from holdfast.core.single import all_of, entries_of, narrowed
 from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.lines import line_journal
@@ -106,7 +106,7 @@ def show_ledger(
     opened = where.open(readonly=True)
     try:
         run = find_run(opened, run_id, where.line())
-        step = None if step is None else _step_of(opened, run, step)
+        of = None if step is None else _step_of(opened, run, step)
         found, people, stale = _learned(opened, where.location, run)
     finally:
         opened.close()
@@ -117,10 +117,11 @@ def show_ledger(
     if as_json:
         fallen: dict[str, Json] = {name: [*held] for name, held in stale.items()}
         said: list[Json] = [_said_json(one) for one in people]
-        whole = {**ledger_json(found, certain), "stale_steps": fallen, "said": said}
+        shown = found if is_one else narrowed(found, part, of, unanswered=unanswered)
+        whole = {**ledger_json(shown, certain), "stale_steps": fallen, "said": said}
         out_json({"schema": "holdfast.ledger/1", "run": run, **whole})
         return 0
-    for line in lines(found, part, step, stale, certain, unanswered=unanswered, is_one=is_one):
+    for line in lines(found, part, of, stale, certain, unanswered=unanswered, is_one=is_one):
         out(line)
     return 0
 

@@ -1,10 +1,11 @@
-"""One entry of a ledger, by its id: what a line of a page or of a summary stands for."""
+"""Less than a whole ledger: one entry by its id, one part, what comes from one step, what is open."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from holdfast.core.ledger import Ledger
+from holdfast.model.plan import StepId
 
 
 def entries_of(ledger: Ledger) -> dict[str, str]:
@@ -40,4 +41,33 @@ def all_of(ledger: Ledger, name: str) -> Ledger:
             if any(key in told.handoff.hypotheses for told in now)
         },
         stale=(),
+    )
+
+
+def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered: bool) -> Ledger:
+    """The ledger with one part alone, with what comes from one step, or with what is open."""
+
+    def keeps(name: str, of: StepId) -> bool:
+        return part in {None, name} and step in {None, of}
+
+    return replace(
+        found,
+        evidence=tuple(one for one in found.evidence if keeps("evidence", one.step)),
+        uncertainties=tuple(
+            one
+            for one in found.uncertainties
+            if keeps("uncertain", one.step) and not (unanswered and one.status == "resolved")
+        ),
+        artifacts=tuple(one for one in found.artifacts if keeps("artifacts", one.step)),
+        gaps=tuple(
+            one for one in found.gaps if keeps("gaps", one.step) and not (unanswered and one.closed)
+        ),
+        hypotheses={
+            name: one
+            for name, one in found.hypotheses.items()
+            if part in {None, "hypotheses"}
+            and (step is None or step in {*one.tested_by, *one.evidence_steps})
+        },
+        handoffs=tuple(one for one in found.handoffs if keeps("handoffs", one.step)),
+        superseded=tuple(one for one in found.superseded if keeps("handoffs", one.step)),
     )
