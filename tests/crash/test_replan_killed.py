@@ -103,7 +103,8 @@ def ready(folder: Path) -> Scene:
     scene = doubted(folder)
     place = scene.root / "plan.yaml"
     plan = json.loads(place.read_text())
-    (scene.root / "second.yaml").write_text(json.dumps(plan))
+    after = {**plan["steps"], "more": {"shell": "echo more"}}  # else it were no other plan
+    (scene.root / "second.yaml").write_text(json.dumps({**plan, "steps": after}))
     place.write_text(json.dumps({**plan, "replan": {"to": "second.yaml", "ask": False}}))
     return scene
 
