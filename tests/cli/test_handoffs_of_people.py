@@ -125,6 +125,26 @@ def test_what_is_no_handoff_changes_nothing(asking: Project, text: str, told: st
     assert len(journal(asking)) == events
 
 
+@pytest.mark.req("R116")
+def test_a_person_names_what_the_plan_has_and_files_that_are_there(project: Project) -> None:
+    project.plan(
+        {"ask": {"uses": "human", "prompt": "What did you see?"}},
+        hypotheses={"H1": {"statement": "it rains"}},
+        requirements={"R1": {"description": "a map", "priority": "must"}},
+    )
+    assert project.run().states["ask"] == "waiting"
+    project.write("said", "rain")
+    gap = {"item": "map", "reason": "late", "requirement": "R2"}
+    told: Json = {"finding": "rain", "source": "me", "supports": ["H2"]}
+    lost: Json = {"artifact": "file", "ref": "nowhere.txt"}
+    project.write("told.json", handoff(told, attempted="looked", not_done=[gap], changed=[lost]))
+    refused = project.refused(2, "answer", "ask", "said", "--handoff", "told.json")
+    for words in ("'H2', which is no hypothesis of the plan", "'R2', which is no requirement"):
+        assert words in refused
+    assert "names 'nowhere.txt'" in refused
+    assert project.status().states["ask"] == "waiting"
+
+
 def journal(project: Project) -> list[Any]:
     return project.database().execute("SELECT * FROM event").fetchall()
 

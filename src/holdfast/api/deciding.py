@@ -95,7 +95,8 @@ def answer(
     try:
         person = wire.person(store, location, terminal=False)
         decisions = _decisions(store, line)
-        wanted, doing = decisions.answerable(step)
+        wanted = decisions.answerable(step)
+        doing = decisions.plan_of(wanted).steps[wanted.step]
         person.names_for(wanted.approval.request.names)
         row = _last(store, line)
         hidden = hidden_in(os.path.abspath(root), store, row.project, row.line)

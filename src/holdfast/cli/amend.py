@@ -76,13 +76,7 @@ def amend(
     with_store = where.open()
     try:
         was_held = held_row(with_store, loaded.plan, found) is not None
-        told = handed_over(
-            with_store,
-            (loaded.plan.project, loaded.plan.name),
-            found,
-            handoff,
-            where.hidden(with_store, loaded.plan),
-        )
+        told = handed_over(with_store, where, loaded.plan, found, handoff)
         consent = Consent(yes, max_cost)
         event = _amend(where, loaded, found, with_store, file, because, consent, told)
     finally:

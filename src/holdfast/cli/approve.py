@@ -132,8 +132,8 @@ def _added(at: Desk, chosen: Sequence[Wanted], file: str | None) -> Digest | Non
             f"a handoff is what one step tells, and these are {len(chosen)}: {names}",
             hint="approve them one after the other",
         )
-    step = at.decisions.step_of(chosen[0])
-    return added(at.store, at.decisions.line, step, file, at.where.hidden(at.store))
+    plan = at.decisions.plan_of(chosen[0])
+    return added(at.store, at.where, plan, plan.steps[chosen[0].step], file)
 
 
 def _refuse_handoff(file: str | None) -> None:
@@ -283,9 +283,11 @@ def answer(
     FILE is the content, '-' reads stdin; without FILE what lies at the step's output paths counts.
     """
     with desk(place(plan, store, plan_id)) as at:
-        wanted, doing = at.decisions.answerable(step)
+        wanted = at.decisions.answerable(step)
         at.person.names_for(wanted.approval.request.names)
-        told = handed_over(at.store, at.decisions.line, doing, handoff, at.where.hidden(at.store))
+        asking = at.decisions.plan_of(wanted)
+        doing = asking.steps[wanted.step]
+        told = handed_over(at.store, at.where, asking, doing, handoff)
         digest, form = _content(at, doing, file)
         if digest == _NOTHING and not empty:
             raise UsageError(f"the content for '{doing.id}' is empty", hint="if so meant: --empty")

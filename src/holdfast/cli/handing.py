@@ -7,17 +7,17 @@ from typing import TypeVar
 
 import click
 
-from holdfast.engine.citations import Citations
+from holdfast.cli.place import Place
+from holdfast.engine.citations import Citations, absent, misnamed
 from holdfast.engine.handoffs import added_by_person, given_by_person
 from holdfast.engine.unkept import Hidden, check_free
 from holdfast.errors import UsageError
 from holdfast.model.digest import Digest
 from holdfast.model.handoff import MOST_TOLD, Handoff
-from holdfast.model.plan import Step
+from holdfast.model.plan import Plan, Step
 from holdfast.ports import Store
 
 F = TypeVar("F", bound=Callable[..., object])
-Line = tuple[str, str]  # its project and its name
 
 
 def handoff_option(command: F) -> F:
@@ -30,24 +30,30 @@ def handoff_option(command: F) -> F:
 
 
 def handed_over(
-    store: Store, line: Line, step: Step, file: str | None, hidden: Hidden
+    store: Store, where: Place, plan: Plan, step: Step, file: str | None
 ) -> Digest | None:
     """The stored handoff of a file; UsageError if it is none, or if the step needs one."""
-    content = None if file is None else _content(step, file, hidden)
-    told = given_by_person(step, content, _unknown(store, line, step))
+    content = None if file is None else _content(step, file, where.hidden(store, plan))
+    told = given_by_person(step, content, _unknown(store, where.root, plan, step))
     return store.put(told) if told else None
 
 
-def added(store: Store, line: Line, step: Step, file: str | None, hidden: Hidden) -> Digest | None:
+def added(store: Store, where: Place, plan: Plan, step: Step, file: str | None) -> Digest | None:
     """The same for somebody who adds to what the attempt tells, and need not."""
     if file is None:
         return None
-    content = _content(step, file, hidden)
-    return store.put(added_by_person(step, content, _unknown(store, line, step)))
+    content = _content(step, file, where.hidden(store, plan))
+    return store.put(added_by_person(step, content, _unknown(store, where.root, plan, step)))
 
 
-def _unknown(store: Store, line: Line, step: Step) -> Callable[[Handoff], list[str]]:
-    return lambda handoff: Citations(store, *line).unknown(handoff, step.id)
+def _unknown(store: Store, root: str, plan: Plan, step: Step) -> Callable[[Handoff], list[str]]:
+    """What a person's handoff names and is not there, as for the handoff of a step."""
+    told = Citations(store, plan.project, plan.name)
+    return lambda handoff: [
+        *misnamed(plan, handoff),
+        *absent(step, None, handoff, root),
+        *told.unknown(handoff, step.id),
+    ]
 
 
 def _content(step: Step, file: str, hidden: Hidden) -> bytes:

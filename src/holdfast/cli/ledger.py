@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, cast
 
 import click
@@ -114,15 +114,21 @@ def show_ledger(
     is_one = wanted is not None and part is None
     if wanted is not None and is_one:
         found, stale = entry_of(found, wanted), {}
+    shown = found if is_one else narrowed(found, part, of, unanswered=unanswered)
     if as_json:
         fallen: dict[str, Json] = {name: [*held] for name, held in stale.items()}
         said: list[Json] = [_said_json(one) for one in people]
-        shown = found if is_one else narrowed(found, part, of, unanswered=unanswered)
         whole = {**ledger_json(shown, certain), "stale_steps": fallen, "said": said}
         out_json({"schema": "holdfast.ledger/1", "run": run, **whole})
         return 0
-    for line in lines(found, part, of, stale, certain, unanswered=unanswered, is_one=is_one):
+    fallen_of = {name: held for name, held in stale.items() if of in {None, name}}
+    told = [*_lines(shown, certain, is_one=is_one)]
+    for line in told or [_nothing(found, part, of, unanswered=unanswered)]:
         out(line)
+    if part is None and fallen_of:
+        out(f"steps that were told what is contested, or stands on it ({len(fallen_of)})")
+        for name, held in fallen_of.items():
+            out(f"  {name}: {', '.join(held)}")
     return 0
 
 
@@ -160,61 +166,38 @@ def entry_of(found: Ledger, name: str) -> Ledger:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def lines(
-    found: Ledger,
-    part: Part | None,
-    step: str | None,
-    stale: Mapping[StepId, tuple[str, ...]],
-    certain: Certain,
-    *,
-    unanswered: bool,
-    is_one: bool = False,
-) -> Iterable[str]:
+def _lines(shown: Ledger, certain: Certain, *, is_one: bool) -> Iterable[str]:
     """The ledger as text, a part after the other; of one entry also if it counts no more."""
-    earlier = found.superseded if is_one else ()
-    written: dict[Part, Callable[[], list[_Row]]] = {
-        "evidence": lambda: _evidence(found, certain),
-        "uncertain": lambda: [
+    earlier = shown.superseded if is_one else ()
+    written: dict[Part, list[_Row]] = {
+        "evidence": _evidence(shown, certain),
+        "uncertain": [
             (q.step, f"{one_line(q.question)} · {_answered(q)} · {q.id}")
-            for q in found.uncertainties
-            if not unanswered or q.status != "resolved"
+            for q in shown.uncertainties
         ],
-        "gaps": lambda: [
+        "gaps": [
             (g.step, f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g)} · {g.id}")
-            for g in found.gaps
-            if not unanswered or not g.closed
+            for g in shown.gaps
         ],
-        "hypotheses": lambda: [
+        "hypotheses": [
             (
                 None,
                 f"{one_line(h.id)}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against"
                 + (" · stale" if h.stale else ""),
             )
-            for h in found.hypotheses.values()
-            if step is None or step in {*h.tested_by, *h.evidence_steps}
+            for h in shown.hypotheses.values()
         ],
-        "handoffs": lambda: [
+        "handoffs": [
             (one.step, f"{_attempted(one)}{note} · {one.id}")
-            for told, note in ((found.handoffs, ""), (earlier, " · superseded"))
+            for told, note in ((shown.handoffs, ""), (earlier, " · superseded"))
             for one in told
         ],
     }
-    wanted = PARTS if part is None else (part,)
-    told = False
-    for name in wanted:
-        rows = [row for row in written[name]() if step is None or row[0] in {step, None}]
-        if not rows:
-            continue
-        told = True
-        yield f"{name} ({len(rows)})"
+    for name in PARTS:
+        if rows := written[name]:
+            yield f"{name} ({len(rows)})"
         for who, text in rows:
             yield f"  {text}" + ("" if who is None else f" · from {who or 'a person'}")
-    fallen = {name: held for name, held in stale.items() if step in {None, name}}
-    if part is None and fallen:
-        yield f"steps that were told what is contested, or stands on it ({len(fallen)})"
-        yield from (f"  {name}: {', '.join(held)}" for name, held in fallen.items())
-    if not told:
-        yield _nothing(found, part, step, unanswered=unanswered)
 
 
 def _nothing(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:

@@ -19,6 +19,7 @@ from holdfast.core.replan import plain
 from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
+from holdfast.model.expression import texts_in
 from holdfast.model.handoff import Handoff, entry_id
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Candidate, Store
@@ -104,9 +105,10 @@ def digests_of(made: Candidate) -> Callable[[], set[str]]:
     }
 
 
-def absent(step: Step, made: Candidate, handoff: Handoff, root: str) -> Iterator[str]:
+def absent(step: Step, made: Candidate | None, handoff: Handoff, root: str) -> Iterator[str]:
     """Files that a handoff names as changed and that are nowhere."""
-    there = {file.path for file in made.files} | {entry.path for entry in made.entries}
+    files, entries = (made.files, made.entries) if made else ((), ())
+    there = {file.path for file in files} | {entry.path for entry in entries}
     for number, change in enumerate(handoff.changed):
         path = change.ref.removeprefix(_FILE)
         is_file = change.artifact in {"file", "path"} or path != change.ref
@@ -127,7 +129,7 @@ def misnamed(plan: Plan, handoff: Handoff) -> Iterator[str]:
             if name not in hypotheses:
                 yield _unlike(f"hypotheses.{name}", name, "hypothesis", hypotheses)
         known = {*hypotheses, *(requirements or ()), *plan.steps}  # type: ignore[misc]  # mappings
-        texts = {plain(text) for text in _texts(plan.premises.get("unknowns"))}
+        texts = {plain(text) for text in texts_in(plan.premises.get("unknowns"))}
         for number, one in enumerate(handoff.observed):
             for key, names in (("supports", one.supports), ("refutes", one.refutes)):
                 for name in names:
@@ -145,18 +147,6 @@ def _unlike(place: str, name: str, kind: str, known: Mapping[str, Json]) -> str:
     near = get_close_matches(name, [*known], 1) or [*known]
     ask = f"did you mean '{near[0]}'?" if len(near) == 1 else f"known: {', '.join(near)}"
     return f"'{place}' names '{name}', which is no {kind} of the plan; {ask}"
-
-
-def _texts(given: object) -> Iterator[str]:
-    """Every text in what a plan knows and does not."""
-    if isinstance(given, str):
-        yield given
-    elif isinstance(given, Mapping):
-        for one in given.values():
-            yield from _texts(one)
-    elif isinstance(given, list | tuple):
-        for one in given:
-            yield from _texts(one)
 
 
 def _digests(handoff: Handoff) -> Iterator[tuple[int, str]]:

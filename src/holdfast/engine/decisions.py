@@ -25,7 +25,7 @@ from holdfast.model.line import (
     LineEvent,
     Scope,
 )
-from holdfast.model.plan import RunId, Step, StepId
+from holdfast.model.plan import Plan, RunId, StepId
 from holdfast.model.policy import Rule, ruling
 from holdfast.ports import Store
 
@@ -176,11 +176,6 @@ class Decisions:
         self.book = Book()
         self.refresh()
 
-    @property
-    def line(self) -> tuple[str, str]:
-        """The project and the name of the line."""
-        return self._project, self._name
-
     def refresh(self) -> None:
         """Read what was said since."""
         for recorded in self._line.news():
@@ -226,18 +221,18 @@ class Decisions:
         words = "waited for by no step any more" if stand == "open" else f"{stand} already"
         return f"'{found.id}' is {words}", "holdfast approvals --all"
 
-    def answerable(self, name: str) -> tuple[Wanted, Step]:
-        """The question for the content of a step, and that step; UsageError if there is none."""
+    def answerable(self, name: str) -> Wanted:
+        """The question for the content of a step; UsageError if there is none."""
         for wanted in self.called(name):
             if wanted.approval.request.gate == "answer":
-                return wanted, self.step_of(wanted)
+                return wanted
         raise UsageError(f"'{name}' does not wait for content", hint="holdfast approvals")
 
-    def step_of(self, wanted: Wanted) -> Step:
-        """The step that waits, as its run has it."""
+    def plan_of(self, wanted: Wanted) -> Plan:
+        """The plan of the step that waits, as its run has it."""
         state = read_state(self._store, wanted.run)
         assert state is not None  # it was read to find the question
-        return state.plan.steps[wanted.step]
+        return state.plan
 
     def abandoned(self) -> list[Approval]:
         """Questions that nobody answered and no step waits for any more."""

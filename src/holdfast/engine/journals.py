@@ -39,17 +39,21 @@ def runs_of(store: Store, project: str, line: str) -> list[RunRow]:
 
 
 def has_ended(store: Store, run: RunId) -> bool:
-    """Whether a run can never change again; only the end of its journal is read."""
-    journal = f"run:{run}"
-    last = store.read(journal, max(0, store.last(journal) - 1))
-    return any(isinstance(recorded.event, RunEnded) for recorded in last)
+    """Whether a run can never change again."""
+    return _end(store, run) is not None
 
 
 def is_complete(store: Store, run: RunId) -> bool:
-    """Whether a run came to its end with all its steps; only the end of its journal is read."""
+    """Whether a run came to its end with all its steps."""
+    end = _end(store, run)
+    return end is not None and end.status == "completed"
+
+
+def _end(store: Store, run: RunId) -> RunEnded | None:
+    """How a run ended; only the last event of its journal is read."""
     journal = f"run:{run}"
     last = store.read(journal, max(0, store.last(journal) - 1))
-    return any(isinstance(one.event, RunEnded) and one.event.status == "completed" for one in last)
+    return next((one.event for one in last if isinstance(one.event, RunEnded)), None)
 
 
 def beside(store: Store, state: State) -> Iterator[State]:

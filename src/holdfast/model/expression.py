@@ -165,20 +165,21 @@ def _refusal(path: str) -> tuple[str, str]:
 
 def parts(value: Json) -> Iterator[Reference | Wrong]:
     """Every expression in a JSON value."""
-    for text in _texts(value):
+    for text in texts_in(value):
         if OPEN in text:
             yield from (part for part in parse(text) if not isinstance(part, str))
 
 
-def _texts(value: Json) -> Iterator[str]:
+def texts_in(value: Json) -> Iterator[str]:
+    """Every text in a value, keys apart."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _texts(item)
+            yield from texts_in(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item)
+            yield from texts_in(item)
 
 
 def write(template: Iterable[Part]) -> str:
