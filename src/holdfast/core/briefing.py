@@ -145,13 +145,13 @@ def _summed(ledger: Ledger, left: Iterable[_Line], room: int) -> str:
     rest: list[_Line] = []
     others: list[StepId | None] = []
     for step, lines in of_step.items():
-        text = _summary(step, lines, ids)
-        if rest or len(text) + 1 > room:
+        text = "" if rest else _summary(step, lines, ids)  # after the first of the rest all are
+        if text and len(text) + 1 <= room:
+            room -= len(text) + 1
+            said.append(text)
+        else:
             rest += lines
             others.append(step)
-            continue
-        room -= len(text) + 1
-        said.append(text)
     if rest:
         where = f"{len(others)} steps more" if len(others) > 1 else "1 step more"
         said.append(f"- {where}: {_counted(rest)}; `holdfast ledger` lists them")

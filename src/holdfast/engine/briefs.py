@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast.core.briefing import BUDGET, ancestors, briefing
-from holdfast.core.ledger import Told, folded
+from holdfast.core.ledger import Ledger, Told, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings, statements
 from holdfast.core.refs import Upstream
@@ -59,6 +59,7 @@ class Briefs:
         self._world = world
         self._state = state
         self._handoffs = Handoffs(world.store, state.project, state.line, read, queued)
+        self._pages = Pages(world.alike)
 
     def told(self, step: Step, started: AttemptStarted) -> tuple[AttemptStarted, list[Blob]]:
         """The start of an attempt that names its page, and the page."""
@@ -76,8 +77,7 @@ class Briefs:
             self._handoffs.refresh()
             if self._handoffs.are_any(self._state):
                 told = self._handoffs.told_by(self._state, ancestors(self._state.graph, step.id))
-        plan = self._state.plan
-        return page_of(plan, step, told, self._handoffs.said, self._world.alike)
+        return self._pages.page(self._state.plan, step, told, self._handoffs.said)
 
     def in_ref(self, step: Step) -> Digest | None:
         """The page as a part of the key; None if nothing is told."""
@@ -85,18 +85,30 @@ class Briefs:
         return digest_bytes(page) if page else None
 
 
-def page_of(
-    plan: Plan, step: Step, told: Sequence[Told], said: Sequence[Said], alike: Alike
-) -> bytes:
-    """What a step is told of what the steps above it told, and of what people said about that."""
-    if not told and not step.hypotheses:
-        return b""
-    about = [one for one in said if one.word not in OWN]
-    ledger = folded(told, alike, standings(plan), about)
-    says = statements(plan)
-    tested = {name: says.get(name, "") for name in step.hypotheses}
-    needs = {need.step for need in step.needs}
-    return briefing(ledger, needs, tested, step.context_tokens or BUDGET).text.encode()
+class Pages:
+    """Writes pages; steps below the same steps share one fold of what those told."""
+
+    def __init__(self, alike: Alike) -> None:
+        self._alike = alike
+        self._given: object = None
+        self._ledger = Ledger()
+
+    def page(self, plan: Plan, step: Step, told: Sequence[Told], said: Sequence[Said]) -> bytes:
+        """What a step is told of what the steps above it told, and of what people said about that."""
+        if not told and not step.hypotheses:
+            return b""
+        ledger = self._folded(plan, told, [one for one in said if one.word not in OWN])
+        says = statements(plan)
+        tested = {name: says.get(name, "") for name in step.hypotheses}
+        needs = {need.step for need in step.needs}
+        return briefing(ledger, needs, tested, step.context_tokens or BUDGET).text.encode()
+
+    def _folded(self, plan: Plan, told: Sequence[Told], about: Sequence[Said]) -> Ledger:
+        given = (plan.premises, {one.step: one for one in told}, about)
+        if given != self._given:
+            self._given = given
+            self._ledger = folded(told, self._alike, standings(plan), about)
+        return self._ledger
 
 
 class Foreknown:
@@ -109,7 +121,7 @@ class Foreknown:
         self._store = store
         self._plan = plan
         self._graph = graph
-        self._alike = alike
+        self._pages = Pages(alike)
         self._place = (plan.project, line)
         self._handoffs: Handoffs | None = None
         self.known: Mapping[StepId, Upstream] = {}
@@ -129,7 +141,7 @@ class Foreknown:
             return self._before(step)
         made = {name: self.known[name] for name in above}
         told = self._handoffs.came_with(self._graph, made)
-        page = page_of(self._plan, step, told, self._handoffs.said, self._alike)
+        page = self._pages.page(self._plan, step, told, self._handoffs.said)
         return digest_bytes(page) if page else None
 
     def _before(self, step: Step) -> Digest | None:
