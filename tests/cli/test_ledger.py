@@ -31,7 +31,7 @@ steps:
     inputs: ping.json
     shell: cp ping.json $HOLDFAST_HANDOFF; cat $HOLDFAST_CONTEXT
   other:
-    shell: test -z "$HOLDFAST_CONTEXT" && echo nothing
+    shell: test ! -s "$HOLDFAST_CONTEXT" && echo nothing
 """
 
 

@@ -225,5 +225,5 @@ def _forcing(where: Place, loaded: Loaded, options: Options, forced: Sequence[St
 
 
 def _held(store: Store, plan: Plan) -> tuple[RunId, Sequence[Doubt], Plan] | None:
-    found = held(store, plan.project, plan.name)
+    found = held(store, plan.project, plan.name, wire.alike)
     return None if found is None else (found.run, found.doubts, found.plan)

@@ -13,6 +13,7 @@ from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.ahead import Ahead, gather
 from holdfast.cli.course import Course, course
+from holdfast.cli.ending import is_settled
 from holdfast.cli.measure import count
 from holdfast.cli.outlook import time_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
@@ -142,7 +143,8 @@ def resolve(
         texts |= {one.id: one.item for one in here.ledger.gaps}
         found = found_entry(entry, texts, "question or gap", "holdfast ledger --open")
         said = here.speaker().about("resolve", found, check_text(because, "--because"))
-    _answer(said, texts[found], because, as_json=as_json)
+        goes_on = is_settled(here.store, here.state)
+    _answer(said, texts[found], because, as_json=as_json, goes_on=goes_on)
     return 0
 
 
@@ -400,7 +402,10 @@ _SAID = {
 }
 
 
-def _answer(said: LedgerSaid, text: str, because: str, *, as_json: bool) -> None:
+def _answer(
+    said: LedgerSaid, text: str, because: str, *, as_json: bool, goes_on: bool = False
+) -> None:
+    """Say what was said; a run that was held for it `goes_on` when somebody resumes it."""
     if as_json:
         out_json(
             {
@@ -415,4 +420,4 @@ def _answer(said: LedgerSaid, text: str, because: str, *, as_json: bool) -> None
         )
         return
     out(f"{_SAID[said.word]}: {one_line(text)}")
-    out_next("holdfast ledger")
+    out_next("holdfast resume    holdfast ledger" if goes_on else "holdfast ledger")

@@ -26,6 +26,7 @@ from holdfast.model.plan import StepId
 
 Cause = Literal["assumption", "gaps", "hypothesis", "request"]
 _LEGACY = "need to replan"
+_NAMED = 5  # gaps that are called by name
 _BLANKS = re.compile(r"[\W_]+")
 
 
@@ -122,9 +123,11 @@ def _assumed(text: str, one: Evidence) -> Trigger:
 def _gaps(ledger: Ledger, premises: Premises, borne: int) -> Iterator[Trigger]:
     critical = [one for one in ledger.gaps if not one.closed and _is_critical(one, premises)]
     if len(critical) > borne:
-        words = (
-            f"{len(critical)} critical things were not done, {borne} are borne: {critical[0].item}"
-        )
+        items = ", ".join(one.item for one in critical[:_NAMED])
+        more = f" and {len(critical) - _NAMED} more" if len(critical) > _NAMED else ""
+        are = "is" if borne == 1 else "are"
+        many = "things were" if len(critical) > 1 else "thing was"
+        words = f"{len(critical)} critical {many} not done, {borne} {are} borne: {items}{more}"
         ids = tuple(one.id for one in critical)
         yield Trigger("gaps", "", ids, critical[-1].step, words)
 

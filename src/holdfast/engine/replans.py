@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, cast
 
+from holdfast.core.likeness import Alike
 from holdfast.core.premises import premises_of, rules_of, substance
 from holdfast.core.replan import Premises, Rules, Trigger, may_matter, triggers
 from holdfast.core.state import State
@@ -66,8 +67,8 @@ class Replans:
             return self._in_waves()
         self._refresh()
         self._handoffs.refresh()
-        left = {one.id for one in self._found(wanted.wave)}
         answers = standing(self._world.store, self._state, self._answers)
+        left = {one.id for one in self._found(wanted.wave)}
         if any(name in left and name not in answers for name in wanted.triggers):
             return Told()
         self._waves = None  # what comes up again later is looked at anew
@@ -121,12 +122,7 @@ class Replans:
         return any(may_matter(one.handoff, self._premises, self._rules) for one in told)
 
     def _found(self, waves: int) -> list[Trigger]:
-        graph, plan = self._state.graph, self._state.plan
-        steps = [step for wave in [*graph.waves()][:waves] for step in wave]
-        self._handoffs.refresh()
-        said = self._handoffs.said
-        ledger = ledger_up_to(self._state, self._handoffs, self._world.alike, steps, said)
-        return triggers(ledger, premises_of(plan, graph), rules_of(plan))
+        return _against(self._state, self._handoffs, self._world.alike, waves)
 
     def _refresh(self) -> None:
         for recorded in self._line.news():
@@ -140,6 +136,15 @@ class Replans:
             return False
         self._refresh()
         return successor(self._world.store, self._state, self._answers) is not None
+
+
+def _against(state: State, handoffs: Handoffs, alike: Alike, waves: int) -> list[Trigger]:
+    """What speaks against the plan of a run, as far as its first waves are looked at."""
+    graph, plan = state.graph, state.plan
+    steps = [step for wave in [*graph.waves()][:waves] for step in wave]
+    handoffs.refresh()
+    ledger = ledger_up_to(state, handoffs, alike, steps, handoffs.said)
+    return triggers(ledger, premises_of(plan, graph), rules_of(plan))
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -197,26 +202,50 @@ class Held(NamedTuple):
     plan: Plan
 
 
-def held(store: Store, project: str, line: str) -> Held | None:
+def held(store: Store, project: str, line: str, alike: Alike) -> Held | None:
     """The run of a line that waits for somebody to say what becomes of its plan."""
     for row in reversed(runs_of(store, project, line)):
         state = None if has_ended(store, row.run) else read_state(store, row.run)
         if state is None:
             continue
-        if state.replan is None:
+        if state.replan is None or not (left := unanswered(store, state, alike)):
             return None
-        answers = standing(store, state, answers_on(store, project, line))
-        if state.replan.triggers[0] in answers:
-            return None
-        found = doubts(store.get(state.replan.words))
+        found = [one for one in doubts(store.get(state.replan.words)) if one.id in left]
         return Held(row.run, state.replan, found, state.plan)
     return None
 
 
+def unanswered(store: Store, state: State, alike: Alike) -> set[str]:
+    """What a run is held for and nobody has answered, as far as the ledger still says so."""
+    if state.replan is None:
+        return set()
+    answers = standing(store, state, answers_on(store, state.project, state.line))
+    left = {name for name in state.replan.triggers if name not in answers}
+    if not left:
+        return left
+    handoffs = Handoffs(store, state.project, state.line)
+    return left.intersection(one.id for one in _against(state, handoffs, alike, state.replan.wave))
+
+
 def answers_on(store: Store, project: str, line: str) -> list[ReplanAnswered]:
     """How it was answered on a line, again and again, that something speaks against its plan."""
+    return [event for _, event in answers_at(store, project, line)]
+
+
+def answers_at(store: Store, project: str, line: str) -> list[tuple[int, ReplanAnswered]]:
+    """The same, with when that was."""
     told = Line(store, project, line, lambda: 0).news()
-    return [recorded.event for recorded in told if isinstance(recorded.event, ReplanAnswered)]
+    return [(one.at, one.event) for one in told if isinstance(one.event, ReplanAnswered)]
+
+
+def was_doubted(store: Store, answer: ReplanAnswered) -> list[Doubt]:
+    """What an answer was about, as far as its run and those words are still there."""
+    for recorded in store.read(f"run:{answer.run}"):
+        event = recorded.event
+        if isinstance(event, ReplanWanted) and event.triggers == answer.triggers:
+            with suppress(IntegrityError):
+                return doubts(store.get(event.words))
+    return []
 
 
 def go_on(
