@@ -157,3 +157,15 @@ def test_the_order_in_which_steps_end_changes_no_summary(
     assert briefing(folded(mixed, alike), needs, budget=budget) == briefing(
         whole, needs, budget=budget
     )
+
+
+@pytest.mark.req("R117")
+def test_of_findings_that_say_the_same_the_surest_that_stands_is_told() -> None:
+    rumour = told("a", observed=(Observation("the bridge to the island is closed", "rumour", 0.5),))
+    police = told("b", observed=(Observation("the bridge to the island is closed", "police", 0.9),))
+    both = folded([rumour, police], alike)
+    assert "(police, 0.90, said 2 times)" in briefing(both, [StepId("a"), StepId("b")]).text
+    doubt = [Said("contest", "rumour", "nobody saw it")]
+    left = briefing(folded([rumour, police], alike, said=doubt), [StepId("a"), StepId("b")]).text
+    assert "(police, 0.90)" in left
+    assert "rumour" not in left

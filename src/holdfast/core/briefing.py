@@ -8,7 +8,7 @@ order is the order of worth:
     3  how the hypotheses stand that the step tests
     4  questions that are open, the latest raised first
     5  evidence of the steps it needs, then of those above them, nearest first; the surest first; of
-       findings that say the same the first alone, with how many there are
+       findings that say the same the surest alone, with how many there are; nothing that is contested
     6  gaps of the steps farther above
 
 Each line ends with the id of its entry, so that a handoff can refer to it. If not everything finds room, the
@@ -231,15 +231,19 @@ def _stand(ledger: Ledger, tested: Collection[str]) -> Iterator[_Line]:
 
 def _evidence(ledger: Ledger, needs: Collection[StepId]) -> Iterator[_Line]:
     wave = {one.step: one.wave for one in ledger.handoffs}
-    counting = weights(ledger.evidence)
-    same: dict[str, int] = {}
+    certain = certainties(weights(ledger.evidence))
+    same: dict[str, list[Evidence]] = {}
     for one in ledger.evidence:
-        same[one.head] = same.get(one.head, 0) + 1
-    heads = [one for one in ledger.evidence if one.head == one.id and not one.contested]
-    certain = certainties(counting)
-    for one in sorted(heads, key=lambda one: _worth(one, needs, wave, certain)):
+        if not one.contested:
+            same.setdefault(one.head, []).append(one)
+    order = {
+        head: min([_worth(one, needs, wave, certain) for one in ones])
+        for head, ones in same.items()
+    }
+    for head in sorted(same, key=order.__getitem__):
+        one = max(same[head], key=lambda one: certain[one.id] or 0.0)
         sure = certain[one.id]
-        text = _finding(one, same[one.id], sure)
+        text = _finding(one, len(same[head]), sure)
         yield _Line("evidence", text, one.step, "finding", one.finding, sure)
 
 

@@ -26,7 +26,7 @@ from holdfast.core.likeness import Alike, groups
 from holdfast.core.questions import Uncertainty, answered
 from holdfast.core.said import PERSON, Said, apart, upheld
 from holdfast.model.fixed import fixed
-from holdfast.model.handoff import Handoff, Standing, cited, entry_id
+from holdfast.model.handoff import Handoff, Observation, Standing, cited, entry_id
 from holdfast.model.plan import RunId, StepId
 
 
@@ -136,10 +136,11 @@ def folded(
     latest, superseded = _latest(told)
     superseded = _ordered([*superseded, *earlier])
     said = upheld(said)
-    evidence = _stale(_evidence(latest, alike, said))
+    rows, ids_of = _observed(latest)
+    evidence = _stale(_evidence(rows, ids_of, alike, said))
     told_in_order = [(one.step, one.handoff) for one in latest]
     uncertainties, unmatched = answered(told_in_order, alike, said)
-    stands = _hypotheses(latest, evidence, hypotheses or {}, said, silent or {})
+    stands = _hypotheses(latest, evidence, ids_of, hypotheses or {}, said, silent or {})
     return Ledger(
         handoffs=latest,
         superseded=superseded,
@@ -170,58 +171,107 @@ def _ordered(told: Iterable[Told]) -> tuple[Told, ...]:
 # --- evidence -------------------------------------------------------------------------------------
 
 
-def _evidence(latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> list[Evidence]:
+_Rows = dict[
+    str, tuple[Told, Observation]
+]  # what was observed, before it is known what it stands on
+_Ids = dict[str, list[str]]  # the evidence of a step or of a handoff
+
+
+def _evidence(rows: _Rows, ids_of: _Ids, alike: Alike, said: Sequence[Said]) -> list[Evidence]:
     contested = {one.entry: one for one in said if one.word == "contest"}
+    stands_on = _bases(rows, ids_of)
     found: dict[str, Evidence] = {}
-    ids_of: dict[str, list[str]] = {}  # step or handoff -> its evidence
-    for one in latest:
-        mine: list[str] = []
-        for seen in one.handoff.observed:
-            name = entry_id("e", one.step, seen.finding, seen.source)
-            if name in found:
-                continue
-            source, why = seen.source, ""
-            if contested:
-                why = _why(contested, one, name, _plain(source, found, ids_of))
-            found[name] = Evidence(
-                name,
-                one.step,
-                one.id,
-                seen.finding,
-                source,
-                seen.confidence,
-                seen.supports,
-                seen.refutes,
-                _stands_on(source, one.step, found, ids_of),
-                name,
-                1.0,
-                why,
-            )
-            mine.append(name)
-        ids_of[one.step] = ids_of[one.id] = mine
+    for name, (one, seen) in rows.items():
+        source, why = seen.source, ""
+        if contested:
+            plain = "" if source in rows or source in ids_of else source
+            why = _why(contested, one, name, plain)
+        found[name] = Evidence(
+            name,
+            one.step,
+            one.id,
+            seen.finding,
+            source,
+            seen.confidence,
+            seen.supports,
+            seen.refutes,
+            stands_on.get(name, ()),
+            name,
+            1.0,
+            why,
+        )
     for own in said:
         if own.word == "evidence":
             name = entry_id("e", PERSON, own.text, own.by)
-            doubt = contested[name].text if name in contested else ""
+            doubt = next((contested[key].text for key in (name, own.by) if key in contested), "")
             entry = (name, PERSON, "", own.text, own.by, None, (), (), (), name, 1.0, doubt)
             found.setdefault(name, Evidence(*entry))
     return _headed(list(found.values()), alike, said)
 
 
-def _stands_on(
-    source: str, step: StepId, found: Mapping[str, Evidence], ids_of: Mapping[str, Sequence[str]]
-) -> tuple[str, ...]:
-    """The earlier evidence that a source names: by its id, or all of a handoff or a step."""
-    if source in found:
-        return (source,)
-    if source == step:
-        return ()
-    return tuple(ids_of.get(source, ()))
+def _observed(latest: Sequence[Told]) -> tuple[_Rows, _Ids]:
+    """Every finding once, in canonical order, and what each step and each handoff found."""
+    rows: _Rows = {}
+    ids_of: _Ids = {}
+    for one in latest:
+        mine: list[str] = []
+        for seen in one.handoff.observed:
+            name = entry_id("e", one.step, seen.finding, seen.source)
+            if name in rows:
+                rows[name] = (one, _again(rows[name][1], seen))
+                continue
+            rows[name] = (one, seen)
+            mine.append(name)
+        ids_of[one.step] = ids_of[one.id] = mine
+    return rows, ids_of
 
 
-def _plain(source: str, found: Mapping[str, Evidence], ids_of: Mapping[str, Sequence[str]]) -> str:
-    """A source that is none of the ledger's own: what stands on those is stale, not contested itself."""
-    return "" if source in found or source in ids_of else source
+def _again(one: Observation, other: Observation) -> Observation:
+    """What a step told twice: as sure as it was told at the most, speaking for all that it was told for."""
+    shares = [sure for sure in (one.confidence, other.confidence) if sure is not None]
+    return replace(
+        one,
+        confidence=max(shares, default=None),
+        supports=tuple(dict.fromkeys((*one.supports, *other.supports))),
+        refutes=tuple(dict.fromkeys((*one.refutes, *other.refutes))),
+    )
+
+
+def _bases(rows: _Rows, ids_of: _Ids) -> dict[str, tuple[str, ...]]:
+    """The evidence that each source names: by its id, or all of a handoff or of a step.
+
+    Something may be named that a step later in the plan told in an earlier run. Where evidence would stand
+    on itself in a circle, such names count no more.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for name, (one, seen) in rows.items():
+        source = seen.source
+        if source in rows:
+            found[name] = (source,)
+        elif (bases := ids_of.get(source)) and source not in (one.step, one.id):
+            found[name] = tuple(bases)
+    place = {name: n for n, name in enumerate(rows)} if found else {}
+    if all(place[base] < place[name] for name, bases in found.items() for base in bases):
+        return found
+    for name in _circling(found):
+        found[name] = tuple(base for base in found[name] if place[base] < place[name])
+    return found
+
+
+def _circling(found: Mapping[str, Sequence[str]]) -> list[str]:
+    """What stands on itself, or on something that does."""
+    left = {name: sum(base in found for base in bases) for name, bases in found.items()}
+    above: dict[str, list[str]] = {}
+    for name, bases in found.items():
+        for base in bases:
+            above.setdefault(base, []).append(name)
+    free = [name for name, many in left.items() if not many]
+    while free:
+        for name in above.get(free.pop(), ()):
+            left[name] -= 1
+            if not left[name]:
+                free.append(name)
+    return [name for name, many in left.items() if many]
 
 
 def _why(contested: Mapping[str, Said], told: Told, name: str, source: str) -> str:
@@ -261,24 +311,34 @@ def _joined(one: Evidence, head: str, alike: float) -> Evidence:
 
 
 def _stale(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """What stands on contested evidence is stale, and so is what stands on that; sources come earlier."""
-    fallen: set[str] = set()
-    marked = []
+    """What stands on contested evidence is stale, and so is what stands on that."""
+    fallen = [one.id for one in evidence if one.contested]
+    if not fallen:
+        return tuple(evidence)
+    above: dict[str, list[str]] = {}
     for one in evidence:
-        is_stale = any(base in fallen for base in one.stands_on)
-        if is_stale or one.contested:
-            fallen.add(one.id)
-        marked.append(replace(one, stale=True) if is_stale else one)
-    return tuple(marked)
+        for base in one.stands_on:
+            above.setdefault(base, []).append(one.id)
+    stale: set[str] = set()
+    while fallen:
+        for name in above.get(fallen.pop(), ()):
+            if name not in stale:
+                stale.add(name)
+                fallen.append(name)
+    return tuple([replace(one, stale=True) if one.id in stale else one for one in evidence])
 
 
 def weights(evidence: Iterable[Evidence]) -> dict[str, Weight]:
     """What counts of evidence: all that is not contested, each with its source, or its step without one."""
     return {
-        one.id: Weight(one.source or f"step {one.step}", one.confidence, one.stands_on)
+        one.id: Weight(_source(one), one.confidence, one.stands_on)
         for one in evidence
         if not one.contested
     }
+
+
+def _source(one: Evidence) -> str:
+    return f"step {one.step}" if one.source in {"", one.step} else one.source
 
 
 # --- artifacts, gaps, hypotheses ------------------------------------------------------------------
@@ -299,18 +359,9 @@ def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
     for one in latest:
         for gap in one.handoff.not_done:
             name = entry_id("g", one.step, gap.item)
-            found.setdefault(
-                name,
-                Gap(
-                    name,
-                    one.step,
-                    gap.item,
-                    gap.reason,
-                    gap.requirement,
-                    closed.get(name, ""),
-                    one.serves,
-                ),
-            )
+            shut = closed.get(name, "")
+            new = Gap(name, one.step, gap.item, gap.reason, gap.requirement, shut, one.serves)
+            found[name] = _both(found[name], new) if name in found else new
     for own in said:
         if own.word == "gap":
             name = entry_id("g", PERSON, own.text)
@@ -318,6 +369,18 @@ def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
                 name, Gap(name, PERSON, own.text, own.because, "", closed.get(name, ""))
             )
     return tuple(found.values())
+
+
+def _both(one: Gap, other: Gap) -> Gap:
+    """A gap that a step told twice: all its reasons, and all requirements that it leaves open."""
+    reasons = dict.fromkeys([one.reason, other.reason])
+    named = [name for name in (one.requirement, other.requirement) if name]
+    return replace(
+        one,
+        reason="; ".join(reasons),
+        requirement=named[0] if named else "",
+        serves=tuple(dict.fromkeys([*one.serves, *named[1:]])),
+    )
 
 
 class _Heard(NamedTuple):
@@ -333,14 +396,13 @@ class _Heard(NamedTuple):
 def _hypotheses(
     latest: Sequence[Told],
     evidence: Sequence[Evidence],
+    ids_of: _Ids,
     planned: Mapping[str, Standing],
     said: Sequence[Said],
     silent: Mapping[StepId, Sequence[str]],
 ) -> dict[str, Hypothesis]:
     known = {one.id: one for one in evidence}
-    step_of: dict[str, StepId] = {one.id: one.step for one in evidence}
-    step_of.update({one.step: one.step for one in latest})
-    step_of.update({one.id: one.step for one in latest})
+    steps = {name: one.step for one in latest for name in (one.step, one.id)}
     tested = [*(name for one in latest for name in (*one.handoff.hypotheses, *one.tests))]
     tested += [name for names in silent.values() for name in names]
     heard = {name: _Heard({}, {}, [], {}, []) for name in dict.fromkeys([*planned, *tested])}
@@ -350,7 +412,7 @@ def _hypotheses(
             heard[name].tested_by[step] = None
     contested = {one.entry: one for one in said if one.word == "contest"}
     for one in latest:
-        _tested(one, heard, known, step_of, contested)
+        _tested(one, heard, known, steps, ids_of, contested)
     counting = weights(evidence)
     return {
         name: _stands(name, planned.get(name, "untested"), one, known, counting)
@@ -373,7 +435,8 @@ def _tested(
     one: Told,
     heard: Mapping[str, _Heard],
     known: Mapping[str, Evidence],
-    step_of: Mapping[str, StepId],
+    steps: Mapping[str, StepId],
+    ids_of: _Ids,
     contested: Mapping[str, Said],
 ) -> None:
     """Take the verdicts of a handoff. One that is contested itself decides nothing."""
@@ -385,10 +448,12 @@ def _tested(
         here.tested_by[one.step] = None
         here.verdicts[one.step] = "inconclusive" if is_contested else trial.status
         here.doubted.extend([one.step] if is_contested else ())
-        if trial.status in {"supported", "refuted"}:
-            ids = (item for item in trial.evidence if item in known)
-            here.sides.setdefault(trial.status, {}).update(dict.fromkeys(ids))
-        here.steps.extend(step_of[item] for item in trial.evidence if item in step_of)
+        for item in trial.evidence:  # an entry, or all that a step or a handoff found
+            ids = [item] if item in known else ids_of.get(item, ())
+            if trial.status in {"supported", "refuted"}:
+                here.sides.setdefault(trial.status, {}).update(dict.fromkeys(ids))
+            if (step := known[item].step if item in known else steps.get(item)) is not None:
+                here.steps.append(step)
 
 
 def _stands(
