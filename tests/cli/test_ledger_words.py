@@ -345,3 +345,21 @@ def test_with_context_in_ref_a_contest_runs_what_was_told_of_it(project: Project
     assert "12 stations" not in project.ok("show", "c").out
     why = project.ok("why", "c").out
     assert "c is reused" in why
+
+
+def decisions(project: Project, *words: str) -> dict[str, str]:
+    seen = project.ok("plan", "--json", *words).json["steps"]
+    return {name: one["decision"] for name, one in seen.items()}
+
+
+@pytest.mark.req("R117")
+def test_a_contest_that_was_answered_is_so_in_the_preview_of_what_is_told(project: Project) -> None:
+    chain(project, "in-ref")
+    project.run()
+    project.ok("ledger", "contest", "a", "--because", "I doubt it")
+    assert decisions(project) == {"a": "run", "b": "maybe", "c": "maybe"}
+    assert project.run().states == {"a": "done", "b": "reused", "c": "reused"}
+    assert decisions(project) == dict.fromkeys("abc", "reuse")
+    assert "Nothing to do" in project.ok("plan", "--detailed-exitcode").out
+    assert "c is reused" in project.ok("why", "c").out
+    assert set(project.run().states.values()) == {"reused"}

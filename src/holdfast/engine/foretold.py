@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.core.ledger import Told, folded
@@ -46,7 +45,7 @@ def foretold(
     for wave in graph.waves():
         if not all(_is_settled(foreseen.outlooks[step_id]) for step_id in wave):
             return Foretold((), depends=True)
-        more = [*_told(handoffs, graph, foreseen.outlooks, wave)]
+        more = _told(handoffs, graph, foreseen.outlooks, wave)
         told += more
         if not any(may_matter(one.handoff, premises, rules) for one in more):
             continue
@@ -68,13 +67,11 @@ def _told(
     graph: Graph,
     outlooks: Mapping[StepId, Outlook],
     steps: Sequence[StepId],
-) -> Iterator[Told]:
-    """What came with the artifacts that are reused, in the order of the journal of the line."""
+) -> list[Told]:
+    """What came with the artifacts that are reused."""
     made: dict[StepId, Upstream] = {}
     for step_id in steps:
         artifact = outlooks[step_id].artifact
         if artifact is not None:
             made[step_id] = Upstream(artifact.config_ref, artifact.digest)
-    for one in handoffs.came_with(graph, made):
-        given = handoffs.given(one.step, *made[one.step])
-        yield one if given is None else replace(one, place=given.seq, at=given.at)
+    return handoffs.came_with(graph, made)
