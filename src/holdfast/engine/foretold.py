@@ -12,6 +12,7 @@ from holdfast.core.premises import premises_of, rules_of, standings
 from holdfast.core.preview import Outlook
 from holdfast.core.refs import Upstream
 from holdfast.core.replan import Trigger, may_matter, triggers
+from holdfast.core.said import Said
 from holdfast.core.waves import Graph
 from holdfast.engine.foresee import Foreseen
 from holdfast.engine.handoffs import Handoffs
@@ -34,8 +35,12 @@ def foretold(
     here: Footing,
     answers: Sequence[ReplanAnswered],
     alike: Alike,
+    unsaid: Sequence[Said] = (),
 ) -> Foretold:
-    """What holds a run at the first wave where something does, if all steps up to it are reused."""
+    """What holds a run at the first wave where something does, if all steps up to it are reused.
+
+    `unsaid` is what somebody is about to say of the ledger.
+    """
     plan, graph = foreseen.plan, foreseen.graph
     handoffs = Handoffs(store, plan.project, plan.name)
     handoffs.refresh()
@@ -49,7 +54,7 @@ def foretold(
         told += more
         if not any(may_matter(one.handoff, premises, rules) for one in more):
             continue
-        ledger = folded(told, alike, standings(plan), handoffs.said)
+        ledger = folded(told, alike, standings(plan), [*handoffs.said, *unsaid])
         if known is None:
             known = answered(store, here, answers)
         found = [one for one in triggers(ledger, premises, rules) if one.id not in known]
