@@ -345,3 +345,76 @@ def test_with_context_in_ref_a_contest_runs_what_was_told_of_it(project: Project
     assert "12 stations" not in project.ok("show", "c").out
     why = project.ok("why", "c").out
     assert "c is reused" in why
+
+
+def decisions(project: Project, *words: str) -> dict[str, str]:
+    seen = project.ok("plan", "--json", *words).json["steps"]
+    return {name: one["decision"] for name, one in seen.items()}
+
+
+@pytest.mark.req("R117")
+def test_a_contest_that_was_answered_is_so_in_the_preview_of_what_is_told(project: Project) -> None:
+    chain(project, "in-ref")
+    project.run()
+    project.ok("ledger", "contest", "a", "--because", "I doubt it")
+    assert decisions(project) == {"a": "run", "b": "maybe", "c": "maybe"}
+    assert project.run().states == {"a": "done", "b": "reused", "c": "reused"}
+    assert decisions(project) == dict.fromkeys("abc", "reuse")
+    assert "Nothing to do" in project.ok("plan", "--detailed-exitcode").out
+    assert "c is reused" in project.ok("why", "c").out
+    assert set(project.run().states.values()) == {"reused"}
+
+
+@pytest.mark.req("R117")
+@pytest.mark.parametrize("what", ["evidence", "handoffs", "a.csv"])
+@pytest.mark.parametrize("budget", [None, 40])
+def test_with_context_in_ref_a_contest_that_stands_is_foreseen_to_run_the_step(
+    project: Project, what: str, budget: int | None
+) -> None:
+    chain(project, "in-ref")
+    if budget is not None:  # the finding is summed up only
+        plan = json.loads(project.read("plan.yaml"))
+        plan["steps"]["c"]["context_tokens"] = budget
+        project.plan(plan["steps"])
+    finding = "12 stations" if budget is None else "12 stations " + "and so on " * 14
+    project.write("a.json", handoff({"finding": finding, "source": "a.csv"}))
+    project.run()
+    name = entry(project, what, "a")["id"] if what != "a.csv" else what
+    asked = ("ledger", "contest", name, "--because", "no")
+    before = project.ok(*asked, "--dry-run", "--json").json["again"]
+    assert project.ok(*asked, "--json").json["again"] == before
+    assert [(one["step"], one["decision"]) for one in before] == [
+        ("a", "run"),
+        ("b", "maybe"),
+        ("c", "run"),
+    ]
+    changed = "what it is told of the work before it changed"
+    assert before[-1]["why"] == changed
+    assert decisions(project) == {"a": "run", "b": "maybe", "c": "run"}
+    assert changed in project.ok("run", "--dry-run").out
+    why = " ".join(project.ok("why", "c").out.split())
+    assert changed in why
+    assert "With the old context and an equal b this would be reused" in why
+    run = project.run()
+    assert run.states == {"a": "done", "b": "reused", "c": "done"}
+    assert run.codes["c"] == "context_changed"
+    assert decisions(project) == dict.fromkeys("abc", "reuse")
+    project.ok("ledger", "contest", name, "--take-back", "--because", "it was right")
+    assert decisions(project) == dict.fromkeys("abc", "reuse")
+    assert set(project.run().states.values()) == {"reused"}
+    project.ok("ledger", "contest", name, "--because", "no, after all")  # both pages are known now
+    assert decisions(project)["c"] == "maybe"
+    assert project.run().states == {"a": "done", "b": "reused", "c": "reused"}
+
+
+@pytest.mark.req("R117")
+def test_a_question_that_a_person_answered_is_told_to_nobody_whatever_else_runs(
+    project: Project,
+) -> None:
+    chain(project, "in-ref")
+    project.write("a.json", handoff(highest_impact_uncertainty="Are all online?"))
+    project.run()
+    name = entry(project, "uncertainties", "a")["id"]
+    project.ok("ledger", "resolve", name, "--because", "they are")
+    assert decisions(project, "--force-node", "a")["c"] == "run"
+    assert project.run("--force-node", "a").states == {"a": "done", "b": "reused", "c": "done"}

@@ -21,6 +21,7 @@ from holdfast.cli.succession import place_of
 from holdfast.core.changes import asking_for_nothing
 from holdfast.core.premises import rules_of
 from holdfast.core.replan import Trigger
+from holdfast.core.said import Said
 from holdfast.engine.foretold import Foretold, foretold
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.journals import runs_of
@@ -119,8 +120,17 @@ def _trigger(one: Trigger) -> Json:
     return {"trigger": one.id, "cause": one.cause, "words": one.words}
 
 
-def course(where: Place, loaded: Loaded, options: Options, forced: Sequence[StepId] = ()) -> Course:
-    """The plan that a run of this one would come to; steps that are `forced` are so in all of them."""
+def course(
+    where: Place,
+    loaded: Loaded,
+    options: Options,
+    forced: Sequence[StepId] = (),
+    unsaid: Sequence[Said] = (),
+) -> Course:
+    """The plan that a run of this one would come to; steps that are `forced` are so in all of them.
+
+    `unsaid` is what somebody is about to say of the ledger.
+    """
     found = Course(where, _with(where, loaded, forced), _forcing(where, loaded, options, forced))
     if where.file is None or where.goal or options.select:
         return found
@@ -137,7 +147,7 @@ def course(where: Place, loaded: Loaded, options: Options, forced: Sequence[Step
             if is_silent:
                 return replace(found, ready=rules.to)
             answers = [*answers, *_would_answer(store, plan)]
-            told = _foretold(store, found, way, answers)
+            told = _foretold(store, found, way, answers, unsaid)
             if not told.found:
                 return replace(found, ready=rules.to if told.depends else "")
             names = tuple(one.id for one in told.found)
@@ -188,12 +198,16 @@ def looked(
 
 
 def _foretold(
-    store: Store, at: Course, way: Sequence[ReplanAnswered], answers: Sequence[ReplanAnswered]
+    store: Store,
+    at: Course,
+    way: Sequence[ReplanAnswered],
+    answers: Sequence[ReplanAnswered],
+    unsaid: Sequence[Said],
 ) -> Foretold:
     plan = at.loaded.plan
     here = Footing(plan, Digest(plan_digest(plan)), way)
-    foreseen = look_ahead(at.where, at.loaded, at.options)
-    return foretold(store, foreseen, here, [*answers, *way], wire.alike)
+    foreseen = look_ahead(at.where, at.loaded, at.options, unsaid)
+    return foretold(store, foreseen, here, [*answers, *way], wire.alike, unsaid)
 
 
 def _would_answer(store: Store, plan: Plan) -> list[ReplanAnswered]:

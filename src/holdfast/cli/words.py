@@ -28,6 +28,7 @@ from holdfast.core.said import Said
 from holdfast.core.state import State
 from holdfast.core.views import usd
 from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.lines import line_journal
 from holdfast.engine.speaker import Speaker, check_text
 from holdfast.engine.words import (
     contests_in,
@@ -260,7 +261,7 @@ def contest(
         steps = steps_behind(here.ledger, here.state, meant)
         if not dry_run:
             here.speaker().contest(meant, steps, reason)
-        fall = _fall(here, meant, steps, reason, steps if dry_run else ())
+        fall = _fall(here, meant, steps, reason, dry_run=dry_run)
     if as_json:
         out_json(_fall_json(fall, reason, dry_run=dry_run))
         return 0
@@ -298,21 +299,22 @@ def _contested(here: Known, name: str) -> str:
     return found_entry(name, texts, "evidence, handoff, step or source", "holdfast ledger evidence")
 
 
-def _fall(
-    here: Known, entry: str, steps: Sequence[StepId], because: str, forced: Sequence[StepId]
-) -> Fall:
-    word = Said("contest", entry, because)
+def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry_run: bool) -> Fall:
+    """What falls. Before it is said, the steps are looked at as if they were asked for."""
+    journal = line_journal(here.state.project, here.state.line)
+    word = Said("contest", entry, because, place=here.store.last(journal) + 1)
     ledger = with_word(here.ledger, here.said, word, wire.alike)
     stale = stale_steps(here.store, here.state, ledger)
-    way = _way(here.where, forced)
-    ahead = None if way is None else gather(way.where, way.loaded, way.options)
+    unsaid, forced = ([word], steps) if dry_run else ((), ())
+    way = _way(here.where, forced, unsaid)
+    ahead = None if way is None else gather(way.where, way.loaded, way.options, unsaid=unsaid)
     return Fall(entry, _text(ledger, entry), steps, ledger, stale, ahead, way)
 
 
-def _way(where: Place, steps: Sequence[StepId]) -> Course | None:
+def _way(where: Place, steps: Sequence[StepId], unsaid: Sequence[Said]) -> Course | None:
     """The plan that a run comes to, these steps made again; None if it cannot be read as it is now."""
     try:
-        return course(where, where.load(), Options(), steps)
+        return course(where, where.load(), Options(), steps, unsaid)
     except (PlanError, UsageError):
         return None
 

@@ -74,6 +74,23 @@ class Briefing:
     left_out: int
 
 
+class Quoted(NamedTuple):
+    """The ids that a page names: of entries, and of handoffs of which it sums something up."""
+
+    entries: frozenset[str]
+    summed: frozenset[str]
+
+
+def quoted(page: str) -> Quoted:
+    """What a page names: each of its lines ends with an id."""
+    whole, _, summed = page.partition(SUMMED)
+    return Quoted(_ends(whole), _ends(summed))
+
+
+def _ends(text: str) -> frozenset[str]:
+    return frozenset(line.rpartition(" ")[2] for line in text.split("\n"))
+
+
 def ancestors(graph: Graph, step: StepId) -> set[StepId]:
     """Every step above a step."""
     seen: set[StepId] = set()

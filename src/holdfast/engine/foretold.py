@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.core.ledger import Told, folded
@@ -13,6 +12,7 @@ from holdfast.core.premises import premises_of, rules_of, standings
 from holdfast.core.preview import Outlook
 from holdfast.core.refs import Upstream
 from holdfast.core.replan import Trigger, may_matter, triggers
+from holdfast.core.said import Said
 from holdfast.core.waves import Graph
 from holdfast.engine.foresee import Foreseen
 from holdfast.engine.handoffs import Handoffs
@@ -35,8 +35,12 @@ def foretold(
     here: Footing,
     answers: Sequence[ReplanAnswered],
     alike: Alike,
+    unsaid: Sequence[Said] = (),
 ) -> Foretold:
-    """What holds a run at the first wave where something does, if all steps up to it are reused."""
+    """What holds a run at the first wave where something does, if all steps up to it are reused.
+
+    `unsaid` is what somebody is about to say of the ledger.
+    """
     plan, graph = foreseen.plan, foreseen.graph
     handoffs = Handoffs(store, plan.project, plan.name)
     handoffs.refresh()
@@ -46,11 +50,11 @@ def foretold(
     for wave in graph.waves():
         if not all(_is_settled(foreseen.outlooks[step_id]) for step_id in wave):
             return Foretold((), depends=True)
-        more = [*_told(handoffs, graph, foreseen.outlooks, wave)]
+        more = _told(handoffs, graph, foreseen.outlooks, wave)
         told += more
         if not any(may_matter(one.handoff, premises, rules) for one in more):
             continue
-        ledger = folded(told, alike, standings(plan), handoffs.said)
+        ledger = folded(told, alike, standings(plan), [*handoffs.said, *unsaid])
         if known is None:
             known = answered(store, here, answers)
         found = [one for one in triggers(ledger, premises, rules) if one.id not in known]
@@ -68,13 +72,11 @@ def _told(
     graph: Graph,
     outlooks: Mapping[StepId, Outlook],
     steps: Sequence[StepId],
-) -> Iterator[Told]:
-    """What came with the artifacts that are reused, in the order of the journal of the line."""
+) -> list[Told]:
+    """What came with the artifacts that are reused."""
     made: dict[StepId, Upstream] = {}
     for step_id in steps:
         artifact = outlooks[step_id].artifact
         if artifact is not None:
             made[step_id] = Upstream(artifact.config_ref, artifact.digest)
-    for one in handoffs.came_with(graph, made):
-        given = handoffs.given(one.step, *made[one.step])
-        yield one if given is None else replace(one, place=given.seq, at=given.at)
+    return handoffs.came_with(graph, made)

@@ -266,8 +266,13 @@ class Handoffs:
             told = Told(handoff_id(step, content), step, 0, self._kept(content))
             yield one.event.run, told
 
+    @property
+    def read_to(self) -> int:
+        """The place in the journal of the line up to which all is known."""
+        return self._read_to
+
     def came_with(self, graph: Graph, made: Mapping[StepId, Upstream]) -> list[Told]:
-        """What came with these artifacts, whatever run they were made in."""
+        """What came with these artifacts, whatever run made them, each at its place in the journal."""
         found = ((step, self._came.stands(step, *one)) for step, one in made.items())
         return [
             Told(
@@ -275,6 +280,8 @@ class Handoffs:
                 step,
                 graph.wave[step],
                 self._kept(given.event.handoff),
+                at=given.at,
+                place=given.seq,
                 tests=graph.steps[step].hypotheses,
                 serves=graph.steps[step].requirements,
             )
