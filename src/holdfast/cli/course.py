@@ -201,10 +201,10 @@ def looked(
     way = course(where, loaded, options)
     if not follows or not way.overs:
         ahead = gather(where, loaded, options, against=against, parallel=parallel)
-        return Seen(ahead, way, ahead.foreseen.digest)
+        return Seen(replace(ahead, is_held=bool(way.waits)), way, ahead.foreseen.digest)
     digest = look_ahead(where, loaded, options).digest
     ahead = gather(way.where, way.loaded, way.options, against=against, parallel=parallel)
-    return Seen(ahead, way, digest)
+    return Seen(replace(ahead, is_held=bool(way.waits)), way, digest)
 
 
 def _foretold(
