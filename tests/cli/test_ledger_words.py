@@ -394,7 +394,7 @@ def test_with_context_in_ref_a_contest_that_stands_is_foreseen_to_run_the_step(
     assert changed in project.ok("run", "--dry-run").out
     why = " ".join(project.ok("why", "c").out.split())
     assert changed in why
-    assert "With the old context and an equal b this would be reused" in why
+    assert "With the old context" in why
     run = project.run()
     assert run.states == {"a": "done", "b": "reused", "c": "done"}
     assert run.codes["c"] == "context_changed"

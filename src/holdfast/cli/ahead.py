@@ -86,6 +86,7 @@ class Ahead:
     last: RunId  # the line's last run
     waiting: Sequence[Addition]  # what the last run was asked to add, and a new one leaves out
     opened: Mapping[StepId, Cost]  # of one item, where nobody knows how many there are
+    is_held: bool = False  # a person would have to say first what becomes of the plan
 
     @property
     def outlooks(self) -> Mapping[StepId, Outlook]:

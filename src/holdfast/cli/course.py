@@ -57,8 +57,9 @@ class Over:
 class Course:
     """The plan that a run would come to, and how.
 
-    `waits` is what it would be held for there, `ready` the file of a plan that may take its place when
-    steps ran. `held` is the run that is held now, with what speaks against its plan.
+    `waits` is what it would be held for there, `may_wait` what for if steps that are only made once more tell
+    the same, `ready` the file of a plan that may take its place when steps ran. `held` is the run that is
+    held now, with what speaks against its plan.
     """
 
     where: Place
@@ -66,6 +67,7 @@ class Course:
     options: Options
     overs: Sequence[Over] = ()
     waits: Sequence[Trigger] = ()
+    may_wait: Sequence[Trigger] = ()
     ready: str = ""
     held: tuple[RunId, Sequence[Doubt], Plan] | None = None
 
@@ -85,7 +87,11 @@ class Course:
             words = "; ".join(one_line(one.words) for one in self.waits)
             lines.append(f"! a run would wait for a person, and go on so after a yes: {words}")
             lines += [f"  {line}" for line in ready_lines(self.loaded.plan)]
-        elif self.ready:
+        if self.may_wait:
+            words = "; ".join(one_line(one.words) for one in self.may_wait)
+            again_told = "if what is made again tells the same, a run would wait for a person"
+            lines.append(f"! {again_told}: {words}")
+        if self.ready and not self.waits:
             lines.append(f"{self.ready} is ready, should what is learned speak against this plan")
         return lines
 
@@ -111,6 +117,7 @@ class Course:
                 for over in self.overs
             ],
             "waits_for": [_trigger(one) for one in self.waits],
+            "may_wait_for": [_trigger(one) for one in self.may_wait],
             "ready": self.ready or None,
             "held": None if self.held is None else self.held[0],
         }
@@ -154,6 +161,9 @@ def course(
             following = None
             if takes_over(rules, names, way, answers):
                 following = _following(found, rules.to, forced)
+            if told.depends:
+                may_wait = told.found if following is None else ()
+                return replace(found, may_wait=may_wait, ready=rules.to)
             if following is None:
                 return replace(found, waits=told.found, ready=rules.to)
             digest = plan_digest(following.loaded.plan)
@@ -191,10 +201,10 @@ def looked(
     way = course(where, loaded, options)
     if not follows or not way.overs:
         ahead = gather(where, loaded, options, against=against, parallel=parallel)
-        return Seen(ahead, way, ahead.foreseen.digest)
+        return Seen(replace(ahead, is_held=bool(way.waits)), way, ahead.foreseen.digest)
     digest = look_ahead(where, loaded, options).digest
     ahead = gather(way.where, way.loaded, way.options, against=against, parallel=parallel)
-    return Seen(ahead, way, digest)
+    return Seen(replace(ahead, is_held=bool(way.waits)), way, digest)
 
 
 def _foretold(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -21,25 +21,25 @@ from holdfast.cli.prices import price_parts
 from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
 from holdfast.cli.view import view
-from holdfast.core.ledger import Ledger, folded
+from holdfast.core.ledger import Hypothesis, Ledger
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
 from holdfast.core.state import State
 from holdfast.core.views import usd
 from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.lines import line_journal
 from holdfast.engine.speaker import Speaker, check_text
 from holdfast.engine.words import (
     contests_in,
     stale_steps,
     steps_behind,
-    with_word,
 )
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, Reason
-from holdfast.model.handoff import entry_id
+from holdfast.model.handoff import Standing, entry_id
 from holdfast.model.line import LedgerSaid, LedgerWord
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line
@@ -55,8 +55,17 @@ class Known:
     where: Place
     store: Store
     state: State
+    handoffs: Handoffs
     ledger: Ledger
-    said: Sequence[Said]
+
+    @property
+    def said(self) -> Sequence[Said]:
+        """What people said, in the order of the journal."""
+        return self.handoffs.said
+
+    def with_word(self, word: Said) -> Ledger:
+        """The ledger as it would be after one more word."""
+        return ledger_of(self.state, self.handoffs, wire.alike, [*self.said, word], audit=True)
 
     def speaker(self) -> Speaker:
         """Whoever speaks here; UsageError inside a step."""
@@ -74,10 +83,8 @@ def known(where: Place, *, readonly: bool = False) -> Iterator[Known]:
         state = load_state(store, find_run(store, None, where.line()))
         handoffs = Handoffs(store, state.project, state.line)
         handoffs.refresh()
-        now = handoffs.told_by(state, state.steps)
-        before = handoffs.before(state, now)
-        ledger = folded(now, wire.alike, said=handoffs.said, earlier=before)
-        yield Known(where, store, state, ledger, handoffs.said)
+        ledger = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
+        yield Known(where, store, state, handoffs, ledger)
     finally:
         store.close()
 
@@ -197,9 +204,15 @@ class Fall:
     text: str
     steps: Sequence[StepId]
     ledger: Ledger
+    before: Mapping[str, Standing]  # how hypotheses stood
     stale: dict[StepId, tuple[str, ...]]
     ahead: Ahead | None
     way: Course | None
+
+    @property
+    def hypotheses(self) -> dict[str, Hypothesis]:
+        """Those that lean on what is contested."""
+        return {name: one for name, one in self.ledger.hypotheses.items() if one.stale}
 
     @property
     def again(self) -> list[tuple[StepId, str, str]]:
@@ -291,7 +304,7 @@ def _contested(here: Known, name: str) -> str:
         return name
     texts = {one.id: one.finding for one in ledger.evidence}
     texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
-    if any(one.id == name for one in ledger.superseded):
+    if name not in texts and any(one.id == name for one in ledger.superseded):
         raise UsageError(
             f"'{name}' counts no more: its step handed over something else since",
             hint="holdfast ledger handoffs",
@@ -303,12 +316,13 @@ def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry
     """What falls. Before it is said, the steps are looked at as if they were asked for."""
     journal = line_journal(here.state.project, here.state.line)
     word = Said("contest", entry, because, place=here.store.last(journal) + 1)
-    ledger = with_word(here.ledger, here.said, word, wire.alike)
+    ledger = here.with_word(word)
     stale = stale_steps(here.store, here.state, ledger)
     unsaid, forced = ([word], steps) if dry_run else ((), ())
     way = _way(here.where, forced, unsaid)
     ahead = None if way is None else gather(way.where, way.loaded, way.options, unsaid=unsaid)
-    return Fall(entry, _text(ledger, entry), steps, ledger, stale, ahead, way)
+    before = {name: one.status for name, one in here.ledger.hypotheses.items()}
+    return Fall(entry, _text(ledger, entry), steps, ledger, before, stale, ahead, way)
 
 
 def _way(where: Place, steps: Sequence[StepId], unsaid: Sequence[Said]) -> Course | None:
@@ -334,13 +348,15 @@ def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
     own = f" ({fall.entry})" if fall.text != fall.entry else ""
     yield f"{word}: {one_line(fall.text)}{own}"
     fallen = [one for one in fall.ledger.evidence if one.stale]
-    hypotheses = [name for name, one in fall.ledger.hypotheses.items() if one.stale]
-    if fallen or hypotheses or fall.stale:
-        yield f"stale ({len(fallen) + len(hypotheses) + len(fall.stale)})"
+    if fallen or fall.hypotheses or fall.stale:
+        yield f"stale ({len(fallen) + len(fall.hypotheses) + len(fall.stale)})"
     for one in fallen:
         yield f"  {one_line(one.finding)} · {one.id} · from {one.step or 'a person'}"
-    for name in hypotheses:
-        yield f"  hypothesis {one_line(name)}: {fall.ledger.hypotheses[name].status}"
+    for name, found in fall.hypotheses.items():
+        was = fall.before[name]
+        yield f"  hypothesis {one_line(name)}: {found.status}" + (
+            f", was {was}" if was != found.status else ""
+        )
     for step_id in fall.stale:
         yield f"  step {step_id}: it was told of it"
     again = fall.again
@@ -369,8 +385,12 @@ def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
         "steps": [*fall.steps],
         "stale": {
             "evidence": [one.id for one in fall.ledger.evidence if one.stale],
-            "hypotheses": [n for n, one in fall.ledger.hypotheses.items() if one.stale],
+            "hypotheses": [*fall.hypotheses],
             "steps": {step: [*held] for step, held in fall.stale.items()},
+        },
+        "hypotheses": {
+            name: {"status": one.status, "was": fall.before[name]}
+            for name, one in fall.hypotheses.items()
         },
         "again": [
             {"step": step, "decision": decision, "why": why} for step, decision, why in fall.again

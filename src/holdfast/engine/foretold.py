@@ -14,6 +14,7 @@ from holdfast.core.refs import Upstream
 from holdfast.core.replan import Trigger, may_matter, triggers
 from holdfast.core.said import Said
 from holdfast.core.waves import Graph
+from holdfast.engine.briefs import once_more
 from holdfast.engine.foresee import Foreseen
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.replans import Footing, answered
@@ -23,7 +24,10 @@ from holdfast.ports import Store
 
 
 class Foretold(NamedTuple):
-    """What would speak against a plan. It `depends` if steps have to run before all of that is known."""
+    """What would speak against a plan. It `depends` if steps have to run before all of that is known.
+
+    Found is then what would, if those that are only made once more tell the same.
+    """
 
     found: Sequence[Trigger]
     depends: bool
@@ -37,7 +41,7 @@ def foretold(
     alike: Alike,
     unsaid: Sequence[Said] = (),
 ) -> Foretold:
-    """What holds a run at the first wave where something does, if all steps up to it are reused.
+    """What holds a run at the first wave where something does, if steps up to it stand or are made again.
 
     `unsaid` is what somebody is about to say of the ledger.
     """
@@ -46,37 +50,51 @@ def foretold(
     handoffs.refresh()
     rules, premises = rules_of(plan), premises_of(plan, graph)
     known: Mapping[str, ReplanAnswered] | None = None
+    said = [*handoffs.said, *unsaid]
     told: list[Told] = []
+    depends = False
     for wave in graph.waves():
-        if not all(_is_settled(foreseen.outlooks[step_id]) for step_id in wave):
+        seen = {step_id: foreseen.outlooks[step_id] for step_id in wave}
+        unsettled = [one for one in seen.values() if not _is_settled(one)]
+        if not all(_is_made_again(one) or _may_stand(one) for one in unsettled):
             return Foretold((), depends=True)
-        more = _told(handoffs, graph, foreseen.outlooks, wave)
+        depends = depends or bool(unsettled)
+        more = _told(handoffs, graph, seen, said)
         told += more
         if not any(may_matter(one.handoff, premises, rules) for one in more):
             continue
-        ledger = folded(told, alike, standings(plan), [*handoffs.said, *unsaid])
+        ledger = folded(told, alike, standings(plan), said)
         if known is None:
             known = answered(store, here, answers)
         found = [one for one in triggers(ledger, premises, rules) if one.id not in known]
         if found:
-            return Foretold(found, depends=False)
-    return Foretold((), depends=False)
+            return Foretold(found, depends)
+    return Foretold((), depends)
 
 
 def _is_settled(outlook: Outlook) -> bool:
     return outlook.decision == "reuse" or outlook.reason.code in BY_CONDITION
 
 
+def _is_made_again(outlook: Outlook) -> bool:
+    """Whether a step runs although nothing changed that it is made from."""
+    return outlook.decision == "run" and outlook.reason.code in {"evidence_contested", "forced"}
+
+
+def _may_stand(outlook: Outlook) -> bool:
+    """Whether a step is reused if those above it make the same."""
+    return outlook.decision == "maybe" and outlook.reason.code == "upstream_changed"
+
+
 def _told(
-    handoffs: Handoffs,
-    graph: Graph,
-    outlooks: Mapping[StepId, Outlook],
-    steps: Sequence[StepId],
+    handoffs: Handoffs, graph: Graph, outlooks: Mapping[StepId, Outlook], said: Sequence[Said]
 ) -> list[Told]:
-    """What came with the artifacts that are reused."""
-    made: dict[StepId, Upstream] = {}
-    for step_id in steps:
-        artifact = outlooks[step_id].artifact
-        if artifact is not None:
+    """What came with the artifacts that are reused, and what those tell again that are made again."""
+    stand: dict[StepId, Upstream] = {}
+    again: dict[StepId, Upstream] = {}
+    for step_id, outlook in outlooks.items():
+        artifact = outlook.artifact or (outlook.probe.base if outlook.probe else None)
+        if artifact is not None and outlook.decision != "wait":
+            made = again if _is_made_again(outlook) else stand
             made[step_id] = Upstream(artifact.config_ref, artifact.digest)
-    return handoffs.came_with(graph, made)
+    return handoffs.came_with(graph, stand) + once_more(handoffs, graph, again, said)
