@@ -11,7 +11,8 @@ order is the order of worth:
        findings that say the same the first alone, with how many there are
     6  gaps of the steps farther above
 
-Each line ends with the id of its entry, so that a handoff can refer to it. If not everything finds room, the
+Each line ends with the id of its entry, so that a handoff can refer to it. A step that gathers tells nothing
+itself: whoever needs it needs the items or the steps whose work it gathers. If not everything finds room, the
 first lines take three quarters of the budget. The others are summed up below them, a line for each step in
 the same order: how many findings, questions, changes and gaps, what the findings are about, how sure the
 surest is, and the id of the handoff that holds them all. Steps whose summary finds no room either are counted
@@ -28,7 +29,7 @@ from holdfast.core.ledger import Evidence, Ledger, Told, weights
 from holdfast.core.likeness import topics
 from holdfast.core.waves import Graph
 from holdfast.model.fixed import fixed
-from holdfast.model.plan import StepId
+from holdfast.model.plan import GATHER, Step, StepId
 from holdfast.model.text import one_line
 
 BUDGET = 4_000  # tokens, if a step does not say how many
@@ -84,6 +85,18 @@ def ancestors(graph: Graph, step: StepId) -> set[StepId]:
                 seen.add(need.step)
                 queue.append(need.step)
     return seen
+
+
+def needed_by(steps: Mapping[StepId, Step], step: Step) -> set[StepId]:
+    """The steps that a step needs, and for those that gather, what they gather."""
+    found: set[StepId] = set()
+    queue = [need.step for need in step.needs]
+    while queue:
+        name = queue.pop()
+        if name not in found:
+            found.add(name)
+            queue += steps[name].data_needs if steps[name].uses == GATHER else ()
+    return found
 
 
 def briefing(
