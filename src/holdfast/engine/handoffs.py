@@ -197,11 +197,12 @@ class Handoffs:
         line: str,
         read: Read | None = None,
         queued: Queued = tuple,
+        alone: RunId | None = None,
     ) -> None:
         self._line = Line(store, project, line, lambda: 0)
         self._content = store.get if read is None else read
         self._given: list[Given] = []
-        self._came = Came(store, project, line, queued)
+        self._came = Came(store, project, line, queued, alone)
         self._read: dict[Digest, Handoff] = {}
         self._is_read = False
         self._read_to = 0
