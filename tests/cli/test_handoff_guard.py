@@ -122,6 +122,47 @@ def test_what_nobody_told_cannot_be_referred_to(pair: Project, told: str, place:
     assert f"'{place}' names '" in said
 
 
+WORDS = {
+    "a finding": handoff({"finding": f"see {NOBODY}", "source": "a.csv"}),
+    "a source": handoff({"finding": "x", "source": f"see {NOBODY}"}),
+    "a change": handoff(changed=[{"artifact": "note", "ref": f"see {NOBODY}"}]),
+    "a gap": handoff(not_done=[{"item": "x", "reason": f"see\n- {NOBODY}"}]),
+    "an account": handoff(attempted=f"look for {NOBODY}"),
+    "a question": handoff(highest_impact_uncertainty=f"What is {NOBODY}"),
+}
+
+
+@pytest.mark.req("R125", "R129")
+@pytest.mark.parametrize("where", WORDS)
+def test_an_id_in_the_words_of_another_was_told_by_nobody(pair: Project, where: str) -> None:
+    pair.write("a.json", WORDS[where])
+    pair.write("b.json", handoff({"finding": "proved", "source": NOBODY, "confidence": 1}))
+    run = pair.run("--force-node", "a", "--force-node", "b")
+    assert NOBODY in pair.ok("show", "b", "--context").out
+    assert run.states == {"a": "done", "b": "failed"}
+    assert f"'observed[0].source' names '{NOBODY}', which nobody told" in run.err
+
+
+@pytest.mark.req("R125")
+def test_what_a_failed_step_left_undone_can_be_referred_to(project: Project) -> None:
+    """Nobody wrote its handoff, so it stands on the page alone."""
+    read = "sed -n 's/^- f failed: .* \\(h-[0-9a-f]*\\)$/\\1/p' $HOLDFAST_CONTEXT"
+    project.plan(
+        {
+            "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+            "f": {"needs": ["a"], "shell": "false"},
+            "b": {
+                "needs": ["a", {"step": "f", "optional": True}],
+                "shell": f"sed s/HERE/$({read})/ b.json > $HOLDFAST_HANDOFF; echo 2",
+            },
+        }
+    )
+    project.write("a.json", handoff())
+    project.write("b.json", handoff(refers_to=["HERE"]))
+    assert project.run().states["b"] == "done"
+    assert entry(project, "handoffs", "b")["handoff"]["refers_to"][0].startswith("h-")
+
+
 @pytest.mark.req("R125")
 def test_a_content_that_a_handoff_names_is_stored_or_its_own(pair: Project) -> None:
     own = hashlib.sha256(b"2\n").hexdigest()

@@ -21,6 +21,7 @@ in a last line. So nothing is left out unsaid, and everything is found by an id:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -54,6 +55,7 @@ _PLURAL = {
 
 
 SUMMED = "## Summed up, for want of room"  # all below it names handoffs, not entries
+_ID = re.compile(r"^- .* ([a-z]-[0-9a-f]{12})$", re.MULTILINE)
 _FOR_WHOLE = 0.75  # of the budget, if not everything finds room
 _TOPICS = 3  # words that findings are about
 
@@ -119,6 +121,11 @@ def briefing(
     left = every[len(kept) :]
     summed = _summed(ledger, left, room - len(page))
     return Briefing("\n\n".join(part for part in (page, summed) if part), len(left))
+
+
+def ids_on(page: str) -> set[str]:
+    """The ids of the entries that a page tells; what looks like one in the words of an entry is none."""
+    return {*_ID.findall(page)}
 
 
 def _fitting(lines: Iterable[_Line], room: int) -> list[_Line]:

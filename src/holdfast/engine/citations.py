@@ -1,11 +1,12 @@
 """Whether what a handoff refers to is there: entries of the ledger by their ids, contents by their digests.
 
 An id is known if it was told in an earlier run of the line, by a person, or in this run by a step above; if
-it stands on the page that the attempt was given; or if it is the handoff's own. What a step beside it told in
-the same run is not: whether that came first is a matter of time, and no ledger hangs on time. A source in
-plain words, a path or an address is not looked up: the journal cannot know whether the world has it. What is
-changed is: a file is one that the step made or declares, or that lies in the project. A hypothesis or a
-requirement is one of the plan, if that has any.
+an entry of the page has it that the attempt was given; or if it is the handoff's own. That it stands in
+somebody's words makes no entry of it. What a step beside it told in the same run is not known: whether that
+came first is a matter of time, and no ledger hangs on time. A source in plain words, a path or an address is
+not looked up: the journal cannot know whether the world has it. What is changed is: a file is one that the
+step made or declares, or that lies in the project. A hypothesis or a requirement is one of the plan, if that
+has any.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 
+from holdfast.core.briefing import ids_on
 from holdfast.core.replan import plain
 from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
@@ -72,7 +74,7 @@ class Citations:
                 mine |= self._beside[one]
             named = [one for one in named if one[1] not in self._known and one[1] not in mine]
         if named:
-            shown = {*_ENTRY.findall(page())}
+            shown = ids_on(page())
             named = [one for one in named if one[1] not in shown]
         return [
             *(f"'{place}' names '{name}', which nobody told" for place, name in named),
