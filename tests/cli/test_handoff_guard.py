@@ -122,6 +122,44 @@ def test_what_nobody_told_cannot_be_referred_to(pair: Project, told: str, place:
     assert f"'{place}' names '" in said
 
 
+def claim(pair: Project, artifact: str, ref: str) -> str:
+    """What comes of a step that says it changed this: done, or why not."""
+    pair.write("b.json", handoff(changed=[{"artifact": artifact, "ref": ref}]))
+    run = pair.run("--force-node", "b")
+    return "" if run.states["b"] == "done" else run.err
+
+
+@pytest.mark.req("R125")
+def test_a_file_that_a_handoff_names_lies_in_the_project(pair: Project) -> None:
+    pair.write("sub/there.txt", "")
+    (pair.root / "inside").symlink_to("sub/there.txt")
+    (pair.root / "out").symlink_to(pair.home)
+    (pair.root / "own").symlink_to(".holdfast")
+    (pair.home / "theirs").touch()
+    for ref in ("sub/there.txt", "./sub/there.txt", "sub", "inside", "file:sub/there.txt"):
+        assert claim(pair, "file", ref) == "", ref
+    wrong = ["../home/theirs", "sub/../sub/there.txt", str(pair.root / "sub/there.txt"), ".", ""]
+    wrong += [str(pair.home / "theirs"), "out", "out/theirs", ".holdfast", "own", "gone", "a\0b"]
+    pair.write(
+        "b.json", handoff(changed=[{"artifact": "x", "ref": f"file:{ref}"} for ref in wrong])
+    )
+    run = pair.run("--force-node", "b")
+    assert run.states["b"] == "failed"
+    for number in range(len(wrong)):
+        assert f"'changed[{number}].ref' names " in run.err, wrong[number]
+    assert "which the step did not make and which is not in the project" in run.err
+
+
+@pytest.mark.req("R125")
+@pytest.mark.parametrize(
+    ("artifact", "ref"), [("File", "gone"), ("PATH", "gone"), ("x", "FILE:gone"), ("x", "file:gone")]
+)
+def test_a_file_is_one_however_it_is_spelled(pair: Project, artifact: str, ref: str) -> None:
+    assert f"'changed[0].ref' names '{ref}'" in claim(pair, artifact, ref)
+    pair.write("gone", "")
+    assert claim(pair, artifact, ref) == ""
+
+
 WORDS = {
     "a finding": handoff({"finding": f"see {NOBODY}", "source": "a.csv"}),
     "a source": handoff({"finding": "x", "source": f"see {NOBODY}"}),

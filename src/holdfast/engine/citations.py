@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import PurePosixPath
 
 from holdfast.core.briefing import ids_on
 from holdfast.core.replan import plain
@@ -22,6 +23,7 @@ from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.expression import texts_in
+from holdfast.model.glob import PRIVATE
 from holdfast.model.handoff import Handoff, entry_id
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Candidate, Store
@@ -30,6 +32,7 @@ Above = Callable[[StepId], Iterable[StepId]]  # the steps that come before one
 _ENTRY = re.compile("[ehu]-[0-9a-f]{12}")
 _DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})")
 _FILE = "file:"
+_FILES = frozenset({"file", "path"})  # what an artifact is called that lies in the project
 _OWN: dict[str, Callable[[str, str], str]] = {
     "evidence": lambda text, by: entry_id("e", PERSON, text, by),
     "uncertainty": lambda text, _: entry_id("u", PERSON, text),
@@ -108,19 +111,33 @@ def digests_of(made: Candidate) -> Callable[[], set[str]]:
 
 
 def absent(step: Step, made: Candidate | None, handoff: Handoff, root: str) -> Iterator[str]:
-    """Files that a handoff names as changed and that are nowhere."""
+    """Files that a handoff names as changed and that are neither made nor in the project."""
     files, entries = (made.files, made.entries) if made else ((), ())
-    there = {file.path for file in files} | {entry.path for entry in entries}
+    there = {file.path for file in files} | {entry.path for entry in entries} | {*step.produces}
     for number, change in enumerate(handoff.changed):
-        path = change.ref.removeprefix(_FILE)
-        is_file = change.artifact in {"file", "path"} or path != change.ref
-        if not is_file or _DIGEST.fullmatch(path) or path in there or path in step.produces:
+        path = _path(change.ref)
+        is_file = change.artifact.strip().casefold() in _FILES or path != change.ref
+        if not is_file or _DIGEST.fullmatch(path) or path in there or _lies_in(root, path):
             continue
-        if not os.path.lexists(os.path.join(root, path)):
-            yield (
-                f"'changed[{number}].ref' names '{change.ref}', which the step did not make"
-                " and which is not in the project"
-            )
+        yield (
+            f"'changed[{number}].ref' names '{change.ref}', which the step did not make"
+            " and which is not in the project"
+        )
+
+
+def _path(ref: str) -> str:
+    return ref[len(_FILE) :] if ref.casefold().startswith(_FILE) else ref
+
+
+def _lies_in(root: str, path: str) -> bool:
+    """Whether something of the project has this relative path: no way out of it, and nothing of Holdfast's."""
+    parts = PurePosixPath(path).parts
+    place = os.path.join(root, *parts)
+    if path.startswith("/") or ".." in parts or not os.path.lexists(place):
+        return False
+    real = os.path.relpath(os.path.realpath(place), os.path.realpath(root))
+    lies = {*parts, *PurePosixPath(real).parts}
+    return real != os.curdir and lies.isdisjoint({os.pardir, *PRIVATE})
 
 
 def misnamed(plan: Plan, handoff: Handoff) -> Iterator[str]:
@@ -153,7 +170,7 @@ def _unlike(place: str, name: str, kind: str, known: Mapping[str, Json]) -> str:
 
 def _digests(handoff: Handoff) -> Iterator[tuple[int, str]]:
     for number, one in enumerate(handoff.changed):
-        if found := _DIGEST.fullmatch(one.ref.removeprefix(_FILE)):
+        if found := _DIGEST.fullmatch(_path(one.ref)):
             yield number, found[1]
 
 
