@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.cli.project import Project
-from tests.cli.test_replan import PREMISES, SPEAKING, STEPS, say
+from tests.cli.test_replan import PLAIN, PREMISES, SPEAKING, STEPS, say
 
 
 @pytest.fixture
@@ -82,3 +84,39 @@ def test_a_step_that_is_told_nothing_finds_an_empty_page(project: Project) -> No
         }
     )
     assert project.run().states == {"a": "done", "b": "done"}
+
+
+SKIPPED = {
+    "look": {"shell": "cat look.js* > $HOLDFAST_HANDOFF; echo looked"},
+    "draw": {
+        "needs": ["look"],
+        "requirements": ["map"],
+        "description": "draw a map",
+        "shell": "test -e paper && echo drawn",
+    },
+    "write": {"needs": ["draw"], "shell": "cat $HOLDFAST_CONTEXT; echo written"},
+}
+
+
+@pytest.mark.req("R118", "R120")
+@pytest.mark.parametrize("speaks", [True, False], ids=["others told something", "nobody told"])
+def test_a_skipped_step_leaves_a_gap_that_speaks_against_the_plan_until_it_is_retried(
+    project: Project, speaks: bool
+) -> None:
+    needed = {"map": {"description": "a map", "priority": "must"}}
+    project.plan(SKIPPED, requirements=needed, replan={"gaps": 0})
+    if speaks:
+        project.write("look.json", json.dumps(PLAIN))
+    assert project.run().code == 3
+    assert project.call("skip", "draw", "--because", "no paper", "--yes").code == 3
+    (gap,) = project.ok("ledger", "gaps", "--json").json["gaps"]
+    assert (gap["from_step"], gap["item"]) == ("draw", "draw")
+    assert gap["reason"] == "a person lets the run go on without it: no paper"
+    assert "handed over" not in project.ok("why", "draw").out
+    project.ok("approve", "replan", "--yes")
+    assert project.resume().data["status"] == "completed"
+    assert "not done draw: a person lets" in project.ok("show", "write").out
+    project.write("paper", "")
+    project.call("retry", "draw", "--yes")
+    assert project.ok("ledger", "gaps", "--json").json["gaps"] == []
+    assert project.ok("show", "draw").out == "drawn\n"

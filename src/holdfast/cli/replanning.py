@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast import wire
-from holdfast.cli.again import again, quoted
+from holdfast.cli.again import again, here_now, quoted
 from holdfast.cli.measure import moment
 from holdfast.core.premises import rules_of
 from holdfast.engine.decisions import Person
@@ -37,17 +38,24 @@ def replan_lines(found: Sequence[Doubt]) -> list[str]:
 
 def ready_lines(plan: Plan) -> list[str]:
     """The plan that is ready to take the place of this one, and how it does; else what can be done."""
-    if not (file := rules_of(plan).to):
-        return [again("let it go on as it is, or change the plan: holdfast run")]
-    name = quoted(file)
-    return [again(f"{file} is ready to take its place: holdfast run {name}")]
+    if file := _ready(plan):
+        return [again(f"{file} is ready to take its place: holdfast run {quoted(file)}")]
+    file = rules_of(plan).to
+    gone = [f"{file}, which was to take its place, is not there any more"] if file else []
+    return [*gone, again("let it go on as it is, or change the plan: holdfast run")]
 
 
 def held_commands(plan: Plan) -> list[str]:
     """What a person can do about a plan that no longer holds."""
-    file = rules_of(plan).to
+    file = _ready(plan)
     other = [f"holdfast run {quoted(file)}"] if file else []
     return ["holdfast approve replan", "holdfast ledger", *other]
+
+
+def _ready(plan: Plan) -> str:
+    """The file of the plan that may take the place of this one, unless it is gone."""
+    file, root = rules_of(plan).to, here_now().root
+    return file if not root or os.path.isfile(os.path.join(root, file)) else ""
 
 
 def is_named(which: Sequence[str], found: Held) -> bool:

@@ -11,7 +11,8 @@ order is the order of worth:
        findings that say the same the surest alone, with how many there are; nothing that is contested
     6  gaps of the steps farther above
 
-Each line ends with the id of its entry, so that a handoff can refer to it. If not everything finds room, the
+Each line ends with the id of its entry, so that a handoff can refer to it. A step that gathers tells nothing
+itself: whoever needs it needs the items or the steps whose work it gathers. If not everything finds room, the
 first lines take three quarters of the budget. The others are summed up below them, a line for each step in
 the same order: how many findings, questions, changes and gaps, what the findings are about, how sure the
 surest is, and the id of the handoff that holds them all. Steps whose summary finds no room either are counted
@@ -20,6 +21,7 @@ in a last line. So nothing is left out unsaid, and everything is found by an id:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -28,7 +30,7 @@ from holdfast.core.ledger import Evidence, Ledger, Told, weights
 from holdfast.core.likeness import topics
 from holdfast.core.waves import Graph
 from holdfast.model.fixed import fixed
-from holdfast.model.plan import StepId
+from holdfast.model.plan import GATHER, Step, StepId
 from holdfast.model.text import one_line
 
 BUDGET = 4_000  # tokens, if a step does not say how many
@@ -53,6 +55,7 @@ _PLURAL = {
 
 
 SUMMED = "## Summed up, for want of room"  # all below it names handoffs, not entries
+_ID = re.compile(r"^- .* ([a-z]-[0-9a-f]{12})$", re.MULTILINE)
 _FOR_WHOLE = 0.75  # of the budget, if not everything finds room
 _TOPICS = 3  # words that findings are about
 
@@ -103,6 +106,18 @@ def ancestors(graph: Graph, step: StepId) -> set[StepId]:
     return seen
 
 
+def needed_by(steps: Mapping[StepId, Step], step: Step) -> set[StepId]:
+    """The steps that a step needs, and for those that gather, what they gather."""
+    found: set[StepId] = set()
+    queue = [need.step for need in step.needs]
+    while queue:
+        name = queue.pop()
+        if name not in found:
+            found.add(name)
+            queue += steps[name].data_needs if steps[name].uses == GATHER else ()
+    return found
+
+
 def briefing(
     ledger: Ledger,
     needs: Collection[StepId],
@@ -123,6 +138,11 @@ def briefing(
     left = every[len(kept) :]
     summed = _summed(ledger, left, room - len(page))
     return Briefing("\n\n".join(part for part in (page, summed) if part), len(left))
+
+
+def ids_on(page: str) -> set[str]:
+    """The ids of the entries that a page tells; what looks like one in the words of an entry is none."""
+    return {*_ID.findall(page)}
 
 
 def _fitting(lines: Iterable[_Line], room: int) -> list[_Line]:

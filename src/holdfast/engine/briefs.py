@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from holdfast.core.briefing import BUDGET, Quoted, ancestors, briefing, quoted
+from holdfast.core.briefing import BUDGET, Quoted, ancestors, briefing, needed_by, quoted
 from holdfast.core.ledger import Ledger, Told, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings, statements
@@ -100,7 +100,7 @@ class Pages:
         ledger = self._folded(plan, told, [one for one in said if one.word not in OWN])
         says = statements(plan)
         tested = {name: says.get(name, "") for name in step.hypotheses}
-        needs = {need.step for need in step.needs}
+        needs = needed_by(plan.steps, step)
         return briefing(ledger, needs, tested, step.context_tokens or BUDGET).text.encode()
 
     def _folded(self, plan: Plan, told: Sequence[Told], about: Sequence[Said]) -> Ledger:

@@ -1,11 +1,12 @@
 """Whether what a handoff refers to is there: entries of the ledger by their ids, contents by their digests.
 
 An id is known if it was told in an earlier run of the line, by a person, or in this run by a step above; if
-it stands on the page that the attempt was given; or if it is the handoff's own. What a step beside it told in
-the same run is not: whether that came first is a matter of time, and no ledger hangs on time. A source in
-plain words, a path or an address is not looked up: the journal cannot know whether the world has it. What is
-changed is: a file is one that the step made or declares, or that lies in the project. A hypothesis or a
-requirement is one of the plan, if that has any.
+an entry of the page has it that the attempt was given; or if it is the handoff's own. That it stands in
+somebody's words makes no entry of it. What a step beside it told in the same run is not known: whether that
+came first is a matter of time, and no ledger hangs on time. A source in plain words, a path or an address is
+not looked up: the journal cannot know whether the world has it. What is changed is: a file is one that the
+step made or declares, or that lies in the project. A hypothesis or a requirement is one of the plan, if that
+has any.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import PurePosixPath
 
+from holdfast.core.briefing import ids_on
 from holdfast.core.replan import plain
 from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.expression import texts_in
+from holdfast.model.glob import PRIVATE
 from holdfast.model.handoff import Handoff, entry_id
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Candidate, Store
@@ -28,6 +32,7 @@ Above = Callable[[StepId], Iterable[StepId]]  # the steps that come before one
 _ENTRY = re.compile("[ehu]-[0-9a-f]{12}")
 _DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})")
 _FILE = "file:"
+_FILES = frozenset({"file", "path"})  # what an artifact is called that lies in the project
 _OWN: dict[str, Callable[[str, str], str]] = {
     "evidence": lambda text, by: entry_id("e", PERSON, text, by),
     "uncertainty": lambda text, _: entry_id("u", PERSON, text),
@@ -72,7 +77,7 @@ class Citations:
                 mine |= self._beside[one]
             named = [one for one in named if one[1] not in self._known and one[1] not in mine]
         if named:
-            shown = {*_ENTRY.findall(page())}
+            shown = ids_on(page())
             named = [one for one in named if one[1] not in shown]
         return [
             *(f"'{place}' names '{name}', which nobody told" for place, name in named),
@@ -106,19 +111,33 @@ def digests_of(made: Candidate) -> Callable[[], set[str]]:
 
 
 def absent(step: Step, made: Candidate | None, handoff: Handoff, root: str) -> Iterator[str]:
-    """Files that a handoff names as changed and that are nowhere."""
+    """Files that a handoff names as changed and that are neither made nor in the project."""
     files, entries = (made.files, made.entries) if made else ((), ())
-    there = {file.path for file in files} | {entry.path for entry in entries}
+    there = {file.path for file in files} | {entry.path for entry in entries} | {*step.produces}
     for number, change in enumerate(handoff.changed):
-        path = change.ref.removeprefix(_FILE)
-        is_file = change.artifact in {"file", "path"} or path != change.ref
-        if not is_file or _DIGEST.fullmatch(path) or path in there or path in step.produces:
+        path = _path(change.ref)
+        is_file = change.artifact.strip().casefold() in _FILES or path != change.ref
+        if not is_file or _DIGEST.fullmatch(path) or path in there or _lies_in(root, path):
             continue
-        if not os.path.lexists(os.path.join(root, path)):
-            yield (
-                f"'changed[{number}].ref' names '{change.ref}', which the step did not make"
-                " and which is not in the project"
-            )
+        yield (
+            f"'changed[{number}].ref' names '{change.ref}', which the step did not make"
+            " and which is not in the project"
+        )
+
+
+def _path(ref: str) -> str:
+    return ref[len(_FILE) :] if ref.casefold().startswith(_FILE) else ref
+
+
+def _lies_in(root: str, path: str) -> bool:
+    """Whether something of the project has this relative path: no way out of it, and nothing of Holdfast's."""
+    parts = PurePosixPath(path).parts
+    place = os.path.join(root, *parts)
+    if path.startswith("/") or ".." in parts or not os.path.lexists(place):
+        return False
+    real = os.path.relpath(os.path.realpath(place), os.path.realpath(root))
+    lies = {*parts, *PurePosixPath(real).parts}
+    return real != os.curdir and lies.isdisjoint({os.pardir, *PRIVATE})
 
 
 def misnamed(plan: Plan, handoff: Handoff) -> Iterator[str]:
@@ -151,7 +170,7 @@ def _unlike(place: str, name: str, kind: str, known: Mapping[str, Json]) -> str:
 
 def _digests(handoff: Handoff) -> Iterator[tuple[int, str]]:
     for number, one in enumerate(handoff.changed):
-        if found := _DIGEST.fullmatch(one.ref.removeprefix(_FILE)):
+        if found := _DIGEST.fullmatch(_path(one.ref)):
             yield number, found[1]
 
 

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from holdfast.core.approvals import Approval
 from holdfast.core.ledger import Told
+from holdfast.core.moves import WAIVED
 from holdfast.core.reasons import sentence
 from holdfast.core.refs import Upstream
 from holdfast.core.said import Said
-from holdfast.core.state import State, StepState
+from holdfast.core.state import Gap, State
 from holdfast.core.waves import Graph
 from holdfast.engine.came import Came, Given, Queued
 from holdfast.engine.lines import Line
@@ -20,7 +21,7 @@ from holdfast.engine.words import said_in
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import AttemptAccepted, AttemptStarted, Recorded
+from holdfast.model.event import AttemptAccepted, AttemptStarted, Reason, Recorded
 from holdfast.model.handoff import (
     MOST_TOLD,
     Handoff,
@@ -197,11 +198,12 @@ class Handoffs:
         line: str,
         read: Read | None = None,
         queued: Queued = tuple,
+        alone: RunId | None = None,
     ) -> None:
         self._line = Line(store, project, line, lambda: 0)
         self._content = store.get if read is None else read
         self._given: list[Given] = []
-        self._came = Came(store, project, line, queued)
+        self._came = Came(store, project, line, queued, alone)
         self._read: dict[Digest, Handoff] = {}
         self._is_read = False
         self._read_to = 0
@@ -237,13 +239,13 @@ class Handoffs:
         self._came.add(given)
 
     def are_any(self, state: State) -> bool:
-        """Whether anything was ever told on this line."""
+        """Whether anything was ever told on this line; a step that a person skipped leaves a gap, too."""
         if not self._is_read:
             self.refresh()
-        return bool(self._given) or state.told
+        return bool(self._given) or state.told or bool(state.gaps)
 
     def told_by(self, state: State, steps: Collection[StepId]) -> list[Told]:
-        """What these steps of a run tell as it stands, failed ones too."""
+        """What these steps of a run tell as it stands, failed and skipped ones too."""
         found = (self._now(state, step_id) for step_id in steps)
         return [told for told in found if told is not None]
 
@@ -301,7 +303,11 @@ class Handoffs:
     def _now(self, state: State, step_id: StepId) -> Told | None:
         here = state.steps[step_id]
         if here.phase == "failed":
-            return _failure(state, step_id, here)
+            reason = sentence(here.reason) if here.reason is not None else "it failed"
+            return replace(_undone(state, step_id, reason), failed=True)
+        if step_id in state.gaps:
+            gap = state.gaps[step_id]
+            return replace(_undone(state, step_id, self._skipped(gap)), at=gap.at)
         if here.phase not in {"done", "reused"} or here.digest is None:
             return None
         if here.handoff is None:
@@ -312,6 +318,13 @@ class Handoffs:
             return self._told(state, own)
         # not yet in the journal of the line: it will come after all that was said there
         return replace(self._made(state, step_id, here.handoff), place=self._read_to + 1)
+
+    def _skipped(self, gap: Gap) -> str:
+        """Why a person lets a run go on without a step."""
+        text = sentence(Reason(WAIVED))
+        with suppress(IntegrityError):  # a person had the words removed
+            text = f"{text}: {self._content(gap.because).decode('utf-8', 'replace')}"
+        return text
 
     def _told(self, state: State, given: Given) -> Told:
         event = given.event
@@ -346,25 +359,17 @@ class Handoffs:
         return Handoff(attempted=UNREADABLE) if handoff is None else handoff
 
 
-def _failure(state: State, step_id: StepId, here: StepState) -> Told:
-    """What a failed step tells: what it was to do, and why it is not done."""
+def _undone(state: State, step_id: StepId, reason: str) -> Told:
+    """What a step tells that did not come about: what it was to do, and why it is not done."""
     step = state.plan.steps[step_id]
-    reason = sentence(here.reason) if here.reason is not None else "it failed"
     items = step.outputs or step.produces or (step_id,)
     handoff = Handoff(
         attempted=step.description or step_id,
         not_done=tuple(Undone(item, reason) for item in items),
     )
     name = handoff_id(step_id, digest_bytes(written(handoff)))
-    return Told(
-        name,
-        step_id,
-        state.graph.wave[step_id],
-        handoff,
-        run=state.run,
-        failed=True,
-        serves=step.requirements,
-    )
+    wave = state.graph.wave[step_id]
+    return Told(name, step_id, wave, handoff, run=state.run, serves=step.requirements)
 
 
 def given(run: RunId, started: AttemptStarted, ending: object) -> HandoffGiven | None:

@@ -78,7 +78,11 @@ class Replans:
         return Told([ReplanDecided(wanted.triggers, "approved", said[0].by)])
 
     def _in_waves(self) -> Told:
-        """Whether all steps of further waves are settled, and what speaks against the plan then."""
+        """Whether all steps of further waves are settled, and what speaks against the plan then.
+
+        Waves that were settled at once are looked at one after the other, as if they had been in turn: which
+        of their steps ended first decides nothing.
+        """
         fails = bool(self._state.counts["failed"]) and bool(self._state.plan.premises)
         if not fails and not self._handoffs.are_any(self._state):
             return Told()
@@ -91,18 +95,22 @@ class Replans:
         first = self._wave
         while self._wave < len(self._waves) and self._is_settled(self._waves[self._wave]):
             self._wave, self._settled = self._wave + 1, 0
-        if self._wave == first or not self._may_matter(first):
-            return Told()
+        if self._wave > first:
+            self._handoffs.refresh()
+        for number, wave in enumerate(self._waves[first : self._wave], first + 1):
+            if self._may_matter(wave) and (found := self._unanswered(number)):
+                words = triggers_bytes(found)
+                digest = digest_bytes(words)
+                event = ReplanWanted(tuple(one.id for one in found), number, digest)
+                return Told([event], [(digest, words)])
+        return Told()
+
+    def _unanswered(self, waves: int) -> list[Trigger]:
+        """What speaks against the plan after so many waves, and nobody answered."""
         self._refresh()
         answers = standing(self._world.store, self._state, self._answers)
         known = answers.keys() | self._state.answered
-        found = [one for one in self._found(self._wave) if one.id not in known]
-        if not found:
-            return Told()
-        words = triggers_bytes(found)
-        digest = digest_bytes(words)
-        event = ReplanWanted(tuple(one.id for one in found), self._wave, digest)
-        return Told([event], [(digest, words)])
+        return [one for one in self._found(waves) if one.id not in known]
 
     def _is_settled(self, steps: Sequence[StepId]) -> bool:
         while self._settled < len(steps):
@@ -111,13 +119,11 @@ class Replans:
             self._settled += 1
         return True
 
-    def _may_matter(self, first: int) -> bool:
-        """Whether the waves that were settled just now told anything that could speak against the plan."""
+    def _may_matter(self, steps: Sequence[StepId]) -> bool:
+        """Whether the steps of a wave told anything that could speak against the plan."""
         if self._rules is None:
             self._rules = rules_of(self._plan)
             self._premises = premises_of(self._plan, self._graph)
-        self._handoffs.refresh()
-        steps = [step for wave in (self._waves or ())[first : self._wave] for step in wave]
         told = self._handoffs.told_by(self._state, steps)
         return any(may_matter(one.handoff, self._premises, self._rules) for one in told)
 
