@@ -53,6 +53,7 @@ def ledger_schema() -> dict[str, Json]:
         status={"enum": ["open", "testing", "resolved"]},
         raised_by=_TEXTS,
         same=_TEXTS,
+        merged=_list(_entry(question=_TEXT, alike=_SHARE)),
         tested_by=_MAYBE,
         resolved_by=_MAYBE,
         because=_MAYBE,

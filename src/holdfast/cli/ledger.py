@@ -32,7 +32,9 @@ from holdfast.ports import Store
 
 Part = Literal["evidence", "uncertain", "gaps", "hypotheses", "handoffs"]
 Certain = Mapping[str, float | None]  # how sure evidence is, by its id
-_Row = tuple[str | None, str]  # the step it comes from, empty for a person, None if it needs none
+_Row = tuple[
+    StepId | None, str
+]  # the step it comes from, empty for a person, None if it needs none
 _NAMES: Mapping[Part, str] = {
     "evidence": "evidence",
     "uncertain": "questions",
@@ -171,10 +173,7 @@ def _lines(shown: Ledger, certain: Certain, *, is_one: bool) -> Iterable[str]:
     earlier = shown.superseded if is_one else ()
     written: dict[Part, list[_Row]] = {
         "evidence": _evidence(shown, certain),
-        "uncertain": [
-            (q.step, f"{one_line(q.question)} · {_answered(q)} · {q.id}")
-            for q in shown.uncertainties
-        ],
+        "uncertain": [(None, _question(q)) for q in shown.uncertainties],
         "gaps": [
             (g.step, f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g)} · {g.id}")
             for g in shown.gaps
@@ -197,7 +196,7 @@ def _lines(shown: Ledger, certain: Certain, *, is_one: bool) -> Iterable[str]:
         if rows := written[name]:
             yield f"{name} ({len(rows)})"
         for who, text in rows:
-            yield f"  {text}" + ("" if who is None else f" · from {who or 'a person'}")
+            yield f"  {text}" + ("" if who is None else _from([who]))
 
 
 def _nothing(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:
@@ -230,6 +229,20 @@ def _attempted(one: Told) -> str:
         return words
     reason = next((gap.reason for gap in one.handoff.not_done), "")
     return f"{words} · failed: {one_line(reason)}" if reason else f"{words} · failed"
+
+
+def _question(one: Uncertainty) -> str:
+    """A question with everyone who raised it, and below it each that is taken for it."""
+    lines = [f"{one_line(one.question)} · {_answered(one)} · {one.id}{_from(one.raised_by)}"]
+    lines += [
+        f"    {one_line(same.question)} · as {one.id} · {same.id}{_from([same.step])}"
+        for same in one.merged
+    ]
+    return "\n".join(lines)
+
+
+def _from(steps: Iterable[StepId]) -> str:
+    return f" · from {', '.join(step or 'a person' for step in steps)}"
 
 
 def _answered(question: Uncertainty) -> str:
@@ -271,6 +284,15 @@ def ledger_json(found: Ledger, certain: Certain) -> dict[str, Json]:
                 "status": q.status,
                 "raised_by": [*q.raised_by],
                 "same": [*q.same],
+                "merged": [
+                    {
+                        "id": one.id,
+                        "from_step": one.step,
+                        "question": one.question,
+                        "alike": one.alike,
+                    }
+                    for one in q.merged
+                ],
                 "tested_by": q.tested_by,
                 "resolved_by": q.resolved_by,
                 "because": q.because or None,

@@ -24,6 +24,7 @@ from holdfast.core.ledger import Ledger, folded
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
+from holdfast.core.single import questions_of
 from holdfast.core.state import State
 from holdfast.core.views import usd
 from holdfast.engine.handoffs import Handoffs
@@ -37,7 +38,6 @@ from holdfast.engine.words import (
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, Reason
-from holdfast.model.handoff import entry_id
 from holdfast.model.line import LedgerSaid, LedgerWord
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line
@@ -138,8 +138,7 @@ def resolve(
 ) -> int:
     """Say that a question is answered, or that a gap is closed."""
     with known(place(plan, store, plan_id)) as here:
-        texts = {one.id: one.question for one in here.ledger.uncertainties}
-        texts |= {one.id: one.item for one in here.ledger.gaps}
+        texts = questions_of(here.ledger) | {one.id: one.item for one in here.ledger.gaps}
         found = found_entry(entry, texts, "question or gap", "holdfast ledger --open")
         said = here.speaker().about("resolve", found, check_text(because, "--because"))
     _answer(said, texts[found], because, as_json=as_json)
@@ -166,7 +165,7 @@ def apart(
     """Keep two entries apart that were taken for one because they say nearly the same."""
     with known(place(plan, store, plan_id)) as here:
         texts = {one.id: one.finding for one in here.ledger.evidence}
-        texts |= _questions(here.ledger)
+        texts |= questions_of(here.ledger)
         kind, hint = "finding or question", "holdfast ledger evidence"
         one, two = (found_entry(name, texts, kind, hint) for name in (entry, other))
         if one == two or one[:2] != two[:2]:
@@ -174,13 +173,6 @@ def apart(
         said = here.speaker().about("apart", one, because.strip(), other=two)
     _answer(said, f"{texts[one]} / {texts[two]}", because, as_json=as_json)
     return 0
-
-
-def _questions(ledger: Ledger) -> dict[str, str]:
-    """Every question by its id, those too that were taken for another one."""
-    raised = ((one.step, one.handoff.uncertainty) for one in ledger.handoffs)
-    found = {entry_id("u", step, text): text for step, text in raised if text}
-    return found | {one.id: one.question for one in ledger.uncertainties}
 
 
 # --- contest --------------------------------------------------------------------------------------

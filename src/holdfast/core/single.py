@@ -12,11 +12,17 @@ def entries_of(ledger: Ledger) -> dict[str, str]:
     """The text of every entry by its id; handoffs that count no more too."""
     return {
         **{one.id: one.finding for one in ledger.evidence},
-        **{one.id: one.question for one in ledger.uncertainties},
+        **questions_of(ledger),
         **{one.id: one.item for one in ledger.gaps},
         **{one.id: one.artifact for one in ledger.artifacts},
         **{one.id: one.handoff.attempted for one in (*ledger.superseded, *ledger.handoffs)},
     }
+
+
+def questions_of(ledger: Ledger) -> dict[str, str]:
+    """Every question by its id, those too that are taken for another one."""
+    merged = {same.id: same.question for one in ledger.uncertainties for same in one.merged}
+    return merged | {one.id: one.question for one in ledger.uncertainties}
 
 
 def all_of(ledger: Ledger, name: str) -> Ledger:
@@ -31,7 +37,9 @@ def all_of(ledger: Ledger, name: str) -> Ledger:
         superseded=before,
         evidence=tuple(one for one in ledger.evidence if one.handoff == name or one.head == head),
         uncertainties=tuple(
-            one for one in ledger.uncertainties if one.id == name or step in one.raised_by
+            one
+            for one in ledger.uncertainties
+            if step in one.raised_by or name in {one.id, *(same.id for same in one.merged)}
         ),
         gaps=tuple(one for one in ledger.gaps if one.id == name or one.step == step),
         artifacts=tuple(one for one in ledger.artifacts if one.id == name or one.step == step),
@@ -56,7 +64,8 @@ def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered
         uncertainties=tuple(
             one
             for one in found.uncertainties
-            if keeps("uncertain", one.step) and not (unanswered and one.status == "resolved")
+            if any(keeps("uncertain", by) for by in one.raised_by)
+            and not (unanswered and one.status == "resolved")
         ),
         artifacts=tuple(one for one in found.artifacts if keeps("artifacts", one.step)),
         gaps=tuple(
