@@ -24,7 +24,7 @@ from holdfast.core.ledger import Ledger, folded
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
-from holdfast.core.single import questions_of
+from holdfast.core.single import past_of, questions_of
 from holdfast.core.state import State
 from holdfast.core.views import usd
 from holdfast.engine.handoffs import Handoffs
@@ -139,7 +139,8 @@ def resolve(
     """Say that a question is answered, or that a gap is closed."""
     with known(place(plan, store, plan_id)) as here:
         texts = questions_of(here.ledger) | {one.id: one.item for one in here.ledger.gaps}
-        found = found_entry(entry, texts, "question or gap", "holdfast ledger --open")
+        kind, hint = "question or gap", "holdfast ledger --open"
+        found = _that_counts(here.ledger, entry, texts, kind, hint)
         said = here.speaker().about("resolve", found, check_text(because, "--because"))
     _answer(said, texts[found], because, as_json=as_json)
     return 0
@@ -167,7 +168,7 @@ def apart(
         texts = {one.id: one.finding for one in here.ledger.evidence}
         texts |= questions_of(here.ledger)
         kind, hint = "finding or question", "holdfast ledger evidence"
-        one, two = (found_entry(name, texts, kind, hint) for name in (entry, other))
+        one, two = (_that_counts(here.ledger, id_, texts, kind, hint) for id_ in (entry, other))
         if one == two or one[:2] != two[:2]:
             raise UsageError(f"'{one}' and '{two}' cannot be kept apart: they are never one")
         said = here.speaker().about("apart", one, because.strip(), other=two)
@@ -280,12 +281,8 @@ def _contested(here: Known, name: str) -> str:
         return name
     texts = {one.id: one.finding for one in ledger.evidence}
     texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
-    if any(one.id == name for one in ledger.superseded):
-        raise UsageError(
-            f"'{name}' counts no more: its step handed over something else since",
-            hint="holdfast ledger handoffs",
-        )
-    return found_entry(name, texts, "evidence, handoff, step or source", "holdfast ledger evidence")
+    kind = "evidence, handoff, step or source"
+    return _that_counts(ledger, name, texts, kind, "holdfast ledger evidence")
 
 
 def _fall(
@@ -380,6 +377,18 @@ def found_entry(name: str, texts: dict[str, str], kind: str, hint: str) -> str:
     if not fits:
         raise UsageError(f"the ledger has no {kind} '{name}'", hint=hint)
     raise UsageError(f"'{name}' may be {', '.join(fits)}", hint="say more of the id")
+
+
+def _that_counts(ledger: Ledger, name: str, texts: dict[str, str], kind: str, hint: str) -> str:
+    """The same of what counts; UsageError that says so if a step told it earlier and tells it no more."""
+    if not any(one.startswith(name) for one in texts):
+        gone = [one for one in past_of(ledger) if one.startswith(name)]
+        if len(gone) == 1:
+            raise UsageError(
+                f"'{gone[0]}' counts no more: its step handed over something else since",
+                hint=f"holdfast ledger {gone[0]}",
+            )
+    return found_entry(name, texts, kind, hint)
 
 
 _SAID = {

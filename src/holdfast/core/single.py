@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from holdfast.core.ledger import Ledger
+from holdfast.core.ledger import Ledger, Told, folded
+from holdfast.core.likeness import equal
+from holdfast.core.said import Said
+from holdfast.model.handoff import entry_id
 from holdfast.model.plan import StepId
 
 
+class One(NamedTuple):
+    """A ledger of one entry or one handoff, and the ids of what counts no more in it."""
+
+    ledger: Ledger
+    gone: frozenset[str] = frozenset()
+
+
 def entries_of(ledger: Ledger) -> dict[str, str]:
-    """The text of every entry by its id; handoffs that count no more too."""
+    """The text of every entry that counts, by its id."""
     return {
         **{one.id: one.finding for one in ledger.evidence},
         **questions_of(ledger),
         **{one.id: one.item for one in ledger.gaps},
         **{one.id: one.artifact for one in ledger.artifacts},
-        **{one.id: one.handoff.attempted for one in (*ledger.superseded, *ledger.handoffs)},
+        **{one.id: one.handoff.attempted for one in ledger.handoffs},
     }
+
+
+def past_of(ledger: Ledger) -> dict[str, str]:
+    """The same of what only handoffs told that count no more."""
+    counting = entries_of(ledger)
+    told = {name: text for one in ledger.superseded for name, text in _told_in(one)}
+    return {name: text for name, text in told.items() if name not in counting}
+
+
+def _told_in(one: Told) -> Iterator[tuple[str, str]]:
+    yield one.id, one.handoff.attempted
+    for seen in one.handoff.observed:
+        yield entry_id("e", one.step, seen.finding, seen.source), seen.finding
+    if asked := one.handoff.uncertainty:
+        yield entry_id("u", one.step, asked), asked
+    for gap in one.handoff.not_done:
+        yield entry_id("g", one.step, gap.item), gap.item
+    for made in one.handoff.changed:
+        yield entry_id("a", one.step, made.artifact, made.ref), made.artifact
 
 
 def questions_of(ledger: Ledger) -> dict[str, str]:
@@ -25,16 +56,31 @@ def questions_of(ledger: Ledger) -> dict[str, str]:
     return merged | {one.id: one.question for one in ledger.uncertainties}
 
 
-def all_of(ledger: Ledger, name: str) -> Ledger:
-    """A ledger of one entry: a finding with all that say the same, a handoff with all that it told."""
+def all_of(ledger: Ledger, name: str, said: Sequence[Said]) -> One:
+    """A ledger of one entry: a finding with all that say the same, a handoff with all that it told.
+
+    What counts no more is shown as the last handoff told it that did, with what people said of it.
+    """
+    counting = entries_of(ledger)
+    if name in counting:
+        return One(_picked(ledger, name))
+    told = [one for one in ledger.superseded if any(known == name for known, _ in _told_in(one))]
+    about = [one for one in said if one.entry]
+    shown = _picked(folded(told[-1:], equal, said=about), name)
+    gone = frozenset(
+        [*(one for one in entries_of(shown) if one not in counting), *shown.hypotheses]
+    )
+    return One(replace(shown, handoffs=(), superseded=shown.handoffs), gone)
+
+
+def _picked(ledger: Ledger, name: str) -> Ledger:
     now = tuple(one for one in ledger.handoffs if one.id == name)
-    before = tuple(one for one in ledger.superseded if one.id == name)
     step = now[0].step if now else None
     head = next((one.head for one in ledger.evidence if one.id == name), None)
     return replace(
         ledger,
         handoffs=now,
-        superseded=before,
+        superseded=(),
         evidence=tuple(one for one in ledger.evidence if one.handoff == name or one.head == head),
         uncertainties=tuple(
             one
