@@ -170,6 +170,18 @@ class _Heads:
         return bool(self._apart) and frozenset({one, other}) in self._apart
 
 
+def fits(text: str, others: Sequence[str], alike: Alike) -> bool:
+    """Whether a text says the same as one of the others."""
+    return text in others or groups([*others, text], alike)[-1].head < len(others)
+
+
+def nearest(text: str, others: Sequence[str], most: int) -> list[str]:
+    """Those of the others that share the most words with a text; of equally near ones the later first."""
+    words = {*_read(text).plain.split()}
+    share = {one: len(words & {*_read(one).plain.split()}) for one in reversed(others)}
+    return sorted(share, key=lambda one: -share[one])[:most]
+
+
 def topics(texts: Sequence[str], most: int) -> list[str]:
     """The words that most of these texts hold, those with no meaning of their own apart."""
     often = Counter(chain.from_iterable(_read(text).free for text in texts))

@@ -14,7 +14,7 @@ from typing import Literal
 from holdfast.core.likeness import Alike, groups
 from holdfast.core.said import PERSON, Said, apart
 from holdfast.model.fixed import fixed
-from holdfast.model.handoff import Handoff, entry_id
+from holdfast.model.handoff import Handoff, entry_id, is_question
 from holdfast.model.plan import StepId
 
 Answer = Literal["open", "testing", "resolved"]
@@ -96,7 +96,7 @@ class _Questions:
         ids = [entry_id("u", step, text) for step, text in raised]
         texts = [text for _, text in raised]
         named = dict.fromkeys(name for _, handoff in told for name in _names(handoff))
-        asked = [name for name in named if not name.startswith("u-")]
+        asked = [name for name in named if not is_question(name)]
         same = groups([*texts, *asked], alike, apart(ids, said))
         self._ids = dict(zip(raised, ids, strict=True))
         self._head = {name: ids[same[n].head] for n, name in enumerate(ids)}
