@@ -126,6 +126,32 @@ def test_a_contest_shows_what_falls_and_what_checking_again_takes_before_anythin
     assert "H1: inconclusive · 1 for, 0 against · stale" in text
 
 
+def test_a_program_gets_of_words_and_of_what_is_stale_only_what_it_asks_for(
+    stations: Project,
+) -> None:
+    stations.ok("ledger", "contest", "a.csv", "--because", "old")
+    stations.ok("ledger", "resolve", "u-", "--because", "they are")
+    stations.ok("ledger", "add", "gap", "a chart", "--because", "later")
+    fell, asked = (
+        entry(stations, *one) for one in (("evidence", "ping"), ("uncertainties", "look"))
+    )
+
+    def got(*words: str) -> tuple[list[str], list[str], list[str]]:
+        found = stations.ok("ledger", *words, "--json").json
+        return [one["word"] for one in found["said"]], found["stale"], [*found["stale_steps"]]
+
+    assert got() == (["contest", "resolve", "gap"], [fell["id"], "H1"], ["ping"])
+    assert got("evidence") == (["contest"], [fell["id"]], [])
+    assert got("evidence", "--step", "other") == ([], [], [])
+    assert got("hypotheses") == ([], ["H1"], [])
+    assert got("uncertain") == (["resolve"], [], [])
+    assert got("gaps") == (["gap"], [], [])
+    assert got("--step", "look") == (["contest", "resolve"], [], [])
+    assert got("--step", "ping") == ([], [fell["id"], "H1"], ["ping"])
+    assert got(fell["id"]) == ([], [fell["id"]], [])
+    assert got(asked["id"]) == (["resolve"], [], [])
+
+
 @pytest.mark.parametrize("what", ["look", "a.csv", "evidence", "handoffs"])
 def test_what_is_contested_is_made_again_and_what_is_below_only_if_that_changes(
     stations: Project, what: str

@@ -16,7 +16,7 @@ from holdfast.core.confidence import certainties
 from holdfast.core.ledger import Evidence, Gap, Ledger, Registered, Told, weights
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
-from holdfast.core.single import One, all_of, entries_of, narrowed, past_of
+from holdfast.core.single import One, all_of, entries_of, narrowed, past_of, words_about
 from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.lines import line_journal
@@ -118,23 +118,25 @@ def show_ledger(
         opened.close()
     certain = certainties(weights(found.evidence))
     if wanted is not None and part is None:
-        one, stale = entry_of(found, wanted, people), {}
+        one = entry_of(found, wanted, people)
     else:
         one = One(narrowed(found, part, of, unanswered=unanswered))
+    if wanted is not None or unanswered or of is not None:
+        people = tuple(words_about(people, one.ledger))
+        stale = {} if wanted else {name: held for name, held in stale.items() if of in {None, name}}
     if as_json:
         fallen: dict[str, Json] = {name: [*held] for name, held in stale.items()}
         said: list[Json] = [_said_json(word) for word in people]
         whole = {**ledger_json(one, certain), "stale_steps": fallen, "said": said}
         out_json({"schema": "holdfast.ledger/1", "run": run, **whole})
         return 0
-    fallen_of = {name: held for name, held in stale.items() if of in {None, name}}
     told = [*_lines(one, certain)]
     for line in told or [_nothing(found, part, of, unanswered=unanswered)]:
         out(line)
-    if part is None and fallen_of:
-        out(f"steps that were told what is contested, or stands on it ({len(fallen_of)})")
-        for name, held in fallen_of.items():
-            out(f"  {name}: {', '.join(held)}")
+    if stale:
+        out(f"steps that were told what is contested, or stands on it ({len(stale)})")
+    for name, held in stale.items():
+        out(f"  {name}: {', '.join(held)}")
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast.core.ledger import Ledger, Told, folded
 from holdfast.core.likeness import equal
-from holdfast.core.said import Said
+from holdfast.core.said import PERSON, Said
 from holdfast.model.handoff import entry_id
 from holdfast.model.plan import StepId
 
@@ -77,7 +77,7 @@ def _picked(ledger: Ledger, name: str) -> Ledger:
     now = tuple(one for one in ledger.handoffs if one.id == name)
     step = now[0].step if now else None
     head = next((one.head for one in ledger.evidence if one.id == name), None)
-    return replace(
+    picked = replace(
         ledger,
         handoffs=now,
         superseded=(),
@@ -94,8 +94,8 @@ def _picked(ledger: Ledger, name: str) -> Ledger:
             for key, one in ledger.hypotheses.items()
             if any(key in told.handoff.hypotheses for told in now)
         },
-        stale=(),
     )
+    return _with_stale(picked)
 
 
 def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered: bool) -> Ledger:
@@ -104,7 +104,7 @@ def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered
     def keeps(name: str, of: StepId) -> bool:
         return part in {None, name} and step in {None, of}
 
-    return replace(
+    less = replace(
         found,
         evidence=tuple(one for one in found.evidence if keeps("evidence", one.step)),
         uncertainties=tuple(
@@ -126,3 +126,33 @@ def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered
         handoffs=tuple(one for one in found.handoffs if keeps("handoffs", one.step)),
         superseded=tuple(one for one in found.superseded if keeps("handoffs", one.step)),
     )
+    return _with_stale(less)
+
+
+def _with_stale(shown: Ledger) -> Ledger:
+    """A part of a ledger with what of it is stale."""
+    known = {*(one.id for one in shown.evidence), *shown.hypotheses}
+    return replace(shown, stale=tuple(name for name in shown.stale if name in known))
+
+
+def words_about(said: Sequence[Said], shown: Ledger) -> list[Said]:
+    """What people said of what is shown: of an entry itself, or of the handoff, step or source it is from."""
+    names = {*entries_of(shown), *(one.id for one in shown.superseded)}
+    names |= {name for one in shown.evidence for name in (one.handoff, one.step, one.source)}
+    names |= {one.step for one in (*shown.handoffs, *shown.superseded)}
+    return [one for one in said if not names.isdisjoint(_about(one))]
+
+
+def _about(one: Said) -> tuple[str, ...]:
+    """The ids that a word is about; of an entry of their own, its id."""
+    match one.word:
+        case "evidence":
+            return (entry_id("e", PERSON, one.text, one.by),)
+        case "uncertainty":
+            return (entry_id("u", PERSON, one.text),)
+        case "gap":
+            return (entry_id("g", PERSON, one.text),)
+        case "apart":
+            return (one.entry, one.text)
+        case _:
+            return (one.entry,)
