@@ -142,7 +142,8 @@ def resolve(
         kind, hint = "question or gap", "holdfast ledger --open"
         found = _that_counts(here.ledger, entry, texts, kind, hint)
         said = here.speaker().about("resolve", found, check_text(because, "--because"))
-    _answer(said, texts[found], because, as_json=as_json)
+        already = _resolved(here.ledger, found)
+    _answer(said, texts[found], because, already, as_json=as_json)
     return 0
 
 
@@ -171,9 +172,33 @@ def apart(
         one, two = (_that_counts(here.ledger, id_, texts, kind, hint) for id_ in (entry, other))
         if one == two or one[:2] != two[:2]:
             raise UsageError(f"'{one}' and '{two}' cannot be kept apart: they are never one")
+        heads = _heads(here.ledger)
+        if heads[one] != heads[two]:
+            raise UsageError(
+                f"'{one}' and '{two}' are not taken for one, so they are apart already",
+                hint=f"holdfast ledger {one}",
+            )
         said = here.speaker().about("apart", one, because.strip(), other=two)
     _answer(said, f"{texts[one]} / {texts[two]}", because, as_json=as_json)
     return 0
+
+
+def _resolved(ledger: Ledger, entry: str) -> str:
+    """Who answered a question or closed a gap before, and why; empty if nobody did."""
+    for gap in ledger.gaps:
+        if gap.id == entry:
+            return gap.closed
+    for one in ledger.uncertainties:
+        if entry in {one.id, *(same.id for same in one.merged)} and one.status == "resolved":
+            return one.because or f"{one.resolved_by} answered it"
+    return ""
+
+
+def _heads(ledger: Ledger) -> dict[str, str]:
+    """For each finding and each question the one that it is taken for."""
+    merged = {same.id: one.id for one in ledger.uncertainties for same in one.merged}
+    merged |= {one.id: one.id for one in ledger.uncertainties}
+    return merged | {one.id: one.head for one in ledger.evidence}
 
 
 # --- contest --------------------------------------------------------------------------------------
@@ -190,6 +215,7 @@ class Fall:
     stale: dict[StepId, tuple[str, ...]]
     ahead: Ahead | None
     way: Course | None
+    already: str  # why it was contested before
 
     @property
     def again(self) -> list[tuple[StepId, str, str]]:
@@ -293,7 +319,16 @@ def _fall(
     stale = stale_steps(here.store, here.state, ledger)
     way = _way(here.where, forced)
     ahead = None if way is None else gather(way.where, way.loaded, way.options)
-    return Fall(entry, _text(ledger, entry), steps, ledger, stale, ahead, way)
+    already = _doubted(here, entry)
+    return Fall(entry, _text(ledger, entry), steps, ledger, stale, ahead, way, already)
+
+
+def _doubted(here: Known, entry: str) -> str:
+    """Why something is contested already; empty if it is not, or if its step has told anew since."""
+    word = contests_in(here.said).get(entry)
+    told = next((one for one in here.ledger.handoffs if one.step == entry), None)
+    is_answered = word is not None and told is not None and 0 < word.place < told.place
+    return "" if word is None or is_answered else word.text
 
 
 def _way(where: Place, steps: Sequence[StepId]) -> Course | None:
@@ -318,6 +353,7 @@ def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
     word = "would be contested" if dry_run else "contested"
     own = f" ({fall.entry})" if fall.text != fall.entry else ""
     yield f"{word}: {one_line(fall.text)}{own}"
+    yield from _replaced(fall.already)
     fallen = [one for one in fall.ledger.evidence if one.stale]
     hypotheses = [name for name, one in fall.ledger.hypotheses.items() if one.stale]
     if fallen or hypotheses or fall.stale:
@@ -351,6 +387,7 @@ def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
         "entry": fall.entry,
         "text": fall.text,
         "because": because,
+        "already": fall.already or None,
         "steps": [*fall.steps],
         "stale": {
             "evidence": [one.id for one in fall.ledger.evidence if one.stale],
@@ -401,7 +438,13 @@ _SAID = {
 }
 
 
-def _answer(said: LedgerSaid, text: str, because: str, *, as_json: bool) -> None:
+def _replaced(already: str) -> Iterable[str]:
+    """A word that was said before; the new one takes its place."""
+    if already:
+        yield f"it was already: {one_line(already)}; what you say takes its place"
+
+
+def _answer(said: LedgerSaid, text: str, because: str, already: str = "", *, as_json: bool) -> None:
     if as_json:
         out_json(
             {
@@ -411,9 +454,12 @@ def _answer(said: LedgerSaid, text: str, because: str, *, as_json: bool) -> None
                 "other": said.other or None,
                 "text": text,
                 "because": because or None,
+                "already": already or None,
                 "by": said.by,
             }
         )
         return
     out(f"{_SAID[said.word]}: {one_line(text)}")
+    for line in _replaced(already):
+        out(line)
     out_next("holdfast ledger")

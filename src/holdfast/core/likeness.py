@@ -123,13 +123,25 @@ class _Heads:
     ) -> None:
         self._pairs = pairs
         self._alike = alike
-        self._apart = apart
+        self._apart: dict[
+            int, set[int]
+        ] = {}  # a text -> those before it that it is kept apart from
+        for pair in apart:
+            if max(pair) != min(pair):
+                self._apart.setdefault(max(pair), set()).add(min(pair))
+        self._head: dict[int, int] = {}  # of those, the head that each joined
         self._read: dict[int, _Words] = {}
         self._known: dict[str, Same] = {}  # what equal words joined before
         self._holding: dict[int, list[int]] = {}  # a pair -> the heads that hold it
 
     def joined(self, place: int, one: _Words) -> Same:
         """The head that a text joins; it becomes one if there is none."""
+        found = self._found(place, one)
+        if self._apart:
+            self._head[place] = found.head
+        return found
+
+    def _found(self, place: int, one: _Words) -> Same:
         known = self._known.get(one.plain)
         if known is not None and not self._are_apart(known.head, place):
             return known
@@ -166,8 +178,9 @@ class _Heads:
                     break
         return near
 
-    def _are_apart(self, one: int, other: int) -> bool:
-        return bool(self._apart) and frozenset({one, other}) in self._apart
+    def _are_apart(self, head: int, place: int) -> bool:
+        """Whether a text is kept apart from a head, or from one that joined it."""
+        return any(self._head[one] == head for one in self._apart.get(place, ()))
 
 
 def fits(text: str, others: Sequence[str], alike: Alike) -> bool:
