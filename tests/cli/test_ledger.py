@@ -233,7 +233,7 @@ def test_what_a_step_is_told_beyond_its_budget_is_summed_up_and_found(stations: 
     stations.write("plan.yaml", "defaults: {context_tokens: 300}" + PLAN)
     stations.run()
     page = stations.ok("show", "ping", "--context").out
-    assert len(page) < 300 * 4 + 10
+    assert len(page.removesuffix("\n")) <= 300 * 4
     *_, summed = page.strip().splitlines()
     assert summed.startswith("- look: ")
     assert "findings about reports, station, rain (surest 0.50)" in summed
@@ -244,3 +244,15 @@ def test_what_a_step_is_told_beyond_its_budget_is_summed_up_and_found(stations: 
     summed_up = next(one for one in shown["evidence"] if one["id"] not in page)
     stations.ok("ledger", "contest", summed_up["id"], "--because", "counted twice")
     assert summed_up["id"] in stations.ok("ledger", "--json").json["stale_steps"]["ping"]
+
+
+@pytest.mark.req("R117", "R126")
+@pytest.mark.parametrize("tokens", [1, 20, 60])
+def test_a_small_budget_is_kept_and_says_how_much_there_is(stations: Project, tokens: int) -> None:
+    many: list[Any] = [{"finding": f"station {n} reports {n} mm of rain"} for n in range(80)]
+    write(stations, "look", observed=many)
+    stations.write("plan.yaml", f"defaults: {{context_tokens: {tokens}}}" + PLAN)
+    stations.run()
+    page = stations.ok("show", "ping", "--context").out.removesuffix("\n")
+    assert len(page) <= max(tokens, 13) * 4
+    assert "`holdfast ledger`" in page
