@@ -126,6 +126,32 @@ def test_a_contest_shows_what_falls_and_what_checking_again_takes_before_anythin
     assert "H1: inconclusive · 1 for, 0 against · stale" in text
 
 
+def test_a_program_gets_of_words_and_of_what_is_stale_only_what_it_asks_for(
+    stations: Project,
+) -> None:
+    stations.ok("ledger", "contest", "a.csv", "--because", "old")
+    stations.ok("ledger", "resolve", "u-", "--because", "they are")
+    stations.ok("ledger", "add", "gap", "a chart", "--because", "later")
+    fell, asked = (
+        entry(stations, *one) for one in (("evidence", "ping"), ("uncertainties", "look"))
+    )
+
+    def got(*words: str) -> tuple[list[str], list[str], list[str]]:
+        found = stations.ok("ledger", *words, "--json").json
+        return [one["word"] for one in found["said"]], found["stale"], [*found["stale_steps"]]
+
+    assert got() == (["contest", "resolve", "gap"], [fell["id"], "H1"], ["ping"])
+    assert got("evidence") == (["contest"], [fell["id"]], [])
+    assert got("evidence", "--step", "other") == ([], [], [])
+    assert got("hypotheses") == ([], ["H1"], [])
+    assert got("uncertain") == (["resolve"], [], [])
+    assert got("gaps") == (["gap"], [], [])
+    assert got("--step", "look") == (["contest", "resolve"], [], [])
+    assert got("--step", "ping") == ([], [fell["id"], "H1"], ["ping"])
+    assert got(fell["id"]) == ([], [fell["id"]], [])
+    assert got(asked["id"]) == (["resolve"], [], [])
+
+
 @pytest.mark.parametrize("what", ["look", "a.csv", "evidence", "handoffs"])
 def test_what_is_contested_is_made_again_and_what_is_below_only_if_that_changes(
     stations: Project, what: str
@@ -176,6 +202,54 @@ def test_two_findings_that_were_taken_for_one_are_kept_apart(stations: Project) 
     stations.ok("ledger", "apart", one["id"], other["id"])
     one, other = (entry(stations, "evidence", step) for step in ("look", "other"))
     assert (one["same_as"], other["same_as"]) == (None, None)
+
+
+@pytest.mark.req("R127")
+def test_two_that_joined_a_third_are_kept_apart(stations: Project) -> None:
+    same: list[Json] = [
+        {"finding": f"12 {word}", "source": "b.csv"} for word in ("Stations", "stations.")
+    ]
+    stations.write("other.json", handoff(*same))
+    stations.run("--force-node", "other")
+    found = stations.ok("ledger", "--json").json["evidence"]
+    third, one, other = (item for item in found if "12" in item["finding"])
+    assert one["same_as"] == other["same_as"] == third["id"]
+    stations.ok("ledger", "apart", one["id"], other["id"])
+    found = stations.ok("ledger", "--json").json["evidence"]
+    heads = [item["same_as"] for item in found if "12" in item["finding"]]
+    assert heads == [None, third["id"], None]
+    told = stations.refused(2, "ledger", "apart", one["id"], other["id"])
+    assert f"'{one['id']}' and '{other['id']}' are not taken for one" in told
+    assert len(stations.ok("ledger", "--json").json["said"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["uncertainties", "gaps"])
+def test_what_is_resolved_already_says_so_and_takes_the_new_reason(
+    stations: Project, kind: str
+) -> None:
+    words = ("ledger", "resolve", entry(stations, kind, "look")["id"], "--because")
+    assert stations.ok(*words, "no need", "--json").json["already"] is None
+    told = stations.ok(*words, "it is drawn").out
+    assert "it was already: no need; what you say takes its place" in told
+    assert stations.ok(*words, "once more", "--json").json["already"] == "it is drawn"
+    found = entry(stations, kind, "look")
+    assert "once more" in {found.get("because"), found.get("closed")}
+
+
+@pytest.mark.parametrize("what", ["a.csv", "look"])
+def test_what_is_contested_already_says_so_and_takes_the_new_reason(
+    stations: Project, what: str
+) -> None:
+    words = ("ledger", "contest", what, "--because")
+    assert "already" not in stations.ok(*words, "no", "--dry-run").out
+    assert stations.ok(*words, "no", "--json").json["already"] is None
+    again = "it was already: no; what you say takes its place"
+    assert again in stations.ok(*words, "never", "--dry-run").out
+    assert again in stations.ok(*words, "never").out
+    assert entry(stations, "evidence", "look")["contested"] == "never"
+    stations.run()  # which answers the contest of a step
+    already = stations.ok(*words, "still", "--json").json["already"]
+    assert already == ("never" if what == "a.csv" else None)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from holdfast.model.digest import Json
 from tests.cli.project import Project
 from tests.cli.test_replan import PLAIN, PREMISES, SPEAKING, STEPS, say
 
@@ -74,19 +75,18 @@ def test_gaps_are_called_by_name(project: Project) -> None:
 
 @pytest.mark.req("R117")
 def test_a_step_that_is_told_nothing_finds_an_empty_page(project: Project) -> None:
-    project.plan(
-        {
-            "a": {"shell": "echo quiet"},
-            "b": {
-                "needs": ["a"],
-                "shell": 'test ! -s "$HOLDFAST_CONTEXT"; cat "$HOLDFAST_CONTEXT"',
-            },
-        }
-    )
+    steps: dict[str, dict[str, Json]] = {
+        "a": {"shell": "echo quiet"},
+        "b": {
+            "needs": ["a"],
+            "shell": 'test ! -s "$HOLDFAST_CONTEXT"; cat "$HOLDFAST_CONTEXT"',
+        },
+    }
+    project.plan(steps)
     assert project.run().states == {"a": "done", "b": "done"}
 
 
-SKIPPED = {
+SKIPPED: dict[str, dict[str, Json]] = {
     "look": {"shell": "cat look.js* > $HOLDFAST_HANDOFF; echo looked"},
     "draw": {
         "needs": ["look"],

@@ -25,6 +25,7 @@ from holdfast.core.ledger import Hypothesis, Ledger
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
+from holdfast.core.single import past_of, questions_of
 from holdfast.core.state import State
 from holdfast.core.views import usd
 from holdfast.engine.handoffs import Handoffs
@@ -39,7 +40,7 @@ from holdfast.engine.words import (
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, Reason
-from holdfast.model.handoff import Standing, entry_id
+from holdfast.model.handoff import Standing
 from holdfast.model.line import LedgerSaid, LedgerWord
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line
@@ -147,12 +148,13 @@ def resolve(
 ) -> int:
     """Say that a question is answered, or that a gap is closed."""
     with known(place(plan, store, plan_id)) as here:
-        texts = {one.id: one.question for one in here.ledger.uncertainties}
-        texts |= {one.id: one.item for one in here.ledger.gaps}
-        found = found_entry(entry, texts, "question or gap", "holdfast ledger --open")
+        texts = questions_of(here.ledger) | {one.id: one.item for one in here.ledger.gaps}
+        kind, hint = "question or gap", "holdfast ledger --open"
+        found = _that_counts(here.ledger, entry, texts, kind, hint)
         said = here.speaker().about("resolve", found, check_text(because, "--because"))
+        already = _resolved(here.ledger, found)
         goes_on = is_settled(here.store, here.state)
-    _answer(said, texts[found], because, as_json=as_json, goes_on=goes_on)
+    _answer(said, texts[found], because, already, as_json=as_json, goes_on=goes_on)
     return 0
 
 
@@ -176,21 +178,38 @@ def apart(
     """Keep two entries apart that were taken for one because they say nearly the same."""
     with known(place(plan, store, plan_id)) as here:
         texts = {one.id: one.finding for one in here.ledger.evidence}
-        texts |= _questions(here.ledger)
+        texts |= questions_of(here.ledger)
         kind, hint = "finding or question", "holdfast ledger evidence"
-        one, two = (found_entry(name, texts, kind, hint) for name in (entry, other))
+        one, two = (_that_counts(here.ledger, id_, texts, kind, hint) for id_ in (entry, other))
         if one == two or one[:2] != two[:2]:
             raise UsageError(f"'{one}' and '{two}' cannot be kept apart: they are never one")
+        heads = _heads(here.ledger)
+        if heads[one] != heads[two]:
+            raise UsageError(
+                f"'{one}' and '{two}' are not taken for one, so they are apart already",
+                hint=f"holdfast ledger {one}",
+            )
         said = here.speaker().about("apart", one, because.strip(), other=two)
     _answer(said, f"{texts[one]} / {texts[two]}", because, as_json=as_json)
     return 0
 
 
-def _questions(ledger: Ledger) -> dict[str, str]:
-    """Every question by its id, those too that were taken for another one."""
-    raised = ((one.step, one.handoff.uncertainty) for one in ledger.handoffs)
-    found = {entry_id("u", step, text): text for step, text in raised if text}
-    return found | {one.id: one.question for one in ledger.uncertainties}
+def _resolved(ledger: Ledger, entry: str) -> str:
+    """Who answered a question or closed a gap before, and why; empty if nobody did."""
+    for gap in ledger.gaps:
+        if gap.id == entry:
+            return gap.closed
+    for one in ledger.uncertainties:
+        if entry in {one.id, *(same.id for same in one.merged)} and one.status == "resolved":
+            return one.because or f"{one.resolved_by} answered it"
+    return ""
+
+
+def _heads(ledger: Ledger) -> dict[str, str]:
+    """For each finding and each question the one that it is taken for."""
+    merged = {same.id: one.id for one in ledger.uncertainties for same in one.merged}
+    merged |= {one.id: one.id for one in ledger.uncertainties}
+    return merged | {one.id: one.head for one in ledger.evidence}
 
 
 # --- contest --------------------------------------------------------------------------------------
@@ -208,6 +227,7 @@ class Fall:
     stale: dict[StepId, tuple[str, ...]]
     ahead: Ahead | None
     way: Course | None
+    already: str  # why it was contested before
 
     @property
     def hypotheses(self) -> dict[str, Hypothesis]:
@@ -304,12 +324,8 @@ def _contested(here: Known, name: str) -> str:
         return name
     texts = {one.id: one.finding for one in ledger.evidence}
     texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
-    if name not in texts and any(one.id == name for one in ledger.superseded):
-        raise UsageError(
-            f"'{name}' counts no more: its step handed over something else since",
-            hint="holdfast ledger handoffs",
-        )
-    return found_entry(name, texts, "evidence, handoff, step or source", "holdfast ledger evidence")
+    kind = "evidence, handoff, step or source"
+    return _that_counts(ledger, name, texts, kind, "holdfast ledger evidence")
 
 
 def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry_run: bool) -> Fall:
@@ -321,8 +337,17 @@ def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry
     unsaid, forced = ([word], steps) if dry_run else ((), ())
     way = _way(here.where, forced, unsaid)
     ahead = None if way is None else gather(way.where, way.loaded, way.options, unsaid=unsaid)
+    already = _doubted(here, entry)
     before = {name: one.status for name, one in here.ledger.hypotheses.items()}
-    return Fall(entry, _text(ledger, entry), steps, ledger, before, stale, ahead, way)
+    return Fall(entry, _text(ledger, entry), steps, ledger, before, stale, ahead, way, already)
+
+
+def _doubted(here: Known, entry: str) -> str:
+    """Why something is contested already; empty if it is not, or if its step has told anew since."""
+    word = contests_in(here.said).get(entry)
+    told = next((one for one in here.ledger.handoffs if one.step == entry), None)
+    is_answered = word is not None and told is not None and 0 < word.place < told.place
+    return "" if word is None or is_answered else word.text
 
 
 def _way(where: Place, steps: Sequence[StepId], unsaid: Sequence[Said]) -> Course | None:
@@ -347,6 +372,7 @@ def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
     word = "would be contested" if dry_run else "contested"
     own = f" ({fall.entry})" if fall.text != fall.entry else ""
     yield f"{word}: {one_line(fall.text)}{own}"
+    yield from _replaced(fall.already)
     fallen = [one for one in fall.ledger.evidence if one.stale]
     if fallen or fall.hypotheses or fall.stale:
         yield f"stale ({len(fallen) + len(fall.hypotheses) + len(fall.stale)})"
@@ -382,6 +408,7 @@ def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
         "entry": fall.entry,
         "text": fall.text,
         "because": because,
+        "already": fall.already or None,
         "steps": [*fall.steps],
         "stale": {
             "evidence": [one.id for one in fall.ledger.evidence if one.stale],
@@ -414,6 +441,18 @@ def found_entry(name: str, texts: dict[str, str], kind: str, hint: str) -> str:
     raise UsageError(f"'{name}' may be {', '.join(fits)}", hint="say more of the id")
 
 
+def _that_counts(ledger: Ledger, name: str, texts: dict[str, str], kind: str, hint: str) -> str:
+    """The same of what counts; UsageError that says so if a step told it earlier and tells it no more."""
+    if not any(one.startswith(name) for one in texts):
+        gone = [one for one in past_of(ledger) if one.startswith(name)]
+        if len(gone) == 1:
+            raise UsageError(
+                f"'{gone[0]}' counts no more: its step handed over something else since",
+                hint=f"holdfast ledger {gone[0]}",
+            )
+    return found_entry(name, texts, kind, hint)
+
+
 _SAID = {
     "evidence": "added evidence",
     "uncertainty": "added a question",
@@ -424,8 +463,20 @@ _SAID = {
 }
 
 
+def _replaced(already: str) -> Iterable[str]:
+    """A word that was said before; the new one takes its place."""
+    if already:
+        yield f"it was already: {one_line(already)}; what you say takes its place"
+
+
 def _answer(
-    said: LedgerSaid, text: str, because: str, *, as_json: bool, goes_on: bool = False
+    said: LedgerSaid,
+    text: str,
+    because: str,
+    already: str = "",
+    *,
+    as_json: bool,
+    goes_on: bool = False,
 ) -> None:
     """Say what was said; a run that was held for it `goes_on` when somebody resumes it."""
     if as_json:
@@ -437,9 +488,12 @@ def _answer(
                 "other": said.other or None,
                 "text": text,
                 "because": because or None,
+                "already": already or None,
                 "by": said.by,
             }
         )
         return
     out(f"{_SAID[said.word]}: {one_line(text)}")
+    for line in _replaced(already):
+        out(line)
     out_next("holdfast resume    holdfast ledger" if goes_on else "holdfast ledger")

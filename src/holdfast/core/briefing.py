@@ -16,7 +16,9 @@ itself: whoever needs it needs the items or the steps whose work it gathers. If 
 first lines take three quarters of the budget. The others are summed up below them, a line for each step in
 the same order: how many findings, questions, changes and gaps, what the findings are about, how sure the
 surest is, and the id of the handoff that holds them all. Steps whose summary finds no room either are counted
-in a last line. So nothing is left out unsaid, and everything is found by an id: `holdfast ledger ID`.
+in a last line, and where that finds none, one line says how much there is beside what stands above it. That
+line alone is the least page, and the only one that may be longer than its budget. So nothing is left out
+unsaid, and everything is found: `holdfast ledger ID`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from holdfast.model.plan import GATHER, Step, StepId
 from holdfast.model.text import one_line
 
 BUDGET = 4_000  # tokens, if a step does not say how many
-LETTERS = 4  # of a token, roughly; a page may be a little longer or shorter than its budget
+LETTERS = 4  # of a token, roughly
 _HEADINGS = {
     "first": "Do first, as the steps before advise",
     "before": "What the steps before did",
@@ -134,10 +136,19 @@ def briefing(
     if len(kept) == len(every):
         return Briefing(_page(kept), 0)
     kept = _fitting(every, int(room * _FOR_WHOLE))
+    text = _joined(ledger, every, kept, room)
+    while kept and len(text) > room:
+        kept.pop()
+        text = _joined(ledger, every, kept, room)
+    return Briefing(text, len(every) - len(kept))
+
+
+def _joined(ledger: Ledger, every: Sequence[_Line], kept: Sequence[_Line], room: int) -> str:
+    """The lines that are kept, and below them all others summed up."""
     page = _page(kept)
-    left = every[len(kept) :]
-    summed = _summed(ledger, left, room - len(page))
-    return Briefing("\n\n".join(part for part in (page, summed) if part), len(left))
+    taken = len(page) + 2 if page else 0
+    summed = _summed(ledger, every[len(kept) :], room - taken)
+    return "\n\n".join(part for part in (page, summed) if part)
 
 
 def ids_on(page: str) -> set[str]:
@@ -171,28 +182,37 @@ def _page(kept: Iterable[_Line]) -> str:
 # --- what finds no room ---------------------------------------------------------------------------
 
 
-def _summed(ledger: Ledger, left: Iterable[_Line], room: int) -> str:
+def _summed(ledger: Ledger, left: Sequence[_Line], room: int) -> str:
     """A line for each step, in the order of worth; one for all those that find no room either."""
     ids = {one.step: one.id for one in ledger.handoffs}
     of_step: dict[StepId | None, list[_Line]] = {}
     for line in left:
         of_step.setdefault(line.step, []).append(line)
     said = [SUMMED]
-    room -= len(SUMMED) + 2
-    rest: list[_Line] = []
-    others: list[StepId | None] = []
+    taken = len(SUMMED)
     for step, lines in of_step.items():
-        text = "" if rest else _summary(step, lines, ids)  # after the first of the rest all are
-        if text and len(text) + 1 <= room:
-            room -= len(text) + 1
-            said.append(text)
-        else:
-            rest += lines
-            others.append(step)
-    if rest:
-        where = f"{len(others)} steps more" if len(others) > 1 else "1 step more"
-        said.append(f"- {where}: {_counted(rest)}; `holdfast ledger` lists them")
+        text = _summary(step, lines, ids)
+        if taken + len(text) + 1 > room:
+            break
+        taken += len(text) + 1
+        said.append(text)
+    while len(said) <= len(of_step):
+        rest = [*of_step.values()][len(said) - 1 :]
+        for text in _rest(rest):
+            if taken + len(text) + 1 <= room:
+                return "\n".join([*said, text])
+        if len(said) == 1:
+            return f"{len(left):,} more, for want of room: `holdfast ledger`"
+        taken -= len(said.pop()) + 1
     return "\n".join(said)
+
+
+def _rest(others: Sequence[Sequence[_Line]]) -> Iterator[str]:
+    """A line for several steps, and the same in fewer words."""
+    where = f"{len(others)} steps more" if len(others) > 1 else "1 step more"
+    lines = [line for ones in others for line in ones]
+    yield f"- {where}: {_counted(lines)}; `holdfast ledger` lists them"
+    yield f"- {where}, {len(lines):,} entries: `holdfast ledger`"
 
 
 def _summary(step: StepId | None, lines: Sequence[_Line], ids: Mapping[StepId, str]) -> str:

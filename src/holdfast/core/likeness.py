@@ -139,20 +139,26 @@ class _Heads:
     ) -> None:
         self._pairs = pairs
         self._alike = alike
-        self._rivals: dict[int, set[int]] = {}  # a place -> those it is kept apart from
-        for one, other in map(tuple, apart):
-            self._rivals.setdefault(one, set()).add(other)
-            self._rivals.setdefault(other, set()).add(one)
-        self._joined: dict[int, set[int]] = {}  # a head -> those with rivals that joined it
+        self._apart: dict[int, set[int]] = {}  # a text -> those before it, kept apart from it
+        for pair in apart:
+            if max(pair) != min(pair):
+                self._apart.setdefault(max(pair), set()).add(min(pair))
+        self._head: dict[int, int] = {}  # of those, the head that each joined
         self._read: dict[int, _Words] = {}
         self._known: dict[str, Same] = {}  # what equal words joined before
         self._holding: dict[int, list[int]] = {}  # a pair -> the heads that hold it
 
     def joined(self, place: int, one: _Words) -> Same:
         """The head that a text joins; it becomes one if there is none."""
+        found = self._found(place, one)
+        if self._apart:
+            self._head[place] = found.head
+        return found
+
+    def _found(self, place: int, one: _Words) -> Same:
         known = self._known.get(one.plain)
         if known is not None and not self._are_apart(known.head, place):
-            return self._taken(place, known)
+            return known
         pairs = self._pairs[one.plain]
         found = self._first(place, one, pairs) if pairs else None
         if found is None:
@@ -161,11 +167,6 @@ class _Heads:
             for pair in pairs:
                 self._holding.setdefault(pair, []).append(place)
         self._known.setdefault(one.plain, found)
-        return self._taken(place, found)
-
-    def _taken(self, place: int, found: Same) -> Same:
-        if place in self._rivals:
-            self._joined.setdefault(found.head, set()).add(place)
         return found
 
     def _first(self, place: int, one: _Words, pairs: Iterable[int]) -> Same | None:
@@ -193,9 +194,20 @@ class _Heads:
         return near
 
     def _are_apart(self, head: int, place: int) -> bool:
-        """Whether somebody keeps a text apart from a head, or from one that joined it."""
-        rivals = self._rivals.get(place)
-        return rivals is not None and not rivals.isdisjoint({head, *self._joined.get(head, ())})
+        """Whether a text is kept apart from a head, or from one that joined it."""
+        return any(self._head[one] == head for one in self._apart.get(place, ()))
+
+
+def fits(text: str, others: Sequence[str], alike: Alike) -> bool:
+    """Whether a text says the same as one of the others."""
+    return text in others or groups([*others, text], alike)[-1].head < len(others)
+
+
+def nearest(text: str, others: Sequence[str], most: int) -> list[str]:
+    """Those of the others that share the most words with a text; of equally near ones the later first."""
+    words = {*_read(text).plain.split()}
+    share = {one: len(words & {*_read(one).plain.split()}) for one in reversed(others)}
+    return sorted(share, key=lambda one: -share[one])[:most]
 
 
 def topics(texts: Sequence[str], most: int) -> list[str]:

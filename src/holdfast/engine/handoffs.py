@@ -42,18 +42,22 @@ REMOVED = "what it told was removed"
 UNREADABLE = "what it told cannot be read"
 _STORED = 16  # times the size of one that is taken in
 Read = Callable[[Digest], bytes]
-Unknown = Callable[[Handoff, AttemptStarted, Candidate], list[str]]
+Checked = Callable[[Handoff], tuple[Handoff, list[str]]]  # as it is kept, and what is wrong with it
+CheckedAttempt = Callable[[Handoff, AttemptStarted, Candidate], tuple[Handoff, list[str]]]
 
 
 # --- before it counts -----------------------------------------------------------------------------
 
 
 def sound(
-    step: Step, outcome: Outcome, started: AttemptStarted, unknown: Unknown = lambda *_: []
+    step: Step,
+    outcome: Outcome,
+    started: AttemptStarted,
+    checked: CheckedAttempt = lambda handoff, *_: (handoff, []),
 ) -> Outcome:
     """The outcome with its handoff in canonical form; one that is none, or missing, rejects the attempt.
 
-    `unknown` says what it refers to and nobody told. What was made before and is only guarded has told
+    `checked` says what it refers to and nobody told. What was made before and is only guarded has told
     already what there is to tell.
     """
     candidate = outcome.candidate
@@ -64,18 +68,14 @@ def sound(
         return outcome
     handoff, wrong = _read(candidate.handoff, _nothing(step))
     if handoff is not None:
-        wrong = [
-            *_uncovered(step, handoff),
-            *unknown(handoff, started, candidate),
-        ]
+        handoff, unknown = checked(handoff, started, candidate)
+        wrong = [*_uncovered(step, handoff), *unknown]
     if handoff is None or wrong:
         return _refused(outcome, wrong)
     return outcome._replace(candidate=replace(candidate, handoff=written(handoff)))
 
 
-def given_by_person(
-    step: Step, content: bytes | None, unknown: Callable[[Handoff], list[str]]
-) -> bytes:
+def given_by_person(step: Step, content: bytes | None, checked: Checked) -> bytes:
     """What a person hands over with a step, in canonical form; UsageError if it is no handoff, or lacks."""
     if content is None:
         if not step.handoff:
@@ -83,20 +83,19 @@ def given_by_person(
         raise UsageError(
             f"'{step.id}' is done only with a handoff", hint="write one and name it: --handoff FILE"
         )
-    return _of_person(step, content, unknown, complete=True)
+    return _of_person(step, content, checked, complete=True)
 
 
-def added_by_person(step: Step, content: bytes, unknown: Callable[[Handoff], list[str]]) -> bytes:
+def added_by_person(step: Step, content: bytes, checked: Checked) -> bytes:
     """What a person who approves adds to what the attempt tells; the attempt covers its outputs itself."""
-    return _of_person(step, content, unknown, complete=False)
+    return _of_person(step, content, checked, complete=False)
 
 
-def _of_person(
-    step: Step, content: bytes, unknown: Callable[[Handoff], list[str]], *, complete: bool
-) -> bytes:
+def _of_person(step: Step, content: bytes, checked: Checked, *, complete: bool) -> bytes:
     handoff, wrong = _read(content)
     if handoff is not None:
-        wrong = [*(_uncovered(step, handoff) if complete else ()), *unknown(handoff)]
+        handoff, unknown = checked(handoff)
+        wrong = [*(_uncovered(step, handoff) if complete else ()), *unknown]
     if handoff is None or wrong:
         raise UsageError(f"the handoff for '{step.id}' is none: {'; '.join(wrong)}")
     return written(handoff)
