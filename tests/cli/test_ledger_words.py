@@ -218,9 +218,11 @@ def test_two_that_joined_a_third_are_kept_apart(stations: Project) -> None:
     found = stations.ok("ledger", "--json").json["evidence"]
     heads = [item["same_as"] for item in found if "12" in item["finding"]]
     assert heads == [None, third["id"], None]
-    told = stations.refused(2, "ledger", "apart", one["id"], other["id"])
-    assert f"'{one['id']}' and '{other['id']}' are not taken for one" in told
-    assert len(stations.ok("ledger", "--json").json["said"]) == 1
+    assert "it was already: " in stations.ok("ledger", "apart", one["id"], other["id"]).out
+    answers = entry(stations, "evidence", "ping")["id"]
+    told = stations.refused(2, "ledger", "apart", one["id"], answers)
+    assert f"'{one['id']}' and '{answers}' are not taken for one" in told
+    assert {item["text"] for item in stations.ok("ledger", "--json").json["said"]} == {other["id"]}
 
 
 @pytest.mark.parametrize("kind", ["uncertainties", "gaps"])

@@ -183,14 +183,14 @@ def apart(
         one, two = (_that_counts(here.ledger, id_, texts, kind, hint) for id_ in (entry, other))
         if one == two or one[:2] != two[:2]:
             raise UsageError(f"'{one}' and '{two}' cannot be kept apart: they are never one")
+        already = _parted(here.said, one, two)
         heads = _heads(here.ledger)
-        if heads[one] != heads[two]:
+        if heads[one] != heads[two] and not already:
             raise UsageError(
-                f"'{one}' and '{two}' are not taken for one, so they are apart already",
-                hint=f"holdfast ledger {one}",
+                f"'{one}' and '{two}' are not taken for one", hint=f"holdfast ledger {one}"
             )
         said = here.speaker().about("apart", one, because.strip(), other=two)
-    _answer(said, f"{texts[one]} / {texts[two]}", because, as_json=as_json)
+    _answer(said, f"{texts[one]} / {texts[two]}", because, already, as_json=as_json)
     return 0
 
 
@@ -203,6 +203,12 @@ def _resolved(ledger: Ledger, entry: str) -> str:
         if entry in {one.id, *(same.id for same in one.merged)} and one.status == "resolved":
             return one.because or f"{one.resolved_by} answered it"
     return ""
+
+
+def _parted(said: Sequence[Said], one: str, other: str) -> str:
+    """That somebody keeps two entries apart already, and why; empty if nobody does."""
+    words = [w for w in said if w.word == "apart" and {w.entry, w.text} == {one, other}]
+    return (words[-1].because or f"{words[-1].by} keeps them apart") if words else ""
 
 
 def _heads(ledger: Ledger) -> dict[str, str]:
