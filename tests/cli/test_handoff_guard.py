@@ -152,7 +152,8 @@ def test_a_file_that_a_handoff_names_lies_in_the_project(pair: Project) -> None:
 
 @pytest.mark.req("R125")
 @pytest.mark.parametrize(
-    ("artifact", "ref"), [("File", "gone"), ("PATH", "gone"), ("x", "FILE:gone"), ("x", "file:gone")]
+    ("artifact", "ref"),
+    [("File", "gone"), ("PATH", "gone"), ("x", "FILE:gone"), ("x", "file:gone")],
 )
 def test_a_file_is_one_however_it_is_spelled(pair: Project, artifact: str, ref: str) -> None:
     assert f"'changed[0].ref' names '{ref}'" in claim(pair, artifact, ref)

@@ -288,7 +288,12 @@ def test_who_needs_a_step_that_gathers_is_told_what_those_told_whose_work_it_gat
     project.write("plan.yaml", f"name: p\nsteps:{GATHERED[about]}{after}")
     assert project.run().code == 0
     page = project.ok("show", "after", "--context").out
-    told = ("ping the stations (", ": count the stations", "  - changed note", "  - not done the map")
+    told = (
+        "ping the stations (",
+        ": count the stations",
+        "  - changed note",
+        "  - not done the map",
+    )
     for text in told:
         assert page.count(text) == 2, text
     assert "begin at the top" not in page

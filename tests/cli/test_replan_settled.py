@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_a_step_that_is_told_nothing_finds_an_empty_page(project: Project) -> No
     assert project.run().states == {"a": "done", "b": "done"}
 
 
-SKIPPED = {
+SKIPPED: dict[str, dict[str, Any]] = {
     "look": {"shell": "cat look.js* > $HOLDFAST_HANDOFF; echo looked"},
     "draw": {
         "needs": ["look"],

@@ -105,9 +105,7 @@ def replan_json(found: Held, state: str) -> list[Json]:
     return [_doubt_json(one, found.run, state, subject, None) for one in found.doubts]
 
 
-def _doubt_json(
-    one: Doubt, run: RunId, state: str, subject: Digest | None, decision: Json
-) -> Json:
+def _doubt_json(one: Doubt, run: RunId, state: str, subject: Digest | None, decision: Json) -> Json:
     return {
         "approval": one.id,
         "gate": REPLAN,

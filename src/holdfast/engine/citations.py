@@ -130,7 +130,7 @@ def _path(ref: str) -> str:
 
 
 def _lies_in(root: str, path: str) -> bool:
-    """Whether something of the project has this relative path: no way out of it, and nothing of Holdfast's."""
+    """Whether the project has this relative path: no way out of it, and nothing that is private."""
     parts = PurePosixPath(path).parts
     place = os.path.join(root, *parts)
     if path.startswith("/") or ".." in parts or not os.path.lexists(place):
