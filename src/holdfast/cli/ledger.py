@@ -13,7 +13,8 @@ from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
 from holdfast.cli.words import add, apart, contest, found_entry, resolve
 from holdfast.core.confidence import certainties
-from holdfast.core.ledger import Evidence, Gap, Ledger, Registered, Told, weights
+from holdfast.core.evidence import Evidence, Told, weights
+from holdfast.core.ledger import Gap, Ledger, Registered
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
 from holdfast.core.single import One, all_of, entries_of, narrowed, past_of, words_about

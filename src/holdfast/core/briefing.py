@@ -28,7 +28,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.core.confidence import certainties
-from holdfast.core.ledger import Evidence, Ledger, Told, weights
+from holdfast.core.evidence import Evidence, Told, weights
+from holdfast.core.ledger import Ledger
 from holdfast.core.likeness import topics
 from holdfast.core.waves import Graph
 from holdfast.model.fixed import fixed

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from holdfast.core.ledger import Evidence, Hypothesis, Ledger, Registered, Told
+from holdfast.core.evidence import Evidence, Told
+from holdfast.core.ledger import Hypothesis, Ledger, Registered
 from holdfast.core.state import COMPLETE, State
 from holdfast.model.digest import Json
 from holdfast.model.handoff import Change, Handoff, handoff_json

@@ -22,48 +22,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from holdfast.core.confidence import Weight, bounded, together
-from holdfast.core.likeness import Alike, groups
+from holdfast.core.evidence import Evidence, Ids, Told, doubt_of, evidence_of, observed, weights
+from holdfast.core.likeness import Alike
 from holdfast.core.questions import Uncertainty, answered
-from holdfast.core.said import PERSON, Said, apart, upheld
+from holdfast.core.said import PERSON, Said, upheld
 from holdfast.model.fixed import fixed
-from holdfast.model.handoff import Handoff, Observation, Standing, cited, entry_id
-from holdfast.model.plan import RunId, StepId
-
-
-@fixed
-class Told:
-    """A handoff as the journal has it. `place` grows with the journal: of a step, the last one counts."""
-
-    id: str
-    step: StepId
-    wave: int
-    handoff: Handoff
-    at: int = 0
-    run: RunId = RunId("")
-    attempt: int = 1
-    place: int = 0
-    failed: bool = False
-    tests: tuple[str, ...] = ()  # the hypotheses that its step declares
-    serves: tuple[str, ...] = ()  # the requirements
-
-
-@fixed
-class Evidence:
-    """A finding. `head` is the first one that says the same, itself if none does."""
-
-    id: str
-    step: StepId
-    handoff: str
-    finding: str
-    source: str
-    confidence: float | None
-    supports: tuple[str, ...]
-    refutes: tuple[str, ...]
-    stands_on: tuple[str, ...]  # ids of evidence that its source names
-    head: str
-    alike: float
-    contested: str = ""
-    stale: bool = False
+from holdfast.model.handoff import Standing, cited, entry_id
+from holdfast.model.plan import StepId
 
 
 @fixed
@@ -136,8 +101,8 @@ def folded(
     latest, superseded = _latest(told)
     superseded = _ordered([*superseded, *earlier])
     said = upheld(said)
-    rows, ids_of = _observed(latest)
-    evidence = _stale(_evidence(rows, ids_of, alike, said))
+    rows, ids_of = observed(latest)
+    evidence = evidence_of(rows, ids_of, alike, said)
     told_in_order = [(one.step, one.handoff) for one in latest]
     uncertainties, unmatched = answered(told_in_order, alike, said)
     stands = _hypotheses(latest, evidence, ids_of, hypotheses or {}, said, silent or {})
@@ -166,179 +131,6 @@ def _latest(told: Iterable[Told]) -> tuple[tuple[Told, ...], tuple[Told, ...]]:
 
 def _ordered(told: Iterable[Told]) -> tuple[Told, ...]:
     return tuple(sorted(told, key=lambda one: (one.wave, one.step, one.place)))
-
-
-# --- evidence -------------------------------------------------------------------------------------
-
-
-_Rows = dict[
-    str, tuple[Told, Observation]
-]  # what was observed, before it is known what it stands on
-_Ids = dict[str, list[str]]  # the evidence of a step or of a handoff
-
-
-def _evidence(rows: _Rows, ids_of: _Ids, alike: Alike, said: Sequence[Said]) -> list[Evidence]:
-    contested = {one.entry: one for one in said if one.word == "contest"}
-    stands_on = _bases(rows, ids_of)
-    found: dict[str, Evidence] = {}
-    for name, (one, seen) in rows.items():
-        source, why = seen.source, ""
-        if contested:
-            plain = "" if source in rows or source in ids_of else source
-            why = _why(contested, one, name, plain)
-        found[name] = Evidence(
-            name,
-            one.step,
-            one.id,
-            seen.finding,
-            source,
-            seen.confidence,
-            seen.supports,
-            seen.refutes,
-            stands_on.get(name, ()),
-            name,
-            1.0,
-            why,
-        )
-    for own in said:
-        if own.word == "evidence":
-            name = entry_id("e", PERSON, own.text, own.by)
-            doubt = next((contested[key].text for key in (name, own.by) if key in contested), "")
-            entry = (name, PERSON, "", own.text, own.by, None, (), (), (), name, 1.0, doubt)
-            found.setdefault(name, Evidence(*entry))
-    return _headed(list(found.values()), alike, said)
-
-
-def _observed(latest: Sequence[Told]) -> tuple[_Rows, _Ids]:
-    """Every finding once, in canonical order, and what each step and each handoff found."""
-    rows: _Rows = {}
-    ids_of: _Ids = {}
-    for one in latest:
-        mine: list[str] = []
-        for seen in one.handoff.observed:
-            name = entry_id("e", one.step, seen.finding, seen.source)
-            if name in rows:
-                rows[name] = (one, _again(rows[name][1], seen))
-                continue
-            rows[name] = (one, seen)
-            mine.append(name)
-        ids_of[one.step] = ids_of[one.id] = mine
-    return rows, ids_of
-
-
-def _again(one: Observation, other: Observation) -> Observation:
-    """What a step told twice: as sure as it was told at the most, speaking for all that it was told for."""
-    shares = [sure for sure in (one.confidence, other.confidence) if sure is not None]
-    return replace(
-        one,
-        confidence=max(shares, default=None),
-        supports=tuple(dict.fromkeys((*one.supports, *other.supports))),
-        refutes=tuple(dict.fromkeys((*one.refutes, *other.refutes))),
-    )
-
-
-def _bases(rows: _Rows, ids_of: _Ids) -> dict[str, tuple[str, ...]]:
-    """The evidence that each source names: by its id, or all of a handoff or of a step.
-
-    Something may be named that a step later in the plan told in an earlier run. Where evidence would stand
-    on itself in a circle, such names count no more.
-    """
-    found: dict[str, tuple[str, ...]] = {}
-    for name, (one, seen) in rows.items():
-        source = seen.source
-        if source in rows:
-            found[name] = (source,)
-        elif (bases := ids_of.get(source)) and source not in (one.step, one.id):
-            found[name] = tuple(bases)
-    place = {name: n for n, name in enumerate(rows)} if found else {}
-    if all(place[base] < place[name] for name, bases in found.items() for base in bases):
-        return found
-    for name in _circling(found):
-        found[name] = tuple(base for base in found[name] if place[base] < place[name])
-    return found
-
-
-def _circling(found: Mapping[str, Sequence[str]]) -> list[str]:
-    """What stands on itself, or on something that does."""
-    left = {name: sum(base in found for base in bases) for name, bases in found.items()}
-    above: dict[str, list[str]] = {}
-    for name, bases in found.items():
-        for base in bases:
-            above.setdefault(base, []).append(name)
-    free = [name for name, many in left.items() if not many]
-    while free:
-        for name in above.get(free.pop(), ()):
-            left[name] -= 1
-            if not left[name]:
-                free.append(name)
-    return [name for name, many in left.items() if many]
-
-
-def _why(contested: Mapping[str, Said], told: Told, name: str, source: str) -> str:
-    """Why evidence is contested: itself, its handoff or its source is, or its step as it was made."""
-    for entry in (name, told.id, source):
-        if entry and entry in contested:
-            return contested[entry].text
-    word = contested.get(told.step)
-    return "" if word is None or 0 < word.place < told.place else word.text
-
-
-def _headed(found: Sequence[Evidence], alike: Alike, said: Sequence[Said]) -> list[Evidence]:
-    places = groups([one.finding for one in found], alike, apart([one.id for one in found], said))
-    return [
-        one if same.head == place else _joined(one, found[same.head].id, same.alike)
-        for place, (one, same) in enumerate(zip(found, places, strict=True))
-    ]
-
-
-def _joined(one: Evidence, head: str, alike: float) -> Evidence:
-    """The same under another head; `replace` would take four times as long, and there are many."""
-    return Evidence(
-        one.id,
-        one.step,
-        one.handoff,
-        one.finding,
-        one.source,
-        one.confidence,
-        one.supports,
-        one.refutes,
-        one.stands_on,
-        head,
-        alike,
-        one.contested,
-        one.stale,
-    )
-
-
-def _stale(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """What stands on contested evidence is stale, and so is what stands on that."""
-    fallen = [one.id for one in evidence if one.contested]
-    if not fallen:
-        return tuple(evidence)
-    above: dict[str, list[str]] = {}
-    for one in evidence:
-        for base in one.stands_on:
-            above.setdefault(base, []).append(one.id)
-    stale: set[str] = set()
-    while fallen:
-        for name in above.get(fallen.pop(), ()):
-            if name not in stale:
-                stale.add(name)
-                fallen.append(name)
-    return tuple([replace(one, stale=True) if one.id in stale else one for one in evidence])
-
-
-def weights(evidence: Iterable[Evidence]) -> dict[str, Weight]:
-    """What counts of evidence: all that is not contested, each with its source, or its step without one."""
-    return {
-        one.id: Weight(_source(one), one.confidence, one.stands_on)
-        for one in evidence
-        if not one.contested
-    }
-
-
-def _source(one: Evidence) -> str:
-    return f"step {one.step}" if one.source in {"", one.step} else one.source
 
 
 # --- artifacts, gaps, hypotheses ------------------------------------------------------------------
@@ -396,7 +188,7 @@ class _Heard(NamedTuple):
 def _hypotheses(
     latest: Sequence[Told],
     evidence: Sequence[Evidence],
-    ids_of: _Ids,
+    ids_of: Ids,
     planned: Mapping[str, Standing],
     said: Sequence[Said],
     silent: Mapping[StepId, Sequence[str]],
@@ -436,11 +228,11 @@ def _tested(
     heard: Mapping[str, _Heard],
     known: Mapping[str, Evidence],
     steps: Mapping[str, StepId],
-    ids_of: _Ids,
+    ids_of: Ids,
     contested: Mapping[str, Said],
 ) -> None:
     """Take the verdicts of a handoff. One that is contested itself decides nothing."""
-    is_contested = bool(contested) and bool(_why(contested, one, "", ""))
+    is_contested = bool(contested) and bool(doubt_of(contested, one, "", ""))
     for name in one.tests:
         heard[name].tested_by[one.step] = None
     for name, trial in one.handoff.hypotheses.items():

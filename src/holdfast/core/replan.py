@@ -18,7 +18,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from typing import Literal
 
-from holdfast.core.ledger import Evidence, Gap, Ledger
+from holdfast.core.evidence import Evidence
+from holdfast.core.ledger import Gap, Ledger
 from holdfast.model.digest import digest_json
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Handoff

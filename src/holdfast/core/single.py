@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.core.ledger import Ledger, Told, folded
+from holdfast.core.evidence import Told
+from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import equal
 from holdfast.core.said import PERSON, Said
 from holdfast.model.handoff import entry_id

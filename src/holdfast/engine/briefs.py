@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast.core.briefing import BUDGET, Quoted, ancestors, briefing, needed_by, quoted
-from holdfast.core.ledger import Ledger, Told, folded
+from holdfast.core.evidence import Told
+from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings, statements
 from holdfast.core.refs import Upstream

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.core.ledger import Told, folded
+from holdfast.core.evidence import Told
+from holdfast.core.ledger import folded
 from holdfast.core.likeness import Alike
 from holdfast.core.moves import BY_CONDITION
 from holdfast.core.premises import premises_of, rules_of, standings

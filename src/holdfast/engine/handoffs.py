@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast.core.approvals import Approval
-from holdfast.core.ledger import Told
+from holdfast.core.evidence import Told
 from holdfast.core.moves import WAIVED
 from holdfast.core.reasons import sentence
 from holdfast.core.refs import Upstream

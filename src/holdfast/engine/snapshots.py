@@ -23,7 +23,8 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import NamedTuple, TypeVar, cast
 
-from holdfast.core.ledger import Evidence, Gap, Hypothesis, Ledger, Registered, Told
+from holdfast.core.evidence import Evidence, Told
+from holdfast.core.ledger import Gap, Hypothesis, Ledger, Registered
 from holdfast.core.questions import Raised, Uncertainty
 from holdfast.core.said import Said
 from holdfast.model.digest import Digest, Json, digest_bytes, digest_json
