@@ -223,3 +223,55 @@ def test_a_word_without_a_reason_is_refused(
     assert "--because is empty" in message or "no question or gap" in message
     assert chain.ok("ledger", "--json").json["said"] == []
     assert "--because" in chain.refused(2, "ledger", *words)
+
+
+BOTH = """
+name: both
+hypotheses: {rises: {statement: rivers rise, critical: true}}
+steps:
+  up:
+    shell: cat up.js* > $HOLDFAST_HANDOFF; echo 1
+  down:
+    needs: [up]
+    shell: cat down.js* > $HOLDFAST_HANDOFF; echo 2
+"""
+
+
+@pytest.fixture
+def both(project: Project) -> Project:
+    project.write("plan.yaml", BOTH)
+    project.write(
+        "up.json", handoff({"finding": "it rises", "source": "x.csv", "supports": ["rises"]})
+    )
+    project.write(
+        "down.json", handoff({"finding": "it falls", "source": "z.csv", "refutes": ["rises"]})
+    )
+    assert project.run().code == 0
+    return project
+
+
+def test_a_contest_of_one_side_shows_how_the_hypothesis_stands_and_that_a_run_would_wait(
+    both: Project,
+) -> None:
+    asked = ("ledger", "contest", "x.csv", "--because", "bad")
+    shown = both.ok(*asked, "--dry-run").out
+    before = both.ok(*asked, "--dry-run", "--json").json
+    after = both.ok(*asked, "--json").json
+    assert {**before, "dry_run": False} == {**after, "duration_ms": before["duration_ms"]}
+    assert after["stale"]["hypotheses"] == ["rises"]
+    assert after["hypotheses"] == {"rises": {"status": "refuted", "was": "inconclusive"}}
+    assert after["replan"]["waits_for"] == []
+    (trigger,) = after["replan"]["may_wait_for"]
+    assert (trigger["cause"], trigger["words"][:7]) == ("hypothesis", "'rises'")
+    assert "hypothesis rises: refuted, was inconclusive" in shown
+    assert "if what is made again tells the same, a run would wait for a person: 'rises'" in shown
+    assert both.ok("plan", "--json").json["replan"]["may_wait_for"] == [trigger]
+    run = both.run()
+    assert (run.code, run.states) == (3, {"up": "done", "down": "reused"})
+
+
+def test_a_contest_that_speaks_against_nothing_holds_no_run(both: Project) -> None:
+    told = both.ok("ledger", "contest", "z.csv", "--because", "bad", "--json").json
+    assert told["hypotheses"] == {"rises": {"status": "supported", "was": "inconclusive"}}
+    assert told["replan"]["may_wait_for"] == []
+    assert both.run().code == 0

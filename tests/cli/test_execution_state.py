@@ -174,3 +174,30 @@ def test_no_command_is_offered_that_reads_it_back(market: Project) -> None:
     told = market.ok("export", "state.json", "--format", "execution-state")
     assert "state.json: execution-state of 2 steps" in told.out
     assert "next:" not in told.out
+
+
+@pytest.mark.req("R72")
+def test_what_was_contested_is_no_evidence_and_stays_in_the_log(market: Project) -> None:
+    observed = [
+        *TOLD["observed"],
+        {"finding": "it fell", "source": "letters", "refutes": ["shrinks"]},
+    ]
+    say(market, observed=observed)
+    assert market.run().code == 0
+    grows = exported(market, "@")["hypothesisStatuses"]["grows"]
+    assert (grows["status"], grows["evidenceStepIds"]) == ("supported", ["test"])
+    market.ok("ledger", "contest", "sales.csv", "--because", "of last year")
+    found = exported(market, "@")
+    assert found["evidenceLedger"] == [
+        {"finding": "nobody asked", "fromStepId": "test"},
+        {"finding": "it fell", "source": "letters", "fromStepId": "test"},
+    ]
+    stands = found["hypothesisStatuses"]
+    assert (stands["grows"]["status"], stands["grows"]["evidenceStepIds"]) == ("inconclusive", [])
+    assert (stands["shrinks"]["status"], stands["shrinks"]["evidenceStepIds"]) == (
+        "refuted",
+        ["test"],
+    )
+    assert found["handoffLog"][0]["handoff"]["observed"] == observed
+    market.ok("ledger", "contest", "sales.csv", "--take-back", "--because", "it was right")
+    assert len(exported(market, "@")["evidenceLedger"]) == 3

@@ -122,6 +122,86 @@ def test_what_nobody_told_cannot_be_referred_to(pair: Project, told: str, place:
     assert f"'{place}' names '" in said
 
 
+def claim(pair: Project, artifact: str, ref: str) -> str:
+    """What comes of a step that says it changed this: done, or why not."""
+    pair.write("b.json", handoff(changed=[{"artifact": artifact, "ref": ref}]))
+    run = pair.run("--force-node", "b")
+    return "" if run.states["b"] == "done" else run.err
+
+
+@pytest.mark.req("R125")
+def test_a_file_that_a_handoff_names_lies_in_the_project(pair: Project) -> None:
+    pair.write("sub/there.txt", "")
+    (pair.root / "inside").symlink_to("sub/there.txt")
+    (pair.root / "out").symlink_to(pair.home)
+    (pair.root / "own").symlink_to(".holdfast")
+    (pair.home / "theirs").touch()
+    for ref in ("sub/there.txt", "./sub/there.txt", "sub", "inside", "file:sub/there.txt"):
+        assert claim(pair, "file", ref) == "", ref
+    wrong = ["../home/theirs", "sub/../sub/there.txt", str(pair.root / "sub/there.txt"), ".", ""]
+    wrong += [str(pair.home / "theirs"), "out", "out/theirs", ".holdfast", "own", "gone", "a\0b"]
+    pair.write(
+        "b.json", handoff(changed=[{"artifact": "x", "ref": f"file:{ref}"} for ref in wrong])
+    )
+    run = pair.run("--force-node", "b")
+    assert run.states["b"] == "failed"
+    for number in range(len(wrong)):
+        assert f"'changed[{number}].ref' names " in run.err, wrong[number]
+    assert "which the step did not make and which is not in the project" in run.err
+
+
+@pytest.mark.req("R125")
+@pytest.mark.parametrize(
+    ("artifact", "ref"),
+    [("File", "gone"), ("PATH", "gone"), ("x", "FILE:gone"), ("x", "file:gone")],
+)
+def test_a_file_is_one_however_it_is_spelled(pair: Project, artifact: str, ref: str) -> None:
+    assert f"'changed[0].ref' names '{ref}'" in claim(pair, artifact, ref)
+    pair.write("gone", "")
+    assert claim(pair, artifact, ref) == ""
+
+
+WORDS = {
+    "a finding": handoff({"finding": f"see {NOBODY}", "source": "a.csv"}),
+    "a source": handoff({"finding": "x", "source": f"see {NOBODY}"}),
+    "a change": handoff(changed=[{"artifact": "note", "ref": f"see {NOBODY}"}]),
+    "a gap": handoff(not_done=[{"item": "x", "reason": f"see\n- {NOBODY}"}]),
+    "an account": handoff(attempted=f"look for {NOBODY}"),
+    "a question": handoff(highest_impact_uncertainty=f"What is {NOBODY}"),
+}
+
+
+@pytest.mark.req("R125", "R129")
+@pytest.mark.parametrize("where", WORDS)
+def test_an_id_in_the_words_of_another_was_told_by_nobody(pair: Project, where: str) -> None:
+    pair.write("a.json", WORDS[where])
+    pair.write("b.json", handoff({"finding": "proved", "source": NOBODY, "confidence": 1}))
+    run = pair.run("--force-node", "a", "--force-node", "b")
+    assert NOBODY in pair.ok("show", "b", "--context").out
+    assert run.states == {"a": "done", "b": "failed"}
+    assert f"'observed[0].source' names '{NOBODY}', which nobody told" in run.err
+
+
+@pytest.mark.req("R125")
+def test_what_a_failed_step_left_undone_can_be_referred_to(project: Project) -> None:
+    """Nobody wrote its handoff, so it stands on the page alone."""
+    read = "sed -n 's/^- f failed: .* \\(h-[0-9a-f]*\\)$/\\1/p' $HOLDFAST_CONTEXT"
+    project.plan(
+        {
+            "a": {"shell": "cat a.js* > $HOLDFAST_HANDOFF; echo 1"},
+            "f": {"needs": ["a"], "shell": "false"},
+            "b": {
+                "needs": ["a", {"step": "f", "optional": True}],
+                "shell": f"sed s/HERE/$({read})/ b.json > $HOLDFAST_HANDOFF; echo 2",
+            },
+        }
+    )
+    project.write("a.json", handoff())
+    project.write("b.json", handoff(refers_to=["HERE"]))
+    assert project.run().states["b"] == "done"
+    assert entry(project, "handoffs", "b")["handoff"]["refers_to"][0].startswith("h-")
+
+
 @pytest.mark.req("R125")
 def test_a_content_that_a_handoff_names_is_stored_or_its_own(pair: Project) -> None:
     own = hashlib.sha256(b"2\n").hexdigest()

@@ -342,3 +342,37 @@ def test_what_is_guarded_again_tells_what_was_guarded(same: Project) -> None:
         )
     same.run()
     assert _stands(same) == "refuted"
+
+
+@pytest.mark.req("R72")
+@pytest.mark.parametrize("before", ["A A", "A B A", "A -"])
+@pytest.mark.parametrize("here", ["A", "B -"])
+def test_an_imported_run_tells_the_same_whatever_the_line_here_told(
+    project: Project, before: str, here: str
+) -> None:
+    project.plan(
+        {
+            "a": {
+                "inputs": "told.json",
+                "shell": "if [ -s told.json ]; then cp told.json $HOLDFAST_HANDOFF; fi; echo same",
+            },
+            "b": {"needs": ["a"], "shell": "cat $HOLDFAST_CONTEXT"},
+        }
+    )
+
+    def run(values: str, *where: str) -> None:
+        for value in values.split():
+            body = handoff({"finding": f"value {value}", "source": "s"}) if value != "-" else ""
+            project.write("told.json", body)
+            assert project.run(*where).code == 0
+
+    run(before)
+    whole, name = ledger(project), project.status().id
+    project.ok("export", "@", "one.holdfast")
+    run(here, "--store", "other")
+    there = ledger(project, "--store", "other")
+    project.ok("import", "one.holdfast", "--store", "other", "--yes")
+    assert ledger(project, "--store", "other", "--run", name) == whole
+    assert ledger(project, "--store", "other") == there
+    run(here, "--store", "other")
+    assert ledger(project, "--store", "other", "--run", name) == whole

@@ -31,7 +31,7 @@ steps:
     inputs: ping.json
     shell: cp ping.json $HOLDFAST_HANDOFF; cat $HOLDFAST_CONTEXT
   other:
-    shell: test -z "$HOLDFAST_CONTEXT" && echo nothing
+    shell: test ! -s "$HOLDFAST_CONTEXT" && echo nothing
 """
 
 
@@ -233,7 +233,7 @@ def test_what_a_step_is_told_beyond_its_budget_is_summed_up_and_found(stations: 
     stations.write("plan.yaml", "defaults: {context_tokens: 300}" + PLAN)
     stations.run()
     page = stations.ok("show", "ping", "--context").out
-    assert len(page) < 300 * 4 + 10
+    assert len(page.removesuffix("\n")) <= 300 * 4
     *_, summed = page.strip().splitlines()
     assert summed.startswith("- look: ")
     assert "findings about reports, station, rain (surest 0.50)" in summed
@@ -244,3 +244,68 @@ def test_what_a_step_is_told_beyond_its_budget_is_summed_up_and_found(stations: 
     summed_up = next(one for one in shown["evidence"] if one["id"] not in page)
     stations.ok("ledger", "contest", summed_up["id"], "--because", "counted twice")
     assert summed_up["id"] in stations.ok("ledger", "--json").json["stale_steps"]["ping"]
+
+
+GATHERED = {
+    "items that the plan lists": """
+  part: {for_each: [north, south], shell: cp look.json $HOLDFAST_HANDOFF; echo 1}
+""",
+    "items that a step finds": """
+  list: {shell: 'echo "[1, 2]"'}
+  part: {for_each: "${{ steps.list.output }}", shell: cp look.json $HOLDFAST_HANDOFF; echo 1}
+""",
+    "a sub-plan": """
+  part: {uses: plan, run: inner.yaml}
+""",
+    "a sub-plan in another": """
+  part: {uses: plan, run: outer.yaml}
+""",
+    "what is gathered": """
+  north: {shell: cp look.json $HOLDFAST_HANDOFF; echo 1}
+  south: {shell: cp look.json $HOLDFAST_HANDOFF; echo 1}
+  part: {uses: gather, needs: [north, south]}
+""",
+}
+INNER = """
+name: inner
+steps:
+  first: {shell: cp first.json $HOLDFAST_HANDOFF; echo 0}
+  north: {needs: [first], shell: cp look.json $HOLDFAST_HANDOFF; echo 1}
+  south: {needs: [first], shell: cp look.json $HOLDFAST_HANDOFF; echo 1}
+"""
+
+
+@pytest.mark.req("R117")
+@pytest.mark.parametrize("about", GATHERED)
+def test_who_needs_a_step_that_gathers_is_told_what_those_told_whose_work_it_gathers(
+    project: Project, about: str
+) -> None:
+    write(project, "look", changed=[{"artifact": "note", "ref": "https://example.org/1"}])
+    write(project, "first", attempted="find a way", next_agent_should_first="begin at the top")
+    project.write("inner.yaml", INNER)
+    project.write("outer.yaml", "name: o\nsteps: {deep: {uses: plan, run: inner.yaml}}")
+    after = "  after: {needs: [part], shell: cat $HOLDFAST_CONTEXT}\n"
+    project.write("plan.yaml", f"name: p\nsteps:{GATHERED[about]}{after}")
+    assert project.run().code == 0
+    page = project.ok("show", "after", "--context").out
+    told = (
+        "ping the stations (",
+        ": count the stations",
+        "  - changed note",
+        "  - not done the map",
+    )
+    for text in told:
+        assert page.count(text) == 2, text
+    assert "begin at the top" not in page
+
+
+@pytest.mark.req("R117", "R126")
+@pytest.mark.parametrize("tokens", [1, 20, 60])
+def test_a_small_budget_is_kept_and_says_how_much_there_is(stations: Project, tokens: int) -> None:
+    many: list[Any] = [{"finding": f"station {n} reports {n} mm of rain"} for n in range(80)]
+    write(stations, "look", observed=many)
+    stations.write("plan.yaml", f"defaults: {{context_tokens: {tokens}}}" + PLAN)
+    stations.run()
+    page = stations.ok("show", "ping", "--context").out.removesuffix("\n")
+    assert len(page) <= max(tokens, 13) * 4
+    assert "`holdfast ledger`" in page

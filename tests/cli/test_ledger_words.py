@@ -126,6 +126,32 @@ def test_a_contest_shows_what_falls_and_what_checking_again_takes_before_anythin
     assert "H1: inconclusive · 1 for, 0 against · stale" in text
 
 
+def test_a_program_gets_of_words_and_of_what_is_stale_only_what_it_asks_for(
+    stations: Project,
+) -> None:
+    stations.ok("ledger", "contest", "a.csv", "--because", "old")
+    stations.ok("ledger", "resolve", "u-", "--because", "they are")
+    stations.ok("ledger", "add", "gap", "a chart", "--because", "later")
+    fell, asked = (
+        entry(stations, *one) for one in (("evidence", "ping"), ("uncertainties", "look"))
+    )
+
+    def got(*words: str) -> tuple[list[str], list[str], list[str]]:
+        found = stations.ok("ledger", *words, "--json").json
+        return [one["word"] for one in found["said"]], found["stale"], [*found["stale_steps"]]
+
+    assert got() == (["contest", "resolve", "gap"], [fell["id"], "H1"], ["ping"])
+    assert got("evidence") == (["contest"], [fell["id"]], [])
+    assert got("evidence", "--step", "other") == ([], [], [])
+    assert got("hypotheses") == ([], ["H1"], [])
+    assert got("uncertain") == (["resolve"], [], [])
+    assert got("gaps") == (["gap"], [], [])
+    assert got("--step", "look") == (["contest", "resolve"], [], [])
+    assert got("--step", "ping") == ([], [fell["id"], "H1"], ["ping"])
+    assert got(fell["id"]) == ([], [fell["id"]], [])
+    assert got(asked["id"]) == (["resolve"], [], [])
+
+
 @pytest.mark.parametrize("what", ["look", "a.csv", "evidence", "handoffs"])
 def test_what_is_contested_is_made_again_and_what_is_below_only_if_that_changes(
     stations: Project, what: str
@@ -176,6 +202,56 @@ def test_two_findings_that_were_taken_for_one_are_kept_apart(stations: Project) 
     stations.ok("ledger", "apart", one["id"], other["id"])
     one, other = (entry(stations, "evidence", step) for step in ("look", "other"))
     assert (one["same_as"], other["same_as"]) == (None, None)
+
+
+@pytest.mark.req("R127")
+def test_two_that_joined_a_third_are_kept_apart(stations: Project) -> None:
+    same: list[Json] = [
+        {"finding": f"12 {word}", "source": "b.csv"} for word in ("Stations", "stations.")
+    ]
+    stations.write("other.json", handoff(*same))
+    stations.run("--force-node", "other")
+    found = stations.ok("ledger", "--json").json["evidence"]
+    third, one, other = (item for item in found if "12" in item["finding"])
+    assert one["same_as"] == other["same_as"] == third["id"]
+    stations.ok("ledger", "apart", one["id"], other["id"])
+    found = stations.ok("ledger", "--json").json["evidence"]
+    heads = [item["same_as"] for item in found if "12" in item["finding"]]
+    assert heads == [None, third["id"], None]
+    assert "it was already: " in stations.ok("ledger", "apart", one["id"], other["id"]).out
+    answers = entry(stations, "evidence", "ping")["id"]
+    told = stations.refused(2, "ledger", "apart", one["id"], answers)
+    assert f"'{one['id']}' and '{answers}' are not taken for one" in told
+    assert {item["text"] for item in stations.ok("ledger", "--json").json["said"]} == {other["id"]}
+
+
+@pytest.mark.parametrize("kind", ["uncertainties", "gaps"])
+def test_what_is_resolved_already_says_so_and_takes_the_new_reason(
+    stations: Project, kind: str
+) -> None:
+    words = ("ledger", "resolve", entry(stations, kind, "look")["id"], "--because")
+    assert stations.ok(*words, "no need", "--json").json["already"] is None
+    told = stations.ok(*words, "it is drawn").out
+    assert "it was already: no need; what you say takes its place" in told
+    assert stations.ok(*words, "once more", "--json").json["already"] == "it is drawn"
+    found = entry(stations, kind, "look")
+    assert "once more" in {found.get("because"), found.get("closed")}
+
+
+@pytest.mark.parametrize("what", ["a.csv", "look"])
+def test_what_is_contested_already_says_so_and_takes_the_new_reason(
+    stations: Project, what: str
+) -> None:
+    words = ("ledger", "contest", what, "--because")
+    assert "already" not in stations.ok(*words, "no", "--dry-run").out
+    assert stations.ok(*words, "no", "--json").json["already"] is None
+    again = "it was already: no; what you say takes its place"
+    assert again in stations.ok(*words, "never", "--dry-run").out
+    assert again in stations.ok(*words, "never").out
+    assert entry(stations, "evidence", "look")["contested"] == "never"
+    stations.run()  # which answers the contest of a step
+    already = stations.ok(*words, "still", "--json").json["already"]
+    assert already == ("never" if what == "a.csv" else None)
 
 
 @pytest.mark.parametrize(
@@ -345,3 +421,76 @@ def test_with_context_in_ref_a_contest_runs_what_was_told_of_it(project: Project
     assert "12 stations" not in project.ok("show", "c").out
     why = project.ok("why", "c").out
     assert "c is reused" in why
+
+
+def decisions(project: Project, *words: str) -> dict[str, str]:
+    seen = project.ok("plan", "--json", *words).json["steps"]
+    return {name: one["decision"] for name, one in seen.items()}
+
+
+@pytest.mark.req("R117")
+def test_a_contest_that_was_answered_is_so_in_the_preview_of_what_is_told(project: Project) -> None:
+    chain(project, "in-ref")
+    project.run()
+    project.ok("ledger", "contest", "a", "--because", "I doubt it")
+    assert decisions(project) == {"a": "run", "b": "maybe", "c": "maybe"}
+    assert project.run().states == {"a": "done", "b": "reused", "c": "reused"}
+    assert decisions(project) == dict.fromkeys("abc", "reuse")
+    assert "Nothing to do" in project.ok("plan", "--detailed-exitcode").out
+    assert "c is reused" in project.ok("why", "c").out
+    assert set(project.run().states.values()) == {"reused"}
+
+
+@pytest.mark.req("R117")
+@pytest.mark.parametrize("what", ["evidence", "handoffs", "a.csv"])
+@pytest.mark.parametrize("budget", [None, 40])
+def test_with_context_in_ref_a_contest_that_stands_is_foreseen_to_run_the_step(
+    project: Project, what: str, budget: int | None
+) -> None:
+    chain(project, "in-ref")
+    if budget is not None:  # the finding is summed up only
+        plan = json.loads(project.read("plan.yaml"))
+        plan["steps"]["c"]["context_tokens"] = budget
+        project.plan(plan["steps"])
+    finding = "12 stations" if budget is None else "12 stations " + "and so on " * 14
+    project.write("a.json", handoff({"finding": finding, "source": "a.csv"}))
+    project.run()
+    name = entry(project, what, "a")["id"] if what != "a.csv" else what
+    asked = ("ledger", "contest", name, "--because", "no")
+    before = project.ok(*asked, "--dry-run", "--json").json["again"]
+    assert project.ok(*asked, "--json").json["again"] == before
+    assert [(one["step"], one["decision"]) for one in before] == [
+        ("a", "run"),
+        ("b", "maybe"),
+        ("c", "run"),
+    ]
+    changed = "what it is told of the work before it changed"
+    assert before[-1]["why"] == changed
+    assert decisions(project) == {"a": "run", "b": "maybe", "c": "run"}
+    assert changed in project.ok("run", "--dry-run").out
+    why = " ".join(project.ok("why", "c").out.split())
+    assert changed in why
+    assert "With the old context" in why
+    run = project.run()
+    assert run.states == {"a": "done", "b": "reused", "c": "done"}
+    assert run.codes["c"] == "context_changed"
+    assert decisions(project) == dict.fromkeys("abc", "reuse")
+    project.ok("ledger", "contest", name, "--take-back", "--because", "it was right")
+    assert decisions(project) == dict.fromkeys("abc", "reuse")
+    assert set(project.run().states.values()) == {"reused"}
+    project.ok("ledger", "contest", name, "--because", "no, after all")  # both pages are known now
+    assert decisions(project)["c"] == "maybe"
+    assert project.run().states == {"a": "done", "b": "reused", "c": "reused"}
+
+
+@pytest.mark.req("R117")
+def test_a_question_that_a_person_answered_is_told_to_nobody_whatever_else_runs(
+    project: Project,
+) -> None:
+    chain(project, "in-ref")
+    project.write("a.json", handoff(highest_impact_uncertainty="Are all online?"))
+    project.run()
+    name = entry(project, "uncertainties", "a")["id"]
+    project.ok("ledger", "resolve", name, "--because", "they are")
+    assert decisions(project, "--force-node", "a")["c"] == "run"
+    assert project.run("--force-node", "a").states == {"a": "done", "b": "reused", "c": "done"}

@@ -526,6 +526,27 @@ def test_a_plan_that_cannot_take_the_place_is_found_beforehand(
     assert not project.store.exists()
 
 
+@pytest.mark.req("R118")
+@pytest.mark.parametrize("ask", [True, False])
+def test_a_plan_that_is_gone_is_not_called_ready(ready: Project, ask: bool) -> None:
+    write(ready, "plan.yaml", "first", replan={"to": SECOND, "ask": ask})
+    plan = json.loads(ready.read("plan.yaml"))
+    plan["steps"]["test"]["shell"] += f"; rm {SECOND}"
+    ready.write("plan.yaml", json.dumps(plan))
+    held = ready.call("run")
+    assert held.code == 3
+    every = [held.out + held.err, ready.ok("status").out, ready.ok("approvals").out]
+    every.append(ready.call("approve", "replan").out)
+    for text in every:
+        assert f"{SECOND}, which was to take its place, is not there any more" in text
+        assert "is ready" not in text
+        assert f"holdfast run {SECOND}" not in text
+    write(ready, SECOND, "second")
+    assert f"next: holdfast approve replan    holdfast ledger    holdfast run {SECOND}" in (
+        ready.ok("status").out
+    )
+
+
 @pytest.mark.req("R16", "R118", "E18")
 @pytest.mark.parametrize("way", [["plan.yaml"], ["b.yaml", "plan.yaml"], ["b.yaml", "b.yaml"]])
 def test_plans_that_take_each_others_place_in_a_circle_are_refused(

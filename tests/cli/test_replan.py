@@ -317,3 +317,46 @@ def test_an_experiment_without_a_verdict_is_inconclusive(project: Project) -> No
     assert (found["status"], found["tested_by"]) == ("inconclusive", ["test"])
     state = project.ok("export", "@", "-", "--format", "execution-state").json
     assert state["hypothesisStatuses"]["h"]["testedByStepIds"] == ["test"]
+
+
+SIDE = """
+name: side
+hypotheses: {warm: {statement: the reef is warm, critical: true}}
+steps:
+  test:
+    type: experiment
+    hypotheses: [warm]
+    inputs: test.json
+    shell: cp test.json $HOLDFAST_HANDOFF; echo tested
+  slow: {shell: WAIT}
+  build: {needs: [test], shell: BUILD}
+"""
+
+
+def test_what_follows_may_run_until_the_wave_is_settled_and_then_the_run_waits(
+    project: Project,
+) -> None:
+    wait, build = json.dumps(project.gate("go")), f"touch {project.gates / 'go'}"
+    project.write("plan.yaml", SIDE.replace("WAIT", wait).replace("BUILD", build))
+    say(project, hypotheses={"warm": "refuted"})
+    run = project.run("-j", "2")
+    assert (run.code, {*run.states.values()}) == (3, {"done"})
+    shown = project.refused(10, "plan", "--detailed-exitcode")
+    text = project.ok("plan").out
+    assert "Runs nothing: all 3 steps stand, but a run would wait" in text
+    assert "Nothing to do" not in text + shown
+    assert "holdfast approve replan" in text
+    assert "Nothing to do" not in project.ok("run", "--dry-run").out
+    assert project.run("--yes").code == 3
+    project.ok("approve", "replan", "--yes")
+    assert project.resume().code == 0
+    assert "Nothing to do" in project.ok("plan", "--detailed-exitcode").out
+
+
+def test_with_a_barrier_no_later_wave_starts_before_the_plan_was_looked_at(
+    project: Project,
+) -> None:
+    project.write("plan.yaml", SIDE.replace("WAIT", "echo 1").replace("BUILD", "echo 2"))
+    say(project, hypotheses={"warm": "refuted"})
+    run = project.run("--barrier")
+    assert (run.code, run.states["build"]) == (3, "pending")

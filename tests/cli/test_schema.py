@@ -34,8 +34,8 @@ WHOLE = Handoff(
     "All online?",
     "ping them",
     {"n": 12},
-    ("is it so?",),
-    ("are they?",),
+    ("All online?",),
+    ("all online",),
     {"H1": Trial("supported", ("a",))},
 )
 ODD: list[Any] = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.core.confidence import UNSAID, Weight, bounded, certainties, roots, together
+from holdfast.core.confidence import UNSAID, Weight, bounded, certainties, together
 
 pytestmark = pytest.mark.req("R128")
 
@@ -34,7 +34,7 @@ def said(share: float | None) -> float:
 @given(bodies())
 def test_the_whole_lies_between_the_surest_and_certainty(known: dict[str, Weight]) -> None:
     found = together(known, known)
-    surest = max(said(known[one].confidence) for one in roots(known, known))
+    surest = max(said(known[one].confidence) for one in known if not known[one].stands_on)
     assert found is not None
     assert surest <= found <= 1
 
@@ -114,6 +114,32 @@ def test_all_at_once_says_the_same_as_one_by_one(
     gone = data.draw(st.sets(st.sampled_from(sorted(known))))  # contested: it counts nothing
     left = {name: one for name, one in known.items() if name not in gone}
     assert certainties(left) == {name: bounded(name, left) for name in left}
+
+
+def test_a_weak_link_bounds_all_that_stands_on_it() -> None:
+    known = {
+        "base": Weight("a.csv", 0.9),
+        "guess": Weight("", 0.1, ("base",)),
+        "claim": Weight("", 0.9, ("guess",)),
+    }
+    assert bounded("claim", known) == 0.1
+    assert together(["claim"], known) == pytest.approx(0.1)
+    assert together(["claim", "base"], known) == pytest.approx(0.9)
+
+
+@given(bodies(), st.randoms(use_true_random=False))
+def test_sources_may_come_after_what_stands_on_them(
+    known: dict[str, Weight], chance: random.Random
+) -> None:
+    mixed = list(known)
+    chance.shuffle(mixed)
+    assert certainties({name: known[name] for name in mixed}) == certainties(known)
+
+
+def test_what_stands_on_itself_in_a_circle_is_worth_nothing() -> None:
+    known = {"e1": Weight("", 0.9, ("e2",)), "e2": Weight("", 0.9, ("e1",))}
+    assert together(known, known) is None
+    assert 0.0 in certainties(known).values()
 
 
 def test_nothing_makes_nothing_sure() -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.ledger import Ledger, Told, folded
+from holdfast.core.evidence import Told
+from holdfast.core.ledger import Ledger, folded
 from holdfast.core.said import Said
 from holdfast.model.handoff import STANDINGS, Observation, Trial, Undone, entry_id
 from holdfast.model.plan import StepId

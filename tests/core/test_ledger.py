@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
-from holdfast.core.ledger import Ledger, Told, folded, loose_ends, sure
+from holdfast.core.evidence import Told
+from holdfast.core.ledger import Ledger, folded, loose_ends, sure
 from holdfast.core.said import Said
 from holdfast.model.digest import digest_json
 from holdfast.model.handoff import (
@@ -316,3 +317,68 @@ def test_a_verdict_that_is_contested_itself_decides_nothing() -> None:
     given = told("a", hypotheses={"h": Trial("refuted")})
     found = ledger(given, said=[Said("contest", "a", "no")], h="untested").hypotheses["h"]
     assert (found.status, found.stale) == ("inconclusive", True)
+
+
+@pytest.mark.req("R114")
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_finding_told_twice_is_one_with_all_that_was_told_of_it(*, turned: bool) -> None:
+    weak = Observation("sales fell", "register", 0.2)
+    sure = Observation("sales fell", "register", 0.95, refutes=("grows",))
+    found = ledger(told("a", observed=(sure, weak) if turned else (weak, sure)), grows="untested")
+    (one,) = found.evidence
+    assert (one.confidence, one.refutes) == (0.95, ("grows",))
+    assert found.hypotheses["grows"].status == "refuted"
+
+
+def test_a_gap_told_twice_leaves_every_requirement_open_that_it_names() -> None:
+    twice = (Undone("the map", "no data"), Undone("the map", "no time", "R1"))
+    (gap,) = ledger(told("a", not_done=twice)).gaps
+    assert (gap.reason, gap.requirement) == ("no data; no time", "R1")
+
+
+@pytest.mark.req("R128")
+def test_evidence_stands_on_what_it_names_wherever_that_is_folded() -> None:
+    below = told("b", 1, observed=(Observation("it rains", "gauge.csv", 0.6, refutes=("dry",)),))
+    (base,) = ledger(below).evidence
+    above = told("a", observed=(Observation("it is wet", base.id, 0.9, refutes=("dry",)),))
+    found = ledger(above, below, dry="untested")
+    derived = next(one for one in found.evidence if one.step == "a")
+    assert derived.stands_on == (base.id,)
+    assert found.hypotheses["dry"].confidence_against == pytest.approx(0.6)
+    doubted = ledger(above, below, said=[Said("contest", "gauge.csv", "broken")], dry="untested")
+    assert [one.stale for one in doubted.evidence] == [True, False]
+    assert doubted.hypotheses["dry"].status == "inconclusive"
+
+
+def test_steps_that_name_each_other_stand_on_what_comes_first() -> None:
+    found = ledger(
+        told("a", observed=(Observation("it rains", "b", 0.6),)),
+        told("b", 1, observed=(Observation("it is wet", "a", 0.9),)),
+    )
+    first, second = found.evidence
+    assert (first.stands_on, second.stands_on) == ((), (first.id,))
+
+
+def test_the_name_of_its_own_step_is_no_second_source() -> None:
+    seen = (
+        Observation("it rains", "", 0.5, supports=("wet",)),
+        Observation("streets are wet", "a", 0.5, supports=("wet",)),
+    )
+    found = ledger(told("a", observed=seen), wet="untested")
+    assert found.hypotheses["wet"].confidence_for == pytest.approx(0.5)
+
+
+@pytest.mark.req("R123")
+def test_a_verdict_falls_with_the_step_that_it_names() -> None:
+    base = told("a", observed=(Observation("it rains", "gauge.csv", 0.9),))
+    verdict = told("b", 1, hypotheses={"dry": Trial("refuted", (StepId("a"),))})
+    assert ledger(base, verdict, dry="untested").hypotheses["dry"].status == "refuted"
+    doubt = [Said("contest", "gauge.csv", "broken")]
+    fallen = ledger(base, verdict, said=doubt, dry="untested").hypotheses["dry"]
+    assert (fallen.status, fallen.stale) == ("inconclusive", True)
+
+
+def test_a_person_can_be_doubted_as_a_source() -> None:
+    said = [Said("evidence", "", "it rains", "kim"), Said("contest", "kim", "was not there")]
+    (one,) = ledger(said=said).evidence
+    assert one.contested == "was not there"

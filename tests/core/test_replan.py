@@ -44,6 +44,41 @@ def test_a_contested_finding_refutes_nothing() -> None:
     assert causes(folded([refuting], alike, said=[word])) == []
 
 
+@pytest.mark.req("R119")
+def test_a_finding_that_stands_on_contested_ones_refutes_nothing() -> None:
+    base = told("a", observed=(Observation("no echo", "log.txt"),))
+    (seen,) = folded([base], alike).evidence
+    refuting = told(
+        "b", 1, observed=(Observation("no answer", seen.id, refutes=("the station is online",)),)
+    )
+    assert causes(folded([base, refuting], alike)) == ["assumption"]
+    word = Said("contest", "log.txt", "another day's")
+    assert causes(folded([base, refuting], alike, said=[word])) == []
+
+
+@pytest.mark.req("R119")
+def test_a_question_that_others_put_in_other_words_doubts_with_theirs_too() -> None:
+    one = told("a", uncertainty="is it known that stations is online at night and in the cold?")
+    other = told("b", uncertainty="is it known that the station is online at night in the cold?")
+    found = folded([one, other], alike)
+    assert len(found.uncertainties) == 1
+    assert causes(found) == ["assumption"]
+
+
+@pytest.mark.req("R120")
+def test_closing_one_gap_of_several_is_no_other_cause() -> None:
+    gaps = tuple(Undone(f"part {n}", "no time", "R1") for n in range(3))
+    found = folded([told("a", not_done=gaps)], alike)
+    (before,) = triggers(found, PREMISES, Rules(gaps=1))
+    word = Said("resolve", found.gaps[0].id, "done by hand")
+    closed = folded([told("a", not_done=gaps)], alike, said=[word])
+    (after,) = triggers(closed, PREMISES, Rules(gaps=1))
+    assert (after.id, after.words) == (
+        before.id,
+        "2 critical things were not done, 1 is borne: part 1, part 2",
+    )
+
+
 @pytest.mark.req("R120")
 @pytest.mark.parametrize(("critical", "borne", "expected"), [(3, 3, 0), (4, 3, 1), (1, 0, 1)])
 def test_more_critical_gaps_than_are_borne(critical: int, borne: int, expected: int) -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.ledger import Told, folded
+from holdfast.core.evidence import Told
+from holdfast.core.ledger import folded
 from holdfast.core.said import Said
 from holdfast.engine.snapshots import Learned, read, written
 from holdfast.model.handoff import Handoff

@@ -49,6 +49,7 @@ class Here:
     plan_id: str = ""
     params: Mapping[str, object] = field(default_factory=dict)
     goal: str = ""  # that is planned for on this very line
+    root: str = ""  # of the plan file, if there is one
 
 
 def keep_here(here: Here) -> None:

@@ -20,6 +20,7 @@ from holdfast.core.mix import Mix, models_of, tier_of
 from holdfast.core.outlay import Saved
 from holdfast.core.preview import Means, Outlook, options_json, outlook_refs
 from holdfast.core.refs import w_ref
+from holdfast.core.said import Said
 from holdfast.core.versions import ChangeReport
 from holdfast.core.views import Addition, reason_json, usd
 from holdfast.engine.foresee import (
@@ -85,6 +86,7 @@ class Ahead:
     last: RunId  # the line's last run
     waiting: Sequence[Addition]  # what the last run was asked to add, and a new one leaves out
     opened: Mapping[StepId, Cost]  # of one item, where nobody knows how many there are
+    is_held: bool = False  # a person would have to say first what becomes of the plan
 
     @property
     def outlooks(self) -> Mapping[StepId, Outlook]:
@@ -101,9 +103,12 @@ class Ahead:
         return any(outlook.is_work for outlook in self.outlooks.values())
 
 
-def look_ahead(where: Place, loaded: Loaded, options: Options) -> Foreseen:
+def look_ahead(
+    where: Place, loaded: Loaded, options: Options, unsaid: Sequence[Said] = ()
+) -> Foreseen:
     """A preview against the store, or against nothing if there is none yet."""
-    return look_ahead_of(where, loaded.plan, options)
+    with reading(where) as store:
+        return _foresee(where, loaded.plan, store, options, unsaid=unsaid)
 
 
 def look_ahead_of(where: Place, plan: Plan, options: Options) -> Foreseen:
@@ -120,14 +125,15 @@ def gather(
     against: str | None = None,
     parallel: int = 0,
     functions: Mapping[StepId, Callable[..., object]] | None = None,
+    unsaid: Sequence[Said] = (),
 ) -> Ahead:
     """A preview with its comparison and its estimates. `against` is a run or a git revision.
 
-    `functions` are steps of this very process.
+    `functions` are steps of this very process, `unsaid` is what somebody is about to say of the ledger.
     """
     plan = loaded.plan
     with reading(where) as store:
-        foreseen = _foresee(where, plan, store, options, functions)
+        foreseen = _foresee(where, plan, store, options, functions, unsaid)
         earlier, label = _earlier(where, plan, store, foreseen, against)
         known = timings(store, foreseen.plan, plan.name)
         counted = _counted(where, store, foreseen)
@@ -204,6 +210,7 @@ def _foresee(
     store: Store,
     options: Options,
     functions: Mapping[StepId, Callable[..., object]] | None = None,
+    unsaid: Sequence[Said] = (),
 ) -> Foreseen:
     survey = survey_of(where, plan, store, functions)
     return foresee(
@@ -218,6 +225,7 @@ def _foresee(
         lambda whole: _ask_tools(where, whole, survey),
         lambda run: wire.drives(store, plan.project, plan.name, run),
         wire.alike,
+        unsaid,
     )
 
 

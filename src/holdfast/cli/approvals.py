@@ -13,7 +13,13 @@ from holdfast.cli.again import out_next
 from holdfast.cli.card import Card, card
 from holdfast.cli.measure import moment
 from holdfast.cli.place import Place, file_option, json_option, place, place_options
-from holdfast.cli.replanning import held_at, ready_lines, replan_json, replan_lines
+from holdfast.cli.replanning import (
+    held_at,
+    ready_lines,
+    replan_json,
+    replan_lines,
+    settled_on,
+)
 from holdfast.cli.say import named, out, out_json, short
 from holdfast.cli.view import width_now
 from holdfast.core.approvals import Approval
@@ -49,16 +55,20 @@ def list_approvals(where: Place, *, every: bool, as_json: bool) -> int:
     try:
         decisions = decisions_at(where, store)
         doubted = held_at(store, where.line())
+        settled = settled_on(store, where.line()) if every else []
         if as_json:
             found = approvals_json(decisions, every=every)
-            if doubted is not None:
-                found["approvals"] = [
-                    *cast("list[Json]", found["approvals"]),
-                    *replan_json(doubted, "open"),
-                ]
+            found["approvals"] = [
+                *cast("list[Json]", found["approvals"]),
+                *(item for one in settled for item in one.json()),
+                *(replan_json(doubted, "open") if doubted is not None else ()),
+            ]
             out_json(found)
-        else:
-            _print(where, store, decisions, doubted, every=every)
+            return 0
+        _print(where, store, decisions, doubted, every=every)
+        for line in [line for one in settled for line in one.lines()]:
+            for piece in wrap(one_line(line), width_now()):
+                out(piece)
     finally:
         store.close()
     return 0

@@ -218,6 +218,12 @@ def reject(
     if not because.strip():
         raise UsageError("a rejection needs a reason", hint="--because 'the release is frozen'")
     with desk(place(plan, store, plan_id)) as at:
+        doubted = held_at(at.store, at.where.line())
+        if doubted is not None and is_named(which, doubted):
+            raise UsageError(
+                "a plan that no longer holds is not rejected: another one takes its place",
+                hint="change the plan, then holdfast run; to go on as it is: holdfast approve replan",
+            )
         chosen = _chosen(at, which, every=False, verb="reject")
         for wanted in chosen:
             at.person.names_for(wanted.approval.request.names)

@@ -21,6 +21,7 @@ from holdfast.cli.succession import place_of
 from holdfast.core.changes import asking_for_nothing
 from holdfast.core.premises import rules_of
 from holdfast.core.replan import Trigger
+from holdfast.core.said import Said
 from holdfast.engine.foretold import Foretold, foretold
 from holdfast.engine.handoffs import Handoffs
 from holdfast.engine.journals import runs_of
@@ -56,8 +57,9 @@ class Over:
 class Course:
     """The plan that a run would come to, and how.
 
-    `waits` is what it would be held for there, `ready` the file of a plan that may take its place when
-    steps ran. `held` is the run that is held now, with what speaks against its plan.
+    `waits` is what it would be held for there, `may_wait` what for if steps that are only made once more tell
+    the same, `ready` the file of a plan that may take its place when steps ran. `held` is the run that is
+    held now, with what speaks against its plan.
     """
 
     where: Place
@@ -65,6 +67,7 @@ class Course:
     options: Options
     overs: Sequence[Over] = ()
     waits: Sequence[Trigger] = ()
+    may_wait: Sequence[Trigger] = ()
     ready: str = ""
     held: tuple[RunId, Sequence[Doubt], Plan] | None = None
 
@@ -84,7 +87,11 @@ class Course:
             words = "; ".join(one_line(one.words) for one in self.waits)
             lines.append(f"! a run would wait for a person, and go on so after a yes: {words}")
             lines += [f"  {line}" for line in ready_lines(self.loaded.plan)]
-        elif self.ready:
+        if self.may_wait:
+            words = "; ".join(one_line(one.words) for one in self.may_wait)
+            again_told = "if what is made again tells the same, a run would wait for a person"
+            lines.append(f"! {again_told}: {words}")
+        if self.ready and not self.waits:
             lines.append(f"{self.ready} is ready, should what is learned speak against this plan")
         return lines
 
@@ -110,6 +117,7 @@ class Course:
                 for over in self.overs
             ],
             "waits_for": [_trigger(one) for one in self.waits],
+            "may_wait_for": [_trigger(one) for one in self.may_wait],
             "ready": self.ready or None,
             "held": None if self.held is None else self.held[0],
         }
@@ -119,8 +127,17 @@ def _trigger(one: Trigger) -> Json:
     return {"trigger": one.id, "cause": one.cause, "words": one.words}
 
 
-def course(where: Place, loaded: Loaded, options: Options, forced: Sequence[StepId] = ()) -> Course:
-    """The plan that a run of this one would come to; steps that are `forced` are so in all of them."""
+def course(
+    where: Place,
+    loaded: Loaded,
+    options: Options,
+    forced: Sequence[StepId] = (),
+    unsaid: Sequence[Said] = (),
+) -> Course:
+    """The plan that a run of this one would come to; steps that are `forced` are so in all of them.
+
+    `unsaid` is what somebody is about to say of the ledger.
+    """
     found = Course(where, _with(where, loaded, forced), _forcing(where, loaded, options, forced))
     if where.file is None or where.goal or options.select:
         return found
@@ -137,13 +154,16 @@ def course(where: Place, loaded: Loaded, options: Options, forced: Sequence[Step
             if is_silent:
                 return replace(found, ready=rules.to)
             answers = [*answers, *_would_answer(store, plan)]
-            told = _foretold(store, found, way, answers)
+            told = _foretold(store, found, way, answers, unsaid)
             if not told.found:
                 return replace(found, ready=rules.to if told.depends else "")
             names = tuple(one.id for one in told.found)
             following = None
             if takes_over(rules, names, way, answers):
                 following = _following(found, rules.to, forced)
+            if told.depends:
+                may_wait = told.found if following is None else ()
+                return replace(found, may_wait=may_wait, ready=rules.to)
             if following is None:
                 return replace(found, waits=told.found, ready=rules.to)
             digest = plan_digest(following.loaded.plan)
@@ -181,19 +201,23 @@ def looked(
     way = course(where, loaded, options)
     if not follows or not way.overs:
         ahead = gather(where, loaded, options, against=against, parallel=parallel)
-        return Seen(ahead, way, ahead.foreseen.digest)
+        return Seen(replace(ahead, is_held=bool(way.waits)), way, ahead.foreseen.digest)
     digest = look_ahead(where, loaded, options).digest
     ahead = gather(way.where, way.loaded, way.options, against=against, parallel=parallel)
-    return Seen(ahead, way, digest)
+    return Seen(replace(ahead, is_held=bool(way.waits)), way, digest)
 
 
 def _foretold(
-    store: Store, at: Course, way: Sequence[ReplanAnswered], answers: Sequence[ReplanAnswered]
+    store: Store,
+    at: Course,
+    way: Sequence[ReplanAnswered],
+    answers: Sequence[ReplanAnswered],
+    unsaid: Sequence[Said],
 ) -> Foretold:
     plan = at.loaded.plan
     here = Footing(plan, Digest(plan_digest(plan)), way)
-    foreseen = look_ahead(at.where, at.loaded, at.options)
-    return foretold(store, foreseen, here, [*answers, *way], wire.alike)
+    foreseen = look_ahead(at.where, at.loaded, at.options, unsaid)
+    return foretold(store, foreseen, here, [*answers, *way], wire.alike, unsaid)
 
 
 def _would_answer(store: Store, plan: Plan) -> list[ReplanAnswered]:
@@ -225,5 +249,5 @@ def _forcing(where: Place, loaded: Loaded, options: Options, forced: Sequence[St
 
 
 def _held(store: Store, plan: Plan) -> tuple[RunId, Sequence[Doubt], Plan] | None:
-    found = held(store, plan.project, plan.name)
+    found = held(store, plan.project, plan.name, wire.alike)
     return None if found is None else (found.run, found.doubts, found.plan)

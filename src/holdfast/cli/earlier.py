@@ -5,10 +5,11 @@ from __future__ import annotations
 from holdfast import wire
 from holdfast.cli.additions import left_out, waiting_in
 from holdfast.cli.ask import go_on
+from holdfast.cli.ending import is_settled
 from holdfast.cli.place import Place
 from holdfast.cli.say import short, talk
 from holdfast.cli.view import view
-from holdfast.engine.journals import runs_of
+from holdfast.engine.journals import read_state, runs_of
 from holdfast.engine.runs import run_of_key
 from holdfast.errors import UsageError
 from holdfast.model.event import RunEnded, RunRested
@@ -24,6 +25,8 @@ def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
     try:
         rows = [row.run for row in runs_of(store, plan.project, plan.name)]
         status = _left(store, rows[-1]) if rows else None
+        state = read_state(store, rows[-1]) if status == "waiting" else None
+        goes_on = state is not None and is_settled(store, state)
         driven = status is not None and wire.drives(store, plan.project, plan.name, rows[-1])
         lines = _left_out(store, plan) if status is not None and not driven else []
     finally:
@@ -32,9 +35,11 @@ def leave_earlier(where: Place, plan: Plan, *, yes: bool) -> None:
         return
     run = short(rows[-1])
     if status == "waiting" and not yes:
-        question = f"{run} waits for a person; a new run takes its place"
+        waits = "can be resumed" if goes_on else "waits for a person"
+        question = f"{run} {waits}; a new run takes its place"
         if not view().asks:
-            raise UsageError(question, hint=f"holdfast status {run}, or say --yes")
+            look = "holdfast resume" if goes_on else f"holdfast status {run}"
+            raise UsageError(question, hint=f"{look}, or say --yes")
         go_on(f"{question}. Proceed?", default=False)
     if not view().quiet:
         talk(f"{run} was left {status}; this run takes its place and reuses what it accepted")

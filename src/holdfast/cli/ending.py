@@ -33,7 +33,7 @@ from holdfast.core.reasons import sentence
 from holdfast.core.state import COMPLETE, State
 from holdfast.core.views import run_json, shown_phase
 from holdfast.engine.asked import asked_in
-from holdfast.engine.replans import doubts, led_to
+from holdfast.engine.replans import doubts, led_to, unanswered
 from holdfast.engine.requests import additions
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Json
@@ -127,6 +127,8 @@ def doubted(store: Store, state: State) -> dict[StepId, str]:
     """What speaks against the plan of a run, a line each."""
     if state.replan is None:
         return {}
+    if is_settled(store, state):
+        return {REPLAN: again("what spoke against its plan no longer does: holdfast resume")}
     lines = [sentence(Reason("replan_wanted", state.replan.triggers))]
     with suppress(IntegrityError):
         lines = replan_lines(doubts(store.get(state.replan.words)))
@@ -135,6 +137,13 @@ def doubted(store: Store, state: State) -> dict[StepId, str]:
     elif not state.ended:
         lines += ready_lines(state.plan)
     return {REPLAN: "\n".join(lines)}
+
+
+def is_settled(store: Store, state: State) -> bool:
+    """Whether what a run is held for was answered since, or is gone from the ledger."""
+    if state.replan is None or state.ended or state.replanned is not None:
+        return False
+    return not unanswered(store, state, wire.alike)
 
 
 def usual_times(store: Store, state: State) -> dict[StepId, int]:
@@ -300,13 +309,17 @@ def next_commands(
     own: Own = NO_MONEY.own,
     answered: Collection[StepId] = (),
 ) -> str:
-    """The commands that fit where a run stands; nobody is asked about steps that are `answered`."""
+    """The commands that fit where a run stands; nobody is asked about steps that are `answered`.
+
+    Its plan is answered under `REPLAN`.
+    """
     if state.status == "running":
         return "holdfast attach    holdfast stop" if driven else "holdfast resume"
     if state.status in {"failed", "escalated"} and (mends := failure_next(state)):
         return "    ".join(mends)
     if state.status == "waiting" and state.replan is not None:
-        return "    ".join(held_commands(state.plan))
+        held = [] if REPLAN in answered else held_commands(state.plan)
+        return "    ".join(held or ["holdfast resume", "holdfast ledger"])
     if state.status == "waiting":
         waiting = [s for s in state.graph.order if state.steps[s].phase == "waiting"]
         first = next((s for s in waiting if s not in answered), None)

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 import click
 
+from holdfast import wire
 from holdfast.cli.place import Place
 from holdfast.engine.citations import Citations, absent, misnamed
-from holdfast.engine.handoffs import added_by_person, given_by_person
+from holdfast.engine.handoffs import Checked, added_by_person, given_by_person
 from holdfast.engine.unkept import Hidden, check_free
 from holdfast.errors import UsageError
 from holdfast.model.digest import Digest
@@ -34,7 +35,7 @@ def handed_over(
 ) -> Digest | None:
     """The stored handoff of a file; UsageError if it is none, or if the step needs one."""
     content = None if file is None else _content(step, file, where.hidden(store, plan))
-    told = given_by_person(step, content, _unknown(store, where.root, plan, step))
+    told = given_by_person(step, content, _checked(store, where.root, plan, step))
     return store.put(told) if told else None
 
 
@@ -43,17 +44,18 @@ def added(store: Store, where: Place, plan: Plan, step: Step, file: str | None) 
     if file is None:
         return None
     content = _content(step, file, where.hidden(store, plan))
-    return store.put(added_by_person(step, content, _unknown(store, where.root, plan, step)))
+    return store.put(added_by_person(step, content, _checked(store, where.root, plan, step)))
 
 
-def _unknown(store: Store, root: str, plan: Plan, step: Step) -> Callable[[Handoff], list[str]]:
+def _checked(store: Store, root: str, plan: Plan, step: Step) -> Checked:
     """What a person's handoff names and is not there, as for the handoff of a step."""
-    told = Citations(store, plan.project, plan.name)
-    return lambda handoff: [
-        *misnamed(plan, handoff),
-        *absent(step, None, handoff, root),
-        *told.unknown(handoff, step.id),
-    ]
+    citations = Citations(store, plan.project, plan.name, wire.alike)
+
+    def checked(handoff: Handoff) -> tuple[Handoff, list[str]]:
+        told, wrong = citations.checked(handoff, step.id)
+        return told, [*misnamed(plan, told), *absent(step, None, told, root), *wrong]
+
+    return checked
 
 
 def _content(step: Step, file: str, hidden: Hidden) -> bytes:

@@ -37,7 +37,9 @@ def handoff_schema() -> dict[str, Json]:
 def ledger_schema() -> dict[str, Json]:
     """What `ledger --json` prints."""
     standing: Json = {"enum": [*STANDINGS]}
+    counts: Json = {"enum": ["latest", "superseded"]}
     evidence = _entry(
+        standing=counts,
         finding=_TEXT,
         source=_MAYBE,
         confidence=_SHARE,
@@ -49,16 +51,19 @@ def ledger_schema() -> dict[str, Json]:
         stale=_FLAG,
     )
     question = _entry(
+        standing=counts,
         question=_TEXT,
         status={"enum": ["open", "testing", "resolved"]},
         raised_by=_TEXTS,
         same=_TEXTS,
+        merged=_list(_entry(question=_TEXT, alike=_SHARE)),
         tested_by=_MAYBE,
         resolved_by=_MAYBE,
         because=_MAYBE,
     )
     hypothesis = _open(
         id=_TEXT,
+        standing=counts,
         status=standing,
         tested_by=_TEXTS,
         evidence_steps=_TEXTS,
@@ -70,21 +75,23 @@ def ledger_schema() -> dict[str, Json]:
         stale=_FLAG,
     )
     told = _entry(
-        standing={"enum": ["latest", "superseded"]},
+        standing=counts,
         failed=_FLAG,
         run=_MAYBE,
         attempt={"type": "integer"},
         at=_TIME,
         handoff={"$ref": "#/$defs/handoff"},
     )
+    artifact = _entry(standing=counts, artifact=_TEXT, ref=_TEXT)
+    gap = _entry(standing=counts, item=_TEXT, reason=_TEXT, requirement=_MAYBE, closed=_MAYBE)
     said = _open(word=_TEXT, entry=_MAYBE, text=_MAYBE, because=_MAYBE, by=_TEXT, at=_TIME)
     body = _open(
         schema={"const": LEDGER_SCHEMA},
         run={"type": "string", "pattern": "^r-"},
         evidence=_list(evidence),
         uncertainties=_list(question),
-        artifacts=_list(_entry(artifact=_TEXT, ref=_TEXT)),
-        gaps=_list(_entry(item=_TEXT, reason=_TEXT, requirement=_MAYBE, closed=_MAYBE)),
+        artifacts=_list(artifact),
+        gaps=_list(gap),
         hypotheses={"type": "object", "additionalProperties": hypothesis},
         handoffs=_list(told),
         stale=_TEXTS,

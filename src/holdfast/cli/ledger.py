@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, cast
 
 import click
@@ -13,10 +13,11 @@ from holdfast.cli.say import out, out_json, short
 from holdfast.cli.show import load_state
 from holdfast.cli.words import add, apart, contest, found_entry, resolve
 from holdfast.core.confidence import certainties
-from holdfast.core.ledger import Evidence, Gap, Ledger, Told, weights
+from holdfast.core.evidence import Evidence, Told, weights
+from holdfast.core.ledger import Gap, Ledger, Registered
 from holdfast.core.questions import Uncertainty
 from holdfast.core.said import Said
-from holdfast.core.single import all_of, entries_of, narrowed
+from holdfast.core.single import One, all_of, entries_of, narrowed, past_of, words_about
 from holdfast.engine.elsewhere import handoffs_of
 from holdfast.engine.ledgers import ledger_of
 from holdfast.engine.lines import line_journal
@@ -30,17 +31,22 @@ from holdfast.model.plan import RunId, StepId
 from holdfast.model.text import one_line
 from holdfast.ports import Store
 
-Part = Literal["evidence", "uncertain", "gaps", "hypotheses", "handoffs"]
+Part = Literal["evidence", "uncertain", "artifacts", "gaps", "hypotheses", "handoffs"]
 Certain = Mapping[str, float | None]  # how sure evidence is, by its id
-_Row = tuple[str | None, str]  # the step it comes from, empty for a person, None if it needs none
+Gone = Collection[str]  # ids of what counts no more
+_Row = tuple[
+    StepId | None, str
+]  # the step it comes from, empty for a person, None if it needs none
 _NAMES: Mapping[Part, str] = {
     "evidence": "evidence",
     "uncertain": "questions",
+    "artifacts": "artifacts",
     "gaps": "gaps",
     "hypotheses": "hypotheses",
     "handoffs": "handoffs",
 }
-PARTS: tuple[Part, ...] = ("evidence", "uncertain", "gaps", "hypotheses", "handoffs")
+_GONE = "superseded"
+PARTS: tuple[Part, ...] = tuple(_NAMES)
 
 
 class _Parts(click.Group):
@@ -93,8 +99,9 @@ def show_ledger(
     """Show what a run has learned: evidence, open questions, gaps, hypotheses.
 
     It is worked out of the handoffs of its steps, the latest of each, in the order of the plan. Every line
-    names the step that it comes from. PART is evidence, uncertain, gaps, hypotheses or handoffs. An ID,
-    or its beginning, shows one entry with all that says the same, or a handoff with all that it told.
+    names the step that it comes from. PART is evidence, uncertain, artifacts, gaps, hypotheses or handoffs.
+    An ID, or its beginning, shows one entry with all that says the same, or a handoff with all that it told,
+    also if it counts no more.
     """
     part = next((one for one in PARTS if one == wanted), None)
     if wanted is not None and part is None and wanted[1:2] != "-":
@@ -111,24 +118,26 @@ def show_ledger(
     finally:
         opened.close()
     certain = certainties(weights(found.evidence))
-    is_one = wanted is not None and part is None
-    if wanted is not None and is_one:
-        found, stale = entry_of(found, wanted), {}
-    shown = found if is_one else narrowed(found, part, of, unanswered=unanswered)
+    if wanted is not None and part is None:
+        one = entry_of(found, wanted, people)
+    else:
+        one = One(narrowed(found, part, of, unanswered=unanswered))
+    if wanted is not None or unanswered or of is not None:
+        people = tuple(words_about(people, one.ledger))
+        stale = {} if wanted else {name: held for name, held in stale.items() if of in {None, name}}
     if as_json:
         fallen: dict[str, Json] = {name: [*held] for name, held in stale.items()}
-        said: list[Json] = [_said_json(one) for one in people]
-        whole = {**ledger_json(shown, certain), "stale_steps": fallen, "said": said}
+        said: list[Json] = [_said_json(word) for word in people]
+        whole = {**ledger_json(one, certain), "stale_steps": fallen, "said": said}
         out_json({"schema": "holdfast.ledger/1", "run": run, **whole})
         return 0
-    fallen_of = {name: held for name, held in stale.items() if of in {None, name}}
-    told = [*_lines(shown, certain, is_one=is_one)]
+    told = [*_lines(one, certain)]
     for line in told or [_nothing(found, part, of, unanswered=unanswered)]:
         out(line)
-    if part is None and fallen_of:
-        out(f"steps that were told what is contested, or stands on it ({len(fallen_of)})")
-        for name, held in fallen_of.items():
-            out(f"  {name}: {', '.join(held)}")
+    if stale:
+        out(f"steps that were told what is contested, or stands on it ({len(stale)})")
+    for name, held in stale.items():
+        out(f"  {name}: {', '.join(held)}")
     return 0
 
 
@@ -157,53 +166,57 @@ def _learned(store: Store, home: str, run: RunId) -> Learned:
         return learned(store, home, run, line_journal(row.project, row.line), fold)
 
 
-def entry_of(found: Ledger, name: str) -> Ledger:
+def entry_of(found: Ledger, name: str, said: Sequence[Said]) -> One:
     """The ledger with one entry alone; UsageError if there is none, or if several begin so."""
     entries = entries_of(found)
-    return all_of(found, found_entry(name, entries, "entry", "holdfast ledger lists all"))
+    if not any(one.startswith(name) for one in entries):
+        entries = past_of(found)
+    return all_of(found, found_entry(name, entries, "entry", "holdfast ledger lists all"), said)
 
 
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _lines(shown: Ledger, certain: Certain, *, is_one: bool) -> Iterable[str]:
+def _lines(one: One, certain: Certain) -> Iterable[str]:
     """The ledger as text, a part after the other; of one entry also if it counts no more."""
-    earlier = shown.superseded if is_one else ()
+    shown, gone = one
+    earlier = shown.superseded if gone else ()
     written: dict[Part, list[_Row]] = {
-        "evidence": _evidence(shown, certain),
-        "uncertain": [
-            (q.step, f"{one_line(q.question)} · {_answered(q)} · {q.id}")
-            for q in shown.uncertainties
-        ],
+        "evidence": [(e.step, _finding(e, certain, gone)) for e in shown.evidence],
+        "uncertain": [(None, _question(q, gone)) for q in shown.uncertainties],
+        "artifacts": [(a.step, _artifact(a, gone)) for a in shown.artifacts],
         "gaps": [
-            (g.step, f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g)} · {g.id}")
+            (g.step, f"{one_line(g.item)}: {one_line(g.reason)}{_closed(g, gone)} · {g.id}")
             for g in shown.gaps
         ],
         "hypotheses": [
             (
                 None,
                 f"{one_line(h.id)}: {h.status} · {len(h.supporting)} for, {len(h.refuting)} against"
-                + (" · stale" if h.stale else ""),
+                + (" · stale" if h.stale else "")
+                + (f" · {_GONE}" if h.id in gone else ""),
             )
             for h in shown.hypotheses.values()
         ],
         "handoffs": [
-            (one.step, f"{_attempted(one)}{note} · {one.id}")
-            for told, note in ((shown.handoffs, ""), (earlier, " · superseded"))
-            for one in told
+            (told.step, f"{_attempted(told)}{note} · {told.id}")
+            for ones, note in ((shown.handoffs, ""), (earlier, f" · {_GONE}"))
+            for told in ones
         ],
     }
     for name in PARTS:
         if rows := written[name]:
             yield f"{name} ({len(rows)})"
         for who, text in rows:
-            yield f"  {text}" + ("" if who is None else f" · from {who or 'a person'}")
+            yield f"  {text}" + ("" if who is None else _from([who]))
+    if gone:
+        yield f"{_GONE}: its step handed over something else since, so it counts no more"
 
 
 def _nothing(found: Ledger, part: Part | None, step: str | None, *, unanswered: bool) -> str:
     """Why no line is shown: nothing was told at all, or nothing of what was asked for."""
     told = (found.evidence, found.uncertainties, found.gaps, found.hypotheses, found.handoffs)
-    if not any(told):
+    if not any(told):  # an artifact comes with a handoff
         return "nothing was told: a step writes what it learned to the file HOLDFAST_HANDOFF names"
     what = _NAMES[part] if part else "entries"
     may_be_open = part in {"uncertain", "gaps"}
@@ -211,17 +224,21 @@ def _nothing(found: Ledger, part: Part | None, step: str | None, *, unanswered: 
     return f"no {is_open}{what}" + (f" from {step}" if step else "") + ": holdfast ledger shows all"
 
 
-def _evidence(found: Ledger, certain: Certain) -> list[_Row]:
-    return [(one.step, _finding(one, certain.get(one.id))) for one in found.evidence]
-
-
-def _finding(one: Evidence, sure: float | None) -> str:
+def _finding(one: Evidence, certain: Certain, gone: Gone) -> str:
+    """A finding, and how sure it is; one that counts no more, how sure it was said to be."""
+    sure = one.confidence if one.id in gone else certain.get(one.id)
     facts = [one_line(one.source)] if one.source else []
     facts += [f"{sure:.2f}"] if sure is not None else []
     facts += [f"as {one.head}"] if one.head != one.id else []
     facts += [f"contested: {one_line(one.contested)}"] if one.contested else []
     facts += ["stale"] if one.stale else []
+    facts += [_GONE] if one.id in gone else []
     return " · ".join([one_line(one.finding), *facts, one.id])
+
+
+def _artifact(one: Registered, gone: Gone) -> str:
+    facts = [_GONE] if one.id in gone else []
+    return " · ".join([f"{one_line(one.artifact)}: {one_line(one.ref)}", *facts, one.id])
 
 
 def _attempted(one: Told) -> str:
@@ -232,25 +249,47 @@ def _attempted(one: Told) -> str:
     return f"{words} · failed: {one_line(reason)}" if reason else f"{words} · failed"
 
 
+def _question(one: Uncertainty, gone: Gone) -> str:
+    """A question with everyone who raised it, and below it each that is taken for it."""
+    status = _GONE if one.id in gone else _answered(one)
+    lines = [f"{one_line(one.question)} · {status} · {one.id}{_from(one.raised_by)}"]
+    lines += [
+        f"    {one_line(same.question)} · as {one.id} · {same.id}{_from([same.step])}"
+        for same in one.merged
+    ]
+    return "\n".join(lines)
+
+
+def _from(steps: Iterable[StepId]) -> str:
+    return f" · from {', '.join(step or 'a person' for step in steps)}"
+
+
 def _answered(question: Uncertainty) -> str:
     why = f": {one_line(question.because)}" if question.because else ""
     return f"{question.status}{why}"
 
 
-def _closed(gap: Gap) -> str:
-    return f" · closed: {one_line(gap.closed)}" if gap.closed else ""
+def _closed(gap: Gap, gone: Gone) -> str:
+    closed = f" · closed: {one_line(gap.closed)}" if gap.closed else ""
+    return f"{closed} · {_GONE}" if gap.id in gone else closed
 
 
 # --- JSON -----------------------------------------------------------------------------------------
 
 
-def ledger_json(found: Ledger, certain: Certain) -> dict[str, Json]:
+def ledger_json(shown: One, certain: Certain) -> dict[str, Json]:
     """The ledger for programs; every entry with its id and the step that it comes from."""
+    found, gone = shown
+
+    def standing(name: str) -> str:
+        return "superseded" if name in gone else "latest"
+
     return {
         "evidence": [
             {
                 "id": one.id,
                 "from_step": one.step,
+                "standing": standing(one.id),
                 "finding": one.finding,
                 "source": one.source or None,
                 "confidence": one.confidence,
@@ -267,10 +306,20 @@ def ledger_json(found: Ledger, certain: Certain) -> dict[str, Json]:
             {
                 "id": q.id,
                 "from_step": q.step,
+                "standing": standing(q.id),
                 "question": q.question,
                 "status": q.status,
                 "raised_by": [*q.raised_by],
                 "same": [*q.same],
+                "merged": [
+                    {
+                        "id": one.id,
+                        "from_step": one.step,
+                        "question": one.question,
+                        "alike": one.alike,
+                    }
+                    for one in q.merged
+                ],
                 "tested_by": q.tested_by,
                 "resolved_by": q.resolved_by,
                 "because": q.because or None,
@@ -278,13 +327,20 @@ def ledger_json(found: Ledger, certain: Certain) -> dict[str, Json]:
             for q in found.uncertainties
         ],
         "artifacts": [
-            {"id": one.id, "from_step": one.step, "artifact": one.artifact, "ref": one.ref}
+            {
+                "id": one.id,
+                "from_step": one.step,
+                "standing": standing(one.id),
+                "artifact": one.artifact,
+                "ref": one.ref,
+            }
             for one in found.artifacts
         ],
         "gaps": [
             {
                 "id": one.id,
                 "from_step": one.step,
+                "standing": standing(one.id),
                 "item": one.item,
                 "reason": one.reason,
                 "requirement": one.requirement or None,
@@ -295,6 +351,7 @@ def ledger_json(found: Ledger, certain: Certain) -> dict[str, Json]:
         "hypotheses": {
             name: {
                 "id": name,
+                "standing": standing(name),
                 "status": one.status,
                 "tested_by": [*one.tested_by],
                 "evidence_steps": [*one.evidence_steps],

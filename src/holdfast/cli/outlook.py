@@ -387,7 +387,8 @@ def _totals(ahead: Ahead) -> list[str]:
         lines.append(" · ".join(["Runs nothing", *_stops(ahead)]))
     elif reused == steps:
         stand = "its one step stands" if steps == 1 else f"all {steps} steps stand"
-        lines.append(f"Nothing to do: {stand}.")
+        held = f"Runs nothing: {stand}, but a run would wait until somebody decides about the plan."
+        lines.append(held if ahead.is_held else f"Nothing to do: {stand}.")
     else:
         cut = [s for s, o in ahead.outlooks.items() if o.reason.code == "dependency_skipped"]
         what = f"Cannot run {', '.join(cut[:5])}: add what it needs, -s +{cut[0]}" if cut else ""

@@ -269,7 +269,8 @@ def _here(found: Place, plan: str | None, store: str | None) -> Here:
         line = ""
     if line and found.file is not None and plan_name(found.file) == line:
         line = ""
-    return Here(file, "" if is_own else store or "", line, found.params)
+    root = found.root if found.file is not None else ""
+    return Here(file, "" if is_own else store or "", line, found.params, root=root)
 
 
 def _found() -> str | None:

@@ -76,7 +76,11 @@ __all__ = ["look_ahead", "plan", "survey_of"]
     is_flag=True,
     help="Wave by wave: who does each step, then what all takes.",
 )
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 10 if there is work to do.")
+@click.option(
+    "--detailed-exitcode",
+    is_flag=True,
+    help="Exit 10 if there is work to do, or a run would wait for a person.",
+)
 @click.option(
     "--yes", is_flag=True, help="Do not ask before a model plans, or a new plan is taken."
 )
@@ -146,7 +150,7 @@ def plan(
         screen = waves if by_wave else table
         lines = screen(ahead, view(), verbose=verbose, commands=commands)
         print_lines([*seen.lines(view().width), *lines])
-    return 10 if detailed_exitcode and ahead.is_work else 0
+    return 10 if detailed_exitcode and (ahead.is_work or ahead.is_held) else 0
 
 
 def _loaded(where: Place, manner: dict[str, object]) -> tuple[Place, Loaded | None]:
@@ -179,6 +183,8 @@ def _command(*words: str) -> str:
 
 def _next(ahead: Ahead, asked: list[str]) -> list[str]:
     """The commands that follow from what was shown."""
+    if not ahead.is_work and ahead.is_held:
+        return [_command("run", *asked), _command("ledger")]
     if not ahead.is_work:
         return [_command("status")]
     first = next((s for s, o in ahead.outlooks.items() if o.decision != "reuse"), None)

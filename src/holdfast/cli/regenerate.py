@@ -115,7 +115,7 @@ def _after_doubt(
     store = where.open(readonly=True)
     try:
         line = str(where.plan_id)
-        found = held(store, "", line)
+        found = held(store, "", line, wire.alike)
         state = read_state(store, found.run) if found is not None else None
         if found is None or state is None or found.run in seen:
             return None

@@ -11,7 +11,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import again, out_next
-from holdfast.cli.ending import doubted, last_words, print_lines, run_told
+from holdfast.cli.ending import REPLAN, doubted, is_settled, last_words, print_lines, run_told
 from holdfast.cli.limits import limit_words, own_of
 from holdfast.cli.people import decided, decided_in
 from holdfast.cli.place import (
@@ -94,6 +94,8 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
     driven, words = wire.is_driven(store, state), last_words(store, state)
     words |= {step: f"by {word.words()}" for step, word in decided_in(store, state).items()}
     words |= waiting_since(store, state) | doubted(store, state)
+    answered = answered_in(store, state)
+    answered |= {REPLAN: "settled"} if is_settled(store, state) else {}
     voice = view().mode == "a11y"
     lines = status_lines(
         state,
@@ -105,7 +107,7 @@ def _print_run(store: Store, state: State, where: Place, *, every: bool, as_json
         additions=more,
         why=limit_words(store, state),
         own=own_of(state, where.file),
-        answered=answered_in(store, state),
+        answered=answered,
     )
     lines[1:1] = took_place(store, state)
     if imported:

@@ -222,7 +222,7 @@ def _with_handoff(store: Store, state: State | None, told: Told) -> Told:
     if state is None or told.step.id not in state.steps:
         return told
     found = handoff_of(store, state, told.step.id)
-    if found is None or found.failed:
+    if found is None or found.failed or told.step.id in state.gaps:
         return told
     words = f"{one_line(found.handoff.attempted)} ({found.id})"
     return replace(told, rows=(*told.rows, ("handed over", words)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,6 +13,7 @@ from holdfast import wire
 from holdfast.cli.again import out_next
 from holdfast.cli.ahead import Ahead, gather
 from holdfast.cli.course import Course, course
+from holdfast.cli.ending import is_settled
 from holdfast.cli.measure import count
 from holdfast.cli.outlook import time_words
 from holdfast.cli.place import Place, file_option, find_run, json_option, place, place_options
@@ -20,24 +21,26 @@ from holdfast.cli.prices import price_parts
 from holdfast.cli.say import out, out_json
 from holdfast.cli.show import load_state
 from holdfast.cli.view import view
-from holdfast.core.ledger import Ledger, folded
+from holdfast.core.ledger import Hypothesis, Ledger
 from holdfast.core.preview import Outlook
 from holdfast.core.reasons import sentence
 from holdfast.core.said import Said
+from holdfast.core.single import past_of, questions_of
 from holdfast.core.state import State
 from holdfast.core.views import usd
 from holdfast.engine.handoffs import Handoffs
+from holdfast.engine.ledgers import ledger_of
+from holdfast.engine.lines import line_journal
 from holdfast.engine.speaker import Speaker, check_text
 from holdfast.engine.words import (
     contests_in,
     stale_steps,
     steps_behind,
-    with_word,
 )
 from holdfast.errors import PlanError, UsageError
 from holdfast.model.digest import Json
 from holdfast.model.event import Options, Reason
-from holdfast.model.handoff import entry_id
+from holdfast.model.handoff import Standing
 from holdfast.model.line import LedgerSaid, LedgerWord
 from holdfast.model.plan import StepId
 from holdfast.model.text import one_line
@@ -53,8 +56,17 @@ class Known:
     where: Place
     store: Store
     state: State
+    handoffs: Handoffs
     ledger: Ledger
-    said: Sequence[Said]
+
+    @property
+    def said(self) -> Sequence[Said]:
+        """What people said, in the order of the journal."""
+        return self.handoffs.said
+
+    def with_word(self, word: Said) -> Ledger:
+        """The ledger as it would be after one more word."""
+        return ledger_of(self.state, self.handoffs, wire.alike, [*self.said, word], audit=True)
 
     def speaker(self) -> Speaker:
         """Whoever speaks here; UsageError inside a step."""
@@ -72,10 +84,8 @@ def known(where: Place, *, readonly: bool = False) -> Iterator[Known]:
         state = load_state(store, find_run(store, None, where.line()))
         handoffs = Handoffs(store, state.project, state.line)
         handoffs.refresh()
-        now = handoffs.told_by(state, state.steps)
-        before = handoffs.before(state, now)
-        ledger = folded(now, wire.alike, said=handoffs.said, earlier=before)
-        yield Known(where, store, state, ledger, handoffs.said)
+        ledger = ledger_of(state, handoffs, wire.alike, handoffs.said, audit=True)
+        yield Known(where, store, state, handoffs, ledger)
     finally:
         store.close()
 
@@ -138,11 +148,13 @@ def resolve(
 ) -> int:
     """Say that a question is answered, or that a gap is closed."""
     with known(place(plan, store, plan_id)) as here:
-        texts = {one.id: one.question for one in here.ledger.uncertainties}
-        texts |= {one.id: one.item for one in here.ledger.gaps}
-        found = found_entry(entry, texts, "question or gap", "holdfast ledger --open")
+        texts = questions_of(here.ledger) | {one.id: one.item for one in here.ledger.gaps}
+        kind, hint = "question or gap", "holdfast ledger --open"
+        found = _that_counts(here.ledger, entry, texts, kind, hint)
         said = here.speaker().about("resolve", found, check_text(because, "--because"))
-    _answer(said, texts[found], because, as_json=as_json)
+        already = _resolved(here.ledger, found)
+        goes_on = is_settled(here.store, here.state)
+    _answer(said, texts[found], because, already, as_json=as_json, goes_on=goes_on)
     return 0
 
 
@@ -166,21 +178,44 @@ def apart(
     """Keep two entries apart that were taken for one because they say nearly the same."""
     with known(place(plan, store, plan_id)) as here:
         texts = {one.id: one.finding for one in here.ledger.evidence}
-        texts |= _questions(here.ledger)
+        texts |= questions_of(here.ledger)
         kind, hint = "finding or question", "holdfast ledger evidence"
-        one, two = (found_entry(name, texts, kind, hint) for name in (entry, other))
+        one, two = (_that_counts(here.ledger, id_, texts, kind, hint) for id_ in (entry, other))
         if one == two or one[:2] != two[:2]:
             raise UsageError(f"'{one}' and '{two}' cannot be kept apart: they are never one")
+        already = _parted(here.said, one, two)
+        heads = _heads(here.ledger)
+        if heads[one] != heads[two] and not already:
+            raise UsageError(
+                f"'{one}' and '{two}' are not taken for one", hint=f"holdfast ledger {one}"
+            )
         said = here.speaker().about("apart", one, because.strip(), other=two)
-    _answer(said, f"{texts[one]} / {texts[two]}", because, as_json=as_json)
+    _answer(said, f"{texts[one]} / {texts[two]}", because, already, as_json=as_json)
     return 0
 
 
-def _questions(ledger: Ledger) -> dict[str, str]:
-    """Every question by its id, those too that were taken for another one."""
-    raised = ((one.step, one.handoff.uncertainty) for one in ledger.handoffs)
-    found = {entry_id("u", step, text): text for step, text in raised if text}
-    return found | {one.id: one.question for one in ledger.uncertainties}
+def _resolved(ledger: Ledger, entry: str) -> str:
+    """Who answered a question or closed a gap before, and why; empty if nobody did."""
+    for gap in ledger.gaps:
+        if gap.id == entry:
+            return gap.closed
+    for one in ledger.uncertainties:
+        if entry in {one.id, *(same.id for same in one.merged)} and one.status == "resolved":
+            return one.because or f"{one.resolved_by} answered it"
+    return ""
+
+
+def _parted(said: Sequence[Said], one: str, other: str) -> str:
+    """That somebody keeps two entries apart already, and why; empty if nobody does."""
+    words = [w for w in said if w.word == "apart" and {w.entry, w.text} == {one, other}]
+    return (words[-1].because or f"{words[-1].by} keeps them apart") if words else ""
+
+
+def _heads(ledger: Ledger) -> dict[str, str]:
+    """For each finding and each question the one that it is taken for."""
+    merged = {same.id: one.id for one in ledger.uncertainties for same in one.merged}
+    merged |= {one.id: one.id for one in ledger.uncertainties}
+    return merged | {one.id: one.head for one in ledger.evidence}
 
 
 # --- contest --------------------------------------------------------------------------------------
@@ -194,9 +229,16 @@ class Fall:
     text: str
     steps: Sequence[StepId]
     ledger: Ledger
+    before: Mapping[str, Standing]  # how hypotheses stood
     stale: dict[StepId, tuple[str, ...]]
     ahead: Ahead | None
     way: Course | None
+    already: str  # why it was contested before
+
+    @property
+    def hypotheses(self) -> dict[str, Hypothesis]:
+        """Those that lean on what is contested."""
+        return {name: one for name, one in self.ledger.hypotheses.items() if one.stale}
 
     @property
     def again(self) -> list[tuple[StepId, str, str]]:
@@ -258,7 +300,7 @@ def contest(
         steps = steps_behind(here.ledger, here.state, meant)
         if not dry_run:
             here.speaker().contest(meant, steps, reason)
-        fall = _fall(here, meant, steps, reason, steps if dry_run else ())
+        fall = _fall(here, meant, steps, reason, dry_run=dry_run)
     if as_json:
         out_json(_fall_json(fall, reason, dry_run=dry_run))
         return 0
@@ -288,29 +330,36 @@ def _contested(here: Known, name: str) -> str:
         return name
     texts = {one.id: one.finding for one in ledger.evidence}
     texts |= {one.id: one.handoff.attempted for one in ledger.handoffs}
-    if any(one.id == name for one in ledger.superseded):
-        raise UsageError(
-            f"'{name}' counts no more: its step handed over something else since",
-            hint="holdfast ledger handoffs",
-        )
-    return found_entry(name, texts, "evidence, handoff, step or source", "holdfast ledger evidence")
+    kind = "evidence, handoff, step or source"
+    return _that_counts(ledger, name, texts, kind, "holdfast ledger evidence")
 
 
-def _fall(
-    here: Known, entry: str, steps: Sequence[StepId], because: str, forced: Sequence[StepId]
-) -> Fall:
-    word = Said("contest", entry, because)
-    ledger = with_word(here.ledger, here.said, word, wire.alike)
+def _fall(here: Known, entry: str, steps: Sequence[StepId], because: str, *, dry_run: bool) -> Fall:
+    """What falls. Before it is said, the steps are looked at as if they were asked for."""
+    journal = line_journal(here.state.project, here.state.line)
+    word = Said("contest", entry, because, place=here.store.last(journal) + 1)
+    ledger = here.with_word(word)
     stale = stale_steps(here.store, here.state, ledger)
-    way = _way(here.where, forced)
-    ahead = None if way is None else gather(way.where, way.loaded, way.options)
-    return Fall(entry, _text(ledger, entry), steps, ledger, stale, ahead, way)
+    unsaid, forced = ([word], steps) if dry_run else ((), ())
+    way = _way(here.where, forced, unsaid)
+    ahead = None if way is None else gather(way.where, way.loaded, way.options, unsaid=unsaid)
+    already = _doubted(here, entry)
+    before = {name: one.status for name, one in here.ledger.hypotheses.items()}
+    return Fall(entry, _text(ledger, entry), steps, ledger, before, stale, ahead, way, already)
 
 
-def _way(where: Place, steps: Sequence[StepId]) -> Course | None:
+def _doubted(here: Known, entry: str) -> str:
+    """Why something is contested already; empty if it is not, or if its step has told anew since."""
+    word = contests_in(here.said).get(entry)
+    told = next((one for one in here.ledger.handoffs if one.step == entry), None)
+    is_answered = word is not None and told is not None and 0 < word.place < told.place
+    return "" if word is None or is_answered else word.text
+
+
+def _way(where: Place, steps: Sequence[StepId], unsaid: Sequence[Said]) -> Course | None:
     """The plan that a run comes to, these steps made again; None if it cannot be read as it is now."""
     try:
-        return course(where, where.load(), Options(), steps)
+        return course(where, where.load(), Options(), steps, unsaid)
     except (PlanError, UsageError):
         return None
 
@@ -329,14 +378,17 @@ def _fall_lines(fall: Fall, *, dry_run: bool) -> Iterable[str]:
     word = "would be contested" if dry_run else "contested"
     own = f" ({fall.entry})" if fall.text != fall.entry else ""
     yield f"{word}: {one_line(fall.text)}{own}"
+    yield from _replaced(fall.already)
     fallen = [one for one in fall.ledger.evidence if one.stale]
-    hypotheses = [name for name, one in fall.ledger.hypotheses.items() if one.stale]
-    if fallen or hypotheses or fall.stale:
-        yield f"stale ({len(fallen) + len(hypotheses) + len(fall.stale)})"
+    if fallen or fall.hypotheses or fall.stale:
+        yield f"stale ({len(fallen) + len(fall.hypotheses) + len(fall.stale)})"
     for one in fallen:
         yield f"  {one_line(one.finding)} · {one.id} · from {one.step or 'a person'}"
-    for name in hypotheses:
-        yield f"  hypothesis {one_line(name)}: {fall.ledger.hypotheses[name].status}"
+    for name, found in fall.hypotheses.items():
+        was = fall.before[name]
+        yield f"  hypothesis {one_line(name)}: {found.status}" + (
+            f", was {was}" if was != found.status else ""
+        )
     for step_id in fall.stale:
         yield f"  step {step_id}: it was told of it"
     again = fall.again
@@ -362,11 +414,16 @@ def _fall_json(fall: Fall, because: str, *, dry_run: bool) -> dict[str, Json]:
         "entry": fall.entry,
         "text": fall.text,
         "because": because,
+        "already": fall.already or None,
         "steps": [*fall.steps],
         "stale": {
             "evidence": [one.id for one in fall.ledger.evidence if one.stale],
-            "hypotheses": [n for n, one in fall.ledger.hypotheses.items() if one.stale],
+            "hypotheses": [*fall.hypotheses],
             "steps": {step: [*held] for step, held in fall.stale.items()},
+        },
+        "hypotheses": {
+            name: {"status": one.status, "was": fall.before[name]}
+            for name, one in fall.hypotheses.items()
         },
         "again": [
             {"step": step, "decision": decision, "why": why} for step, decision, why in fall.again
@@ -390,6 +447,18 @@ def found_entry(name: str, texts: dict[str, str], kind: str, hint: str) -> str:
     raise UsageError(f"'{name}' may be {', '.join(fits)}", hint="say more of the id")
 
 
+def _that_counts(ledger: Ledger, name: str, texts: dict[str, str], kind: str, hint: str) -> str:
+    """The same of what counts; UsageError that says so if a step told it earlier and tells it no more."""
+    if not any(one.startswith(name) for one in texts):
+        gone = [one for one in past_of(ledger) if one.startswith(name)]
+        if len(gone) == 1:
+            raise UsageError(
+                f"'{gone[0]}' counts no more: its step handed over something else since",
+                hint=f"holdfast ledger {gone[0]}",
+            )
+    return found_entry(name, texts, kind, hint)
+
+
 _SAID = {
     "evidence": "added evidence",
     "uncertainty": "added a question",
@@ -400,7 +469,22 @@ _SAID = {
 }
 
 
-def _answer(said: LedgerSaid, text: str, because: str, *, as_json: bool) -> None:
+def _replaced(already: str) -> Iterable[str]:
+    """A word that was said before; the new one takes its place."""
+    if already:
+        yield f"it was already: {one_line(already)}; what you say takes its place"
+
+
+def _answer(
+    said: LedgerSaid,
+    text: str,
+    because: str,
+    already: str = "",
+    *,
+    as_json: bool,
+    goes_on: bool = False,
+) -> None:
+    """Say what was said; a run that was held for it `goes_on` when somebody resumes it."""
     if as_json:
         out_json(
             {
@@ -410,9 +494,12 @@ def _answer(said: LedgerSaid, text: str, because: str, *, as_json: bool) -> None
                 "other": said.other or None,
                 "text": text,
                 "because": because or None,
+                "already": already or None,
                 "by": said.by,
             }
         )
         return
     out(f"{_SAID[said.word]}: {one_line(text)}")
-    out_next("holdfast ledger")
+    for line in _replaced(already):
+        out(line)
+    out_next("holdfast resume    holdfast ledger" if goes_on else "holdfast ledger")

@@ -8,31 +8,36 @@ order is the order of worth:
     3  how the hypotheses stand that the step tests
     4  questions that are open, the latest raised first
     5  evidence of the steps it needs, then of those above them, nearest first; the surest first; of
-       findings that say the same the first alone, with how many there are
+       findings that say the same the surest alone, with how many there are; nothing that is contested
     6  gaps of the steps farther above
 
-Each line ends with the id of its entry, so that a handoff can refer to it. If not everything finds room, the
+Each line ends with the id of its entry, so that a handoff can refer to it. A step that gathers tells nothing
+itself: whoever needs it needs the items or the steps whose work it gathers. If not everything finds room, the
 first lines take three quarters of the budget. The others are summed up below them, a line for each step in
 the same order: how many findings, questions, changes and gaps, what the findings are about, how sure the
 surest is, and the id of the handoff that holds them all. Steps whose summary finds no room either are counted
-in a last line. So nothing is left out unsaid, and everything is found by an id: `holdfast ledger ID`.
+in a last line, and where that finds none, one line says how much there is beside what stands above it. That
+line alone is the least page, and the only one that may be longer than its budget. So nothing is left out
+unsaid, and everything is found: `holdfast ledger ID`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.core.confidence import certainties
-from holdfast.core.ledger import Evidence, Ledger, Told, weights
+from holdfast.core.evidence import Evidence, Told, weights
+from holdfast.core.ledger import Ledger
 from holdfast.core.likeness import topics
 from holdfast.core.waves import Graph
 from holdfast.model.fixed import fixed
-from holdfast.model.plan import StepId
+from holdfast.model.plan import GATHER, Step, StepId
 from holdfast.model.text import one_line
 
 BUDGET = 4_000  # tokens, if a step does not say how many
-LETTERS = 4  # of a token, roughly; a page may be a little longer or shorter than its budget
+LETTERS = 4  # of a token, roughly
 _HEADINGS = {
     "first": "Do first, as the steps before advise",
     "before": "What the steps before did",
@@ -53,6 +58,7 @@ _PLURAL = {
 
 
 SUMMED = "## Summed up, for want of room"  # all below it names handoffs, not entries
+_ID = re.compile(r"^- .* ([a-z]-[0-9a-f]{12})$", re.MULTILINE)
 _FOR_WHOLE = 0.75  # of the budget, if not everything finds room
 _TOPICS = 3  # words that findings are about
 
@@ -74,6 +80,23 @@ class Briefing:
     left_out: int
 
 
+class Quoted(NamedTuple):
+    """The ids that a page names: of entries, and of handoffs of which it sums something up."""
+
+    entries: frozenset[str]
+    summed: frozenset[str]
+
+
+def quoted(page: str) -> Quoted:
+    """What a page names: each of its lines ends with an id."""
+    whole, _, summed = page.partition(SUMMED)
+    return Quoted(_ends(whole), _ends(summed))
+
+
+def _ends(text: str) -> frozenset[str]:
+    return frozenset(line.rpartition(" ")[2] for line in text.split("\n"))
+
+
 def ancestors(graph: Graph, step: StepId) -> set[StepId]:
     """Every step above a step."""
     seen: set[StepId] = set()
@@ -84,6 +107,18 @@ def ancestors(graph: Graph, step: StepId) -> set[StepId]:
                 seen.add(need.step)
                 queue.append(need.step)
     return seen
+
+
+def needed_by(steps: Mapping[StepId, Step], step: Step) -> set[StepId]:
+    """The steps that a step needs, and for those that gather, what they gather."""
+    found: set[StepId] = set()
+    queue = [need.step for need in step.needs]
+    while queue:
+        name = queue.pop()
+        if name not in found:
+            found.add(name)
+            queue += steps[name].data_needs if steps[name].uses == GATHER else ()
+    return found
 
 
 def briefing(
@@ -102,10 +137,24 @@ def briefing(
     if len(kept) == len(every):
         return Briefing(_page(kept), 0)
     kept = _fitting(every, int(room * _FOR_WHOLE))
+    text = _joined(ledger, every, kept, room)
+    while kept and len(text) > room:
+        kept.pop()
+        text = _joined(ledger, every, kept, room)
+    return Briefing(text, len(every) - len(kept))
+
+
+def _joined(ledger: Ledger, every: Sequence[_Line], kept: Sequence[_Line], room: int) -> str:
+    """The lines that are kept, and below them all others summed up."""
     page = _page(kept)
-    left = every[len(kept) :]
-    summed = _summed(ledger, left, room - len(page))
-    return Briefing("\n\n".join(part for part in (page, summed) if part), len(left))
+    taken = len(page) + 2 if page else 0
+    summed = _summed(ledger, every[len(kept) :], room - taken)
+    return "\n\n".join(part for part in (page, summed) if part)
+
+
+def ids_on(page: str) -> set[str]:
+    """The ids of the entries that a page tells; what looks like one in the words of an entry is none."""
+    return {*_ID.findall(page)}
 
 
 def _fitting(lines: Iterable[_Line], room: int) -> list[_Line]:
@@ -134,28 +183,37 @@ def _page(kept: Iterable[_Line]) -> str:
 # --- what finds no room ---------------------------------------------------------------------------
 
 
-def _summed(ledger: Ledger, left: Iterable[_Line], room: int) -> str:
+def _summed(ledger: Ledger, left: Sequence[_Line], room: int) -> str:
     """A line for each step, in the order of worth; one for all those that find no room either."""
     ids = {one.step: one.id for one in ledger.handoffs}
     of_step: dict[StepId | None, list[_Line]] = {}
     for line in left:
         of_step.setdefault(line.step, []).append(line)
     said = [SUMMED]
-    room -= len(SUMMED) + 2
-    rest: list[_Line] = []
-    others: list[StepId | None] = []
+    taken = len(SUMMED)
     for step, lines in of_step.items():
         text = _summary(step, lines, ids)
-        if rest or len(text) + 1 > room:
-            rest += lines
-            others.append(step)
-            continue
-        room -= len(text) + 1
+        if taken + len(text) + 1 > room:
+            break
+        taken += len(text) + 1
         said.append(text)
-    if rest:
-        where = f"{len(others)} steps more" if len(others) > 1 else "1 step more"
-        said.append(f"- {where}: {_counted(rest)}; `holdfast ledger` lists them")
+    while len(said) <= len(of_step):
+        rest = [*of_step.values()][len(said) - 1 :]
+        for text in _rest(rest):
+            if taken + len(text) + 1 <= room:
+                return "\n".join([*said, text])
+        if len(said) == 1:
+            return f"{len(left):,} more, for want of room: `holdfast ledger`"
+        taken -= len(said.pop()) + 1
     return "\n".join(said)
+
+
+def _rest(others: Sequence[Sequence[_Line]]) -> Iterator[str]:
+    """A line for several steps, and the same in fewer words."""
+    where = f"{len(others)} steps more" if len(others) > 1 else "1 step more"
+    lines = [line for ones in others for line in ones]
+    yield f"- {where}: {_counted(lines)}; `holdfast ledger` lists them"
+    yield f"- {where}, {len(lines):,} entries: `holdfast ledger`"
 
 
 def _summary(step: StepId | None, lines: Sequence[_Line], ids: Mapping[StepId, str]) -> str:
@@ -231,15 +289,19 @@ def _stand(ledger: Ledger, tested: Collection[str]) -> Iterator[_Line]:
 
 def _evidence(ledger: Ledger, needs: Collection[StepId]) -> Iterator[_Line]:
     wave = {one.step: one.wave for one in ledger.handoffs}
-    counting = weights(ledger.evidence)
-    same: dict[str, int] = {}
+    certain = certainties(weights(ledger.evidence))
+    same: dict[str, list[Evidence]] = {}
     for one in ledger.evidence:
-        same[one.head] = same.get(one.head, 0) + 1
-    heads = [one for one in ledger.evidence if one.head == one.id and not one.contested]
-    certain = certainties(counting)
-    for one in sorted(heads, key=lambda one: _worth(one, needs, wave, certain)):
+        if not one.contested:
+            same.setdefault(one.head, []).append(one)
+    order = {
+        head: min([_worth(one, needs, wave, certain) for one in ones])
+        for head, ones in same.items()
+    }
+    for head in sorted(same, key=order.__getitem__):
+        one = max(same[head], key=lambda one: certain[one.id] or 0.0)
         sure = certain[one.id]
-        text = _finding(one, same[one.id], sure)
+        text = _finding(one, len(same[head]), sure)
         yield _Line("evidence", text, one.step, "finding", one.finding, sure)
 
 

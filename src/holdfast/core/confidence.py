@@ -1,19 +1,22 @@
 """How sure several pieces of evidence make one: a rule that counts no source twice.
 
 Evidence that names other evidence as its source is derived: it says nothing that was not said, so only what
-it stands on counts. What is not derived counts once for each source: of several findings from one source
-the surest. Sources are independent, so together they fail only if each of them does:
+it stands on counts, and of each source no more than it claims itself. What is not derived counts once for
+each source: of several findings from one source the surest. Sources are independent, so together they fail
+only if each of them does:
 
     1 - (1 - c1) * (1 - c2) * ...        one factor for each source
 
 So the result lies between the surest finding and 1, never falls when evidence is added or grows surer, and
 does not depend on any order. Evidence without a number counts as `UNSAID`; contested evidence counts
-nothing. What a synthesis claims is bounded by what it stands on.
+nothing. What a synthesis claims is bounded by what it stands on: by the sources in the end, and by what the
+pieces that it names are worth themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from heapq import heapify, heappop, heappush
 from math import prod
 from typing import NamedTuple
 
@@ -31,72 +34,94 @@ class Weight(NamedTuple):
 def together(ids: Iterable[str], known: Mapping[str, Weight]) -> float | None:
     """How sure these make one; None if nothing of it counts. `known` has no contested evidence."""
     surest: dict[str, float] = {}
-    for one in roots(ids, known):
-        source, sure, _ = known[one]
-        sure = UNSAID if sure is None else sure
-        if sure >= surest.get(source, 0.0):
-            surest[source] = sure
-    if not surest:
-        return None
-    doubt = prod(sorted(1 - sure for sure in surest.values()))
-    return max(1 - doubt, *surest.values())
+    for one, sure in _let_through(ids, known).items():
+        source = known[one].source
+        surest[source] = max(sure, surest.get(source, 0.0))
+    return _any_of(surest.values()) if surest else None
+
+
+def _any_of(shares: Collection[float]) -> float:
+    """How sure it is that at least one of them holds, if none depends on another."""
+    return max(1 - prod(sorted(1 - share for share in shares)), *shares)
+
+
+def _let_through(ids: Iterable[str], known: Mapping[str, Weight]) -> dict[str, float]:
+    """What these stand on in the end, each with the most that a way to it lets through.
+
+    A way lets through as much as the least sure claim on it; the widest is gone first, so each piece is
+    looked at once. What is not known is left out.
+    """
+    named = [one for one in ids if one in known]
+    found = {one: _said(known[one]) for one in named if not known[one].stands_on}
+    ways = [(-1.0, one) for one in named if one not in found]
+    heapify(ways)
+    seen = {*found}
+    while ways:
+        width, one = heappop(ways)
+        if one in seen or one not in known:
+            continue
+        seen.add(one)
+        _, claimed, stands_on = known[one]
+        if not stands_on:
+            found[one] = min(-width, _said(known[one]))
+            continue
+        narrow = width if claimed is None else max(width, -claimed)
+        for base in stands_on:
+            heappush(ways, (narrow, base))
+    return found
+
+
+def _said(one: Weight) -> float:
+    return UNSAID if one.confidence is None else one.confidence
 
 
 def bounded(one: str, known: Mapping[str, Weight]) -> float | None:
     """How sure a piece of evidence is: as it claims, but derived evidence not more than what it stands on."""
-    weight = known[one]
-    if not weight.stands_on:
-        return weight.confidence
-    most = together(weight.stands_on, known)
-    return _least(weight.confidence, 0.0 if most is None else most)
+    return certainties(known)[one]
 
 
 def certainties(known: Mapping[str, Weight]) -> dict[str, float | None]:
-    """How sure every piece of evidence is, as `bounded` says, in the order given: sources come first.
+    """How sure every piece of evidence is, as `bounded` says, in the order given.
 
-    What a claim stands on is at least as sure as the surest of it, so a claim below that is not looked into
-    any further; and evidence that stands on the same in the end is looked into once. So a long chain of
-    syntheses costs no more than its length.
+    What stands on one piece alone is as sure as that at the most, and what claims less than the surest it
+    stands on is believed: only the others are looked into down to their sources. So a long chain of syntheses
+    costs no more than its length.
     """
-    below: dict[str, tuple[str, ...]] = {}  # what a piece stands on, past what only repeats it
-    least: dict[str, float] = {}  # the surest that a piece stands on in the end
     found: dict[str, float | None] = {}
-    most: dict[tuple[str, ...], float | None] = {}
-    for name, (_, claimed, stands_on) in known.items():
-        if not stands_on:
-            least[name] = UNSAID if claimed is None else claimed
-            found[name] = claimed
-            continue
-        bases = {below.get(one, ()) for one in stands_on}
-        below[name] = bases.pop() if len(bases) == 1 and () not in bases else stands_on
-        least[name] = max((least[one] for one in stands_on if one in least), default=0.0)
-        if claimed is not None and claimed <= least[name]:
-            found[name] = claimed
-            continue
-        base = below[name]
-        if base not in most:
-            most[base] = together(base, known)
-        bound = most[base]
-        found[name] = _least(claimed, 0.0 if bound is None else bound)
-    return found
+    most: dict[tuple[str, ...], float] = {}
+    begun: set[str] = set()
+    for name in known:
+        queue = [name]
+        while queue:
+            one = queue[-1]
+            below = [base for base in known[one].stands_on if base in known and base not in begun]
+            begun.add(one)
+            if below:  # first what it stands on; that a piece stands on itself is let pass
+                queue += below
+                continue
+            queue.pop()
+            if one not in found:
+                found[one] = _bounded(known[one], known, found, most)
+    return {name: found[name] for name in known}
 
 
-def _least(claimed: float | None, bound: float) -> float:
+def _bounded(
+    one: Weight,
+    known: Mapping[str, Weight],
+    found: Mapping[str, float | None],
+    most: dict[tuple[str, ...], float],
+) -> float | None:
+    _, claimed, stands_on = one
+    if not stands_on:
+        return claimed
+    bases = [
+        UNSAID if (sure := found[base]) is None else sure for base in stands_on if base in found
+    ]
+    if len(bases) > 1 and claimed is not None and claimed <= max(bases):
+        return claimed
+    bound = bases[0] if len(bases) == 1 else 0.0
+    if len(bases) > 1:
+        if stands_on not in most:
+            most[stands_on] = together(stands_on, known) or 0.0
+        bound = min(_any_of(bases), most[stands_on])
     return bound if claimed is None else min(claimed, bound)
-
-
-def roots(ids: Iterable[str], known: Mapping[str, Weight]) -> set[str]:
-    """What evidence stands on in the end, each once; what is not known is left out."""
-    seen: set[str] = set()
-    found: set[str] = set()
-    queue = list(ids)
-    while queue:
-        one = queue.pop()
-        if one in seen or one not in known:
-            continue
-        seen.add(one)
-        if known[one].stands_on:
-            queue.extend(known[one].stands_on)
-        else:
-            found.add(one)
-    return found

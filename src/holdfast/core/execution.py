@@ -6,6 +6,9 @@ completed: a run with steps that failed, were skipped or cannot start is never c
 In that format a step is done by handing over. One that is done and told nothing, as a person may who only
 answers, stands in the log with what the journal knows: what it was to do, and the artifact that it gave. What
 the steps of a workflow told, the step tells that the workflow does.
+
+The format has no word for doubt. What a person contested, and what stands on it, is no evidence until it was
+checked again: it is left out of the evidence, and stands in the log as it was told.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from holdfast.core.ledger import Ledger, Registered, Told
+from holdfast.core.evidence import Evidence, Told
+from holdfast.core.ledger import Hypothesis, Ledger, Registered
 from holdfast.core.state import COMPLETE, State
 from holdfast.model.digest import Json
 from holdfast.model.handoff import Change, Handoff, handoff_json
@@ -49,6 +53,7 @@ def execution_state(
                 fromStepId=own.id(e.step),
             )
             for e in ledger.evidence
+            if _counts(e)
         ],
         "uncertaintyInventory": [
             _said(
@@ -73,11 +78,23 @@ def execution_state(
             name: {
                 "status": one.status,
                 "testedByStepIds": own.ids(one.tested_by),
-                "evidenceStepIds": own.ids(one.evidence_steps),
+                "evidenceStepIds": own.ids(_steps_behind(one, ledger)),
             }
             for name, one in ledger.hypotheses.items()
         },
     }
+
+
+def _counts(one: Evidence) -> bool:
+    return not (one.contested or one.stale)
+
+
+def _steps_behind(one: Hypothesis, ledger: Ledger) -> list[StepId]:
+    """The steps whose evidence a hypothesis has, but for those of which all about it was contested."""
+    about = {*one.supporting, *one.refuting, *one.fallen_for, *one.fallen_against}
+    told = [e for e in ledger.evidence if e.id in about]
+    fell = {e.step for e in told} - {e.step for e in told if _counts(e)}
+    return [step for step in one.evidence_steps if step not in fell]
 
 
 class _Own:

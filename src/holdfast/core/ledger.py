@@ -22,48 +22,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from holdfast.core.confidence import Weight, bounded, together
-from holdfast.core.likeness import Alike, groups
+from holdfast.core.evidence import Evidence, Ids, Told, doubt_of, evidence_of, observed, weights
+from holdfast.core.likeness import Alike
 from holdfast.core.questions import Uncertainty, answered
-from holdfast.core.said import PERSON, Said, apart, upheld
+from holdfast.core.said import PERSON, Said, upheld
 from holdfast.model.fixed import fixed
-from holdfast.model.handoff import Handoff, Standing, cited, entry_id
-from holdfast.model.plan import RunId, StepId
-
-
-@fixed
-class Told:
-    """A handoff as the journal has it. `place` grows with the journal: of a step, the last one counts."""
-
-    id: str
-    step: StepId
-    wave: int
-    handoff: Handoff
-    at: int = 0
-    run: RunId = RunId("")
-    attempt: int = 1
-    place: int = 0
-    failed: bool = False
-    tests: tuple[str, ...] = ()  # the hypotheses that its step declares
-    serves: tuple[str, ...] = ()  # the requirements
-
-
-@fixed
-class Evidence:
-    """A finding. `head` is the first one that says the same, itself if none does."""
-
-    id: str
-    step: StepId
-    handoff: str
-    finding: str
-    source: str
-    confidence: float | None
-    supports: tuple[str, ...]
-    refutes: tuple[str, ...]
-    stands_on: tuple[str, ...]  # ids of evidence that its source names
-    head: str
-    alike: float
-    contested: str = ""
-    stale: bool = False
+from holdfast.model.handoff import Standing, cited, entry_id
+from holdfast.model.plan import StepId
 
 
 @fixed
@@ -136,10 +101,11 @@ def folded(
     latest, superseded = _latest(told)
     superseded = _ordered([*superseded, *earlier])
     said = upheld(said)
-    evidence = _stale(_evidence(latest, alike, said))
+    rows, ids_of = observed(latest)
+    evidence = evidence_of(rows, ids_of, alike, said)
     told_in_order = [(one.step, one.handoff) for one in latest]
     uncertainties, unmatched = answered(told_in_order, alike, said)
-    stands = _hypotheses(latest, evidence, hypotheses or {}, said, silent or {})
+    stands = _hypotheses(latest, evidence, ids_of, hypotheses or {}, said, silent or {})
     return Ledger(
         handoffs=latest,
         superseded=superseded,
@@ -167,120 +133,6 @@ def _ordered(told: Iterable[Told]) -> tuple[Told, ...]:
     return tuple(sorted(told, key=lambda one: (one.wave, one.step, one.place)))
 
 
-# --- evidence -------------------------------------------------------------------------------------
-
-
-def _evidence(latest: Sequence[Told], alike: Alike, said: Sequence[Said]) -> list[Evidence]:
-    contested = {one.entry: one for one in said if one.word == "contest"}
-    found: dict[str, Evidence] = {}
-    ids_of: dict[str, list[str]] = {}  # step or handoff -> its evidence
-    for one in latest:
-        mine: list[str] = []
-        for seen in one.handoff.observed:
-            name = entry_id("e", one.step, seen.finding, seen.source)
-            if name in found:
-                continue
-            source, why = seen.source, ""
-            if contested:
-                why = _why(contested, one, name, _plain(source, found, ids_of))
-            found[name] = Evidence(
-                name,
-                one.step,
-                one.id,
-                seen.finding,
-                source,
-                seen.confidence,
-                seen.supports,
-                seen.refutes,
-                _stands_on(source, one.step, found, ids_of),
-                name,
-                1.0,
-                why,
-            )
-            mine.append(name)
-        ids_of[one.step] = ids_of[one.id] = mine
-    for own in said:
-        if own.word == "evidence":
-            name = entry_id("e", PERSON, own.text, own.by)
-            doubt = contested[name].text if name in contested else ""
-            entry = (name, PERSON, "", own.text, own.by, None, (), (), (), name, 1.0, doubt)
-            found.setdefault(name, Evidence(*entry))
-    return _headed(list(found.values()), alike, said)
-
-
-def _stands_on(
-    source: str, step: StepId, found: Mapping[str, Evidence], ids_of: Mapping[str, Sequence[str]]
-) -> tuple[str, ...]:
-    """The earlier evidence that a source names: by its id, or all of a handoff or a step."""
-    if source in found:
-        return (source,)
-    if source == step:
-        return ()
-    return tuple(ids_of.get(source, ()))
-
-
-def _plain(source: str, found: Mapping[str, Evidence], ids_of: Mapping[str, Sequence[str]]) -> str:
-    """A source that is none of the ledger's own: what stands on those is stale, not contested itself."""
-    return "" if source in found or source in ids_of else source
-
-
-def _why(contested: Mapping[str, Said], told: Told, name: str, source: str) -> str:
-    """Why evidence is contested: itself, its handoff or its source is, or its step as it was made."""
-    for entry in (name, told.id, source):
-        if entry and entry in contested:
-            return contested[entry].text
-    word = contested.get(told.step)
-    return "" if word is None or 0 < word.place < told.place else word.text
-
-
-def _headed(found: Sequence[Evidence], alike: Alike, said: Sequence[Said]) -> list[Evidence]:
-    places = groups([one.finding for one in found], alike, apart([one.id for one in found], said))
-    return [
-        one if same.head == place else _joined(one, found[same.head].id, same.alike)
-        for place, (one, same) in enumerate(zip(found, places, strict=True))
-    ]
-
-
-def _joined(one: Evidence, head: str, alike: float) -> Evidence:
-    """The same under another head; `replace` would take four times as long, and there are many."""
-    return Evidence(
-        one.id,
-        one.step,
-        one.handoff,
-        one.finding,
-        one.source,
-        one.confidence,
-        one.supports,
-        one.refutes,
-        one.stands_on,
-        head,
-        alike,
-        one.contested,
-        one.stale,
-    )
-
-
-def _stale(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """What stands on contested evidence is stale, and so is what stands on that; sources come earlier."""
-    fallen: set[str] = set()
-    marked = []
-    for one in evidence:
-        is_stale = any(base in fallen for base in one.stands_on)
-        if is_stale or one.contested:
-            fallen.add(one.id)
-        marked.append(replace(one, stale=True) if is_stale else one)
-    return tuple(marked)
-
-
-def weights(evidence: Iterable[Evidence]) -> dict[str, Weight]:
-    """What counts of evidence: all that is not contested, each with its source, or its step without one."""
-    return {
-        one.id: Weight(one.source or f"step {one.step}", one.confidence, one.stands_on)
-        for one in evidence
-        if not one.contested
-    }
-
-
 # --- artifacts, gaps, hypotheses ------------------------------------------------------------------
 
 
@@ -299,18 +151,9 @@ def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
     for one in latest:
         for gap in one.handoff.not_done:
             name = entry_id("g", one.step, gap.item)
-            found.setdefault(
-                name,
-                Gap(
-                    name,
-                    one.step,
-                    gap.item,
-                    gap.reason,
-                    gap.requirement,
-                    closed.get(name, ""),
-                    one.serves,
-                ),
-            )
+            shut = closed.get(name, "")
+            new = Gap(name, one.step, gap.item, gap.reason, gap.requirement, shut, one.serves)
+            found[name] = _both(found[name], new) if name in found else new
     for own in said:
         if own.word == "gap":
             name = entry_id("g", PERSON, own.text)
@@ -318,6 +161,18 @@ def _gaps(latest: Sequence[Told], said: Sequence[Said]) -> tuple[Gap, ...]:
                 name, Gap(name, PERSON, own.text, own.because, "", closed.get(name, ""))
             )
     return tuple(found.values())
+
+
+def _both(one: Gap, other: Gap) -> Gap:
+    """A gap that a step told twice: all its reasons, and all requirements that it leaves open."""
+    reasons = dict.fromkeys([one.reason, other.reason])
+    named = [name for name in (one.requirement, other.requirement) if name]
+    return replace(
+        one,
+        reason="; ".join(reasons),
+        requirement=named[0] if named else "",
+        serves=tuple(dict.fromkeys([*one.serves, *named[1:]])),
+    )
 
 
 class _Heard(NamedTuple):
@@ -333,14 +188,13 @@ class _Heard(NamedTuple):
 def _hypotheses(
     latest: Sequence[Told],
     evidence: Sequence[Evidence],
+    ids_of: Ids,
     planned: Mapping[str, Standing],
     said: Sequence[Said],
     silent: Mapping[StepId, Sequence[str]],
 ) -> dict[str, Hypothesis]:
     known = {one.id: one for one in evidence}
-    step_of: dict[str, StepId] = {one.id: one.step for one in evidence}
-    step_of.update({one.step: one.step for one in latest})
-    step_of.update({one.id: one.step for one in latest})
+    steps = {name: one.step for one in latest for name in (one.step, one.id)}
     tested = [*(name for one in latest for name in (*one.handoff.hypotheses, *one.tests))]
     tested += [name for names in silent.values() for name in names]
     heard = {name: _Heard({}, {}, [], {}, []) for name in dict.fromkeys([*planned, *tested])}
@@ -350,7 +204,7 @@ def _hypotheses(
             heard[name].tested_by[step] = None
     contested = {one.entry: one for one in said if one.word == "contest"}
     for one in latest:
-        _tested(one, heard, known, step_of, contested)
+        _tested(one, heard, known, steps, ids_of, contested)
     counting = weights(evidence)
     return {
         name: _stands(name, planned.get(name, "untested"), one, known, counting)
@@ -373,11 +227,12 @@ def _tested(
     one: Told,
     heard: Mapping[str, _Heard],
     known: Mapping[str, Evidence],
-    step_of: Mapping[str, StepId],
+    steps: Mapping[str, StepId],
+    ids_of: Ids,
     contested: Mapping[str, Said],
 ) -> None:
     """Take the verdicts of a handoff. One that is contested itself decides nothing."""
-    is_contested = bool(contested) and bool(_why(contested, one, "", ""))
+    is_contested = bool(contested) and bool(doubt_of(contested, one, "", ""))
     for name in one.tests:
         heard[name].tested_by[one.step] = None
     for name, trial in one.handoff.hypotheses.items():
@@ -385,10 +240,12 @@ def _tested(
         here.tested_by[one.step] = None
         here.verdicts[one.step] = "inconclusive" if is_contested else trial.status
         here.doubted.extend([one.step] if is_contested else ())
-        if trial.status in {"supported", "refuted"}:
-            ids = (item for item in trial.evidence if item in known)
-            here.sides.setdefault(trial.status, {}).update(dict.fromkeys(ids))
-        here.steps.extend(step_of[item] for item in trial.evidence if item in step_of)
+        for item in trial.evidence:  # an entry, or all that a step or a handoff found
+            ids = [item] if item in known else ids_of.get(item, ())
+            if trial.status in {"supported", "refuted"}:
+                here.sides.setdefault(trial.status, {}).update(dict.fromkeys(ids))
+            if (step := known[item].step if item in known else steps.get(item)) is not None:
+                here.steps.append(step)
 
 
 def _stands(

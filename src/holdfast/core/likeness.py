@@ -1,10 +1,12 @@
 """Texts that say the same in nearly the same words.
 
-Two texts are one if their words in order of the alphabet are alike to at least `LEAST`, as a measure of
-letters says that is handed in, and if they hold the same deciding words: numbers, signs of comparison,
-denials, and words that have an opposite. "5 of 7 failed" and "6 of 7 failed" are two findings, and so are
-"p < 0.05" and "p > 0.05", however alike their letters are. A text joins the first one before it that says
-the same.
+Two texts are one if their words are alike to at least `LEAST`, as a measure of letters says that is handed
+in, and if they hold the same deciding words: numbers with their units, in the order in which they stand;
+signs of comparison and money, denials, words that have an opposite, names in capital letters. "5 of 7 failed"
+and "6 of 7 failed" are two findings, and so are "p < 0.05" and "p > 0.05", "gauge A" and "gauge B", "enabled"
+and "disabled", however alike their letters are. The order of the other words plays no part, unless the text
+compares: "tides outweigh storms more than winds" is not what it says when turned round. A text joins the
+first one before it that says the same.
 
 Not every text is compared with every other, so that ten thousand texts cost ten thousand times the same:
 
@@ -31,9 +33,12 @@ LEAST = 0.9
 LONG = 1_000  # letters
 Alike = Callable[[str, str], float]  # from 0 to 1
 
-_WORD = re.compile(r"[^\W_]+(?:[.,][0-9]+)*|[<>≤≥≠]=?|(?<![\w.])[-\N{MINUS SIGN}](?=\.?[0-9])")
-_DIGIT = re.compile(r"\d")
-_SIGNS = "< > <= >= ≤ ≥ ≠ - \N{MINUS SIGN}"
+_WORD = re.compile(
+    r"[^\W_]+(?:[.,][0-9]+)*|[<>]=?|[=!]=|[≤≥≠$€£¥%°]|(?<![\w.])[-+\N{MINUS SIGN}](?=\.?[0-9])"
+)
+_NAME = re.compile(r"\b[A-Z][A-Z0-9]+\b|(?<=.)\b[A-HJ-Z]\b")  # a letter only if it begins no text
+_UNIT = 3  # letters at the most of a word behind a number that is its unit
+_SIGNS = "< > <= >= == != ≤ ≥ ≠ $ € £ ¥ % ° - + \N{MINUS SIGN}"
 _DENIALS = """
     no not never none nobody nothing neither nor without cannot fails failed lacks unable
     cant dont doesnt didnt isnt arent wasnt werent wont wouldnt shouldnt couldnt hasnt havent hadnt
@@ -46,7 +51,18 @@ _OPPOSITES = """
     gain gains gained loss loses lost minimum maximum positive negative true false
     supports supported refutes refuted passes passed accepted rejected
 """
+_TURNING_WORDS = """
+    < > <= >= ≤ ≥ than more less fewer greater higher lower larger smaller longer shorter faster slower
+    stronger weaker better worse above below over under before after from causes caused precedes follows
+"""
+_TURNING = frozenset(_TURNING_WORDS.split())  # what stands before one is not what stands behind it
+_DENYING = ("dis", "un", "in", "im", "non", "de", "ir", "a")
 _DECIDING = frozenset(f"{_SIGNS} {_DENIALS} {_OPPOSITES}".split())
+_SMALL_WORDS = """
+    a an and are as at be but by can did do for had has he her his if in is it its may of on or our out per
+    she so the to via was we who you
+"""
+_SMALL = frozenset(_SMALL_WORDS.split())
 _EMPTY_WORDS = """
     about also because been both could does each from have into just made many most much only other
     over said same should some such than that their them then there these they this those through
@@ -123,13 +139,23 @@ class _Heads:
     ) -> None:
         self._pairs = pairs
         self._alike = alike
-        self._apart = apart
+        self._apart: dict[int, set[int]] = {}  # a text -> those before it, kept apart from it
+        for pair in apart:
+            if max(pair) != min(pair):
+                self._apart.setdefault(max(pair), set()).add(min(pair))
+        self._head: dict[int, int] = {}  # of those, the head that each joined
         self._read: dict[int, _Words] = {}
         self._known: dict[str, Same] = {}  # what equal words joined before
         self._holding: dict[int, list[int]] = {}  # a pair -> the heads that hold it
 
     def joined(self, place: int, one: _Words) -> Same:
         """The head that a text joins; it becomes one if there is none."""
+        found = self._found(place, one)
+        if self._apart:
+            self._head[place] = found.head
+        return found
+
+    def _found(self, place: int, one: _Words) -> Same:
         known = self._known.get(one.plain)
         if known is not None and not self._are_apart(known.head, place):
             return known
@@ -152,7 +178,8 @@ class _Heads:
             if shared < _SHARED or self._are_apart(other, place):
                 continue
             is_long = max(len(head.plain), len(one.plain)) > LONG
-            if (share := shared if is_long else self._alike(head.plain, one.plain)) >= LEAST:
+            share = shared if is_long else self._alike(head.plain, one.plain)
+            if share >= LEAST and not _deny(free, head.free):
                 return Same(other, share)
         return None
 
@@ -166,8 +193,21 @@ class _Heads:
                     break
         return near
 
-    def _are_apart(self, one: int, other: int) -> bool:
-        return bool(self._apart) and frozenset({one, other}) in self._apart
+    def _are_apart(self, head: int, place: int) -> bool:
+        """Whether a text is kept apart from a head, or from one that joined it."""
+        return any(self._head[one] == head for one in self._apart.get(place, ()))
+
+
+def fits(text: str, others: Sequence[str], alike: Alike) -> bool:
+    """Whether a text says the same as one of the others."""
+    return text in others or groups([*others, text], alike)[-1].head < len(others)
+
+
+def nearest(text: str, others: Sequence[str], most: int) -> list[str]:
+    """Those of the others that share the most words with a text; of equally near ones the later first."""
+    words = {*_read(text).plain.split()}
+    share = {one: len(words & {*_read(one).plain.split()}) for one in reversed(others)}
+    return sorted(share, key=lambda one: -share[one])[:most]
 
 
 def topics(texts: Sequence[str], most: int) -> list[str]:
@@ -182,12 +222,39 @@ def _read(text: str) -> _Words:
     if "'" in plain or "\N{RIGHT SINGLE QUOTATION MARK}" in plain:
         plain = plain.replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
     words = _WORD.findall(plain)
-    words.sort()
-    plain = " ".join(words)
-    deciding = sorted(_DECIDING.intersection(words))
-    if not plain.replace(" ", "").isalpha():
-        deciding += [word for word in words if _DIGIT.search(word)]
+    stated = [] if "".join(words).isalpha() else _numbers(words)
     free = dict.fromkeys(words)
-    for word in deciding:
-        free.pop(word, None)
-    return _Words(plain, " ".join(deciding), tuple(free))
+    if len(stated) <= 1 and _TURNING.isdisjoint(free):
+        words.sort()
+    if plain != text:
+        stated += sorted(_NAME.findall(text))
+    deciding = sorted(_DECIDING.intersection(free))
+    for word in (*deciding, *stated):
+        free.pop(word.casefold(), None)
+    return _Words(" ".join(words), " ".join([*deciding, *stated]), tuple(free))
+
+
+def _numbers(words: Sequence[str]) -> list[str]:
+    """The numbers of a text in their order, each with its unit."""
+    found = []
+    for place, word in enumerate(words):
+        if word.isalpha() or not word[0].isalnum():
+            continue
+        found.append(word)
+        behind = words[place + 1] if place + 1 < len(words) else ""
+        if behind.isalpha() and len(behind) <= _UNIT and behind not in _SMALL:
+            found.append(behind)
+    return found
+
+
+def _deny(one: Collection[str], other: Collection[str]) -> bool:
+    """Whether a word of one text is the denial of a word of the other: enabled, disabled."""
+    here, there = {*one} - {*other}, {*other} - {*one}
+    return any(
+        word.endswith(rest) and word != denied
+        for mine, words in ((here, there), (there, here))
+        for denied in words
+        for denying in _DENYING
+        if denied.startswith(denying) and len(rest := denied[len(denying) :]) >= _MEANING
+        for word in mine
+    )

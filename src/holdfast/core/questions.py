@@ -1,7 +1,8 @@
 """The questions that handoffs and people raise: open -> testing -> resolved, raised again after that, open.
 
-Questions in nearly the same words are one, with everyone who raised it. A handoff takes up and resolves a
-question by its id or by its words; a person's word comes after all handoffs.
+Questions in nearly the same words are one, with everyone who raised it; each keeps its own id, by which it is
+found and kept apart. A handoff takes up and resolves a question by its id or by its words; a person's word
+comes after all handoffs.
 """
 
 from __future__ import annotations
@@ -13,11 +14,21 @@ from typing import Literal
 from holdfast.core.likeness import Alike, groups
 from holdfast.core.said import PERSON, Said, apart
 from holdfast.model.fixed import fixed
-from holdfast.model.handoff import Handoff, entry_id
+from holdfast.model.handoff import Handoff, entry_id, is_question
 from holdfast.model.plan import StepId
 
 Answer = Literal["open", "testing", "resolved"]
 Unmatched = tuple[StepId, str]  # who refers to it, and how
+
+
+@fixed
+class Raised:
+    """A question that is taken for an earlier one, and how alike the two are."""
+
+    id: str
+    step: StepId
+    question: str
+    alike: float
 
 
 @fixed
@@ -33,6 +44,7 @@ class Uncertainty:
     tested_by: StepId | None = None
     resolved_by: StepId | None = None
     because: str = ""
+    merged: tuple[Raised, ...] = ()  # every other one that it stands for
 
 
 def answered(
@@ -68,6 +80,7 @@ class _Question:
     tested_by: StepId | None = None
     resolved_by: StepId | None = None
     because: str = ""
+    merged: dict[str, Raised] = field(default_factory=dict)
 
 
 class _Questions:
@@ -83,10 +96,11 @@ class _Questions:
         ids = [entry_id("u", step, text) for step, text in raised]
         texts = [text for _, text in raised]
         named = dict.fromkeys(name for _, handoff in told for name in _names(handoff))
-        asked = [name for name in named if not name.startswith("u-")]
+        asked = [name for name in named if not is_question(name)]
         same = groups([*texts, *asked], alike, apart(ids, said))
         self._ids = dict(zip(raised, ids, strict=True))
         self._head = {name: ids[same[n].head] for n, name in enumerate(ids)}
+        self._alike = {name: same[n].alike for n, name in enumerate(ids)}
         self._named = {
             text: ids[one.head]
             for text, one in zip(asked, same[len(texts) :], strict=True)
@@ -97,12 +111,15 @@ class _Questions:
 
     def ask(self, step: StepId, text: str) -> None:
         """Raise a question; what was answered before is open again."""
-        head = self._head[self._ids[step, text]]
+        own = self._ids[step, text]
+        head = self._head[own]
         known = self._open.get(head)
         if known is None:
             self._open[head] = _Question(head, step, text, raised_by={step: None})
             return
         known.raised_by[step] = None
+        if own != head:
+            known.merged[own] = Raised(own, step, text, self._alike[own])
         if text != known.text:
             known.same[text] = None
         if known.status == "resolved":
@@ -135,6 +152,7 @@ class _Questions:
                 one.tested_by,
                 one.resolved_by,
                 one.because,
+                tuple(one.merged.values()),
             )
             for one in self._open.values()
         )

@@ -18,7 +18,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from typing import Literal
 
-from holdfast.core.ledger import Evidence, Gap, Ledger
+from holdfast.core.evidence import Evidence
+from holdfast.core.ledger import Gap, Ledger
 from holdfast.model.digest import digest_json
 from holdfast.model.fixed import fixed
 from holdfast.model.handoff import Handoff
@@ -26,6 +27,7 @@ from holdfast.model.plan import StepId
 
 Cause = Literal["assumption", "gaps", "hypothesis", "request"]
 _LEGACY = "need to replan"
+_NAMED = 5  # gaps that are called by name
 _BLANKS = re.compile(r"[\W_]+")
 
 
@@ -102,14 +104,14 @@ def _assumptions(ledger: Ledger, premises: Premises) -> Iterator[Trigger]:
     known = {plain(text): text for text in premises.known if plain(text)}
     for one in ledger.evidence:
         for name in one.refutes:
-            if plain(name) in known and not one.contested:
+            if plain(name) in known and not (one.contested or one.stale):
                 yield _assumed(known[plain(name)], one)
     for question in ledger.uncertainties:
         if question.status == "resolved":
             continue
-        asked = f" {plain(question.question)} "
+        asked = [f" {plain(text)} " for text in (question.question, *question.same)]
         for words, text in known.items():
-            if f" {words} " in asked:
+            if any(f" {words} " in one for one in asked):
                 doubt = f"an open question doubts '{text}': {question.question}"
                 yield Trigger("assumption", text, (question.id,), question.step, doubt)
 
@@ -120,12 +122,15 @@ def _assumed(text: str, one: Evidence) -> Trigger:
 
 
 def _gaps(ledger: Ledger, premises: Premises, borne: int) -> Iterator[Trigger]:
-    critical = [one for one in ledger.gaps if not one.closed and _is_critical(one, premises)]
+    every = [one for one in ledger.gaps if _is_critical(one, premises)]
+    critical = [one for one in every if not one.closed]
     if len(critical) > borne:
-        words = (
-            f"{len(critical)} critical things were not done, {borne} are borne: {critical[0].item}"
-        )
-        ids = tuple(one.id for one in critical)
+        items = ", ".join(one.item for one in critical[:_NAMED])
+        more = f" and {len(critical) - _NAMED} more" if len(critical) > _NAMED else ""
+        are = "is" if borne == 1 else "are"
+        many = "things were" if len(critical) > 1 else "thing was"
+        words = f"{len(critical)} critical {many} not done, {borne} {are} borne: {items}{more}"
+        ids = tuple(one.id for one in every)  # that one is closed makes no other cause of it
         yield Trigger("gaps", "", ids, critical[-1].step, words)
 
 

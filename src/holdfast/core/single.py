@@ -2,36 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from holdfast.core.ledger import Ledger
+from holdfast.core.evidence import Told
+from holdfast.core.ledger import Ledger, folded
+from holdfast.core.likeness import equal
+from holdfast.core.said import PERSON, Said
+from holdfast.model.handoff import entry_id
 from holdfast.model.plan import StepId
 
 
+class One(NamedTuple):
+    """A ledger of one entry or one handoff, and the ids of what counts no more in it."""
+
+    ledger: Ledger
+    gone: frozenset[str] = frozenset()
+
+
 def entries_of(ledger: Ledger) -> dict[str, str]:
-    """The text of every entry by its id; handoffs that count no more too."""
+    """The text of every entry that counts, by its id."""
     return {
         **{one.id: one.finding for one in ledger.evidence},
-        **{one.id: one.question for one in ledger.uncertainties},
+        **questions_of(ledger),
         **{one.id: one.item for one in ledger.gaps},
         **{one.id: one.artifact for one in ledger.artifacts},
-        **{one.id: one.handoff.attempted for one in (*ledger.superseded, *ledger.handoffs)},
+        **{one.id: one.handoff.attempted for one in ledger.handoffs},
     }
 
 
-def all_of(ledger: Ledger, name: str) -> Ledger:
-    """A ledger of one entry: a finding with all that say the same, a handoff with all that it told."""
+def past_of(ledger: Ledger) -> dict[str, str]:
+    """The same of what only handoffs told that count no more."""
+    counting = entries_of(ledger)
+    told = {name: text for one in ledger.superseded for name, text in _told_in(one)}
+    return {name: text for name, text in told.items() if name not in counting}
+
+
+def _told_in(one: Told) -> Iterator[tuple[str, str]]:
+    yield one.id, one.handoff.attempted
+    for seen in one.handoff.observed:
+        yield entry_id("e", one.step, seen.finding, seen.source), seen.finding
+    if asked := one.handoff.uncertainty:
+        yield entry_id("u", one.step, asked), asked
+    for gap in one.handoff.not_done:
+        yield entry_id("g", one.step, gap.item), gap.item
+    for made in one.handoff.changed:
+        yield entry_id("a", one.step, made.artifact, made.ref), made.artifact
+
+
+def questions_of(ledger: Ledger) -> dict[str, str]:
+    """Every question by its id, those too that are taken for another one."""
+    merged = {same.id: same.question for one in ledger.uncertainties for same in one.merged}
+    return merged | {one.id: one.question for one in ledger.uncertainties}
+
+
+def all_of(ledger: Ledger, name: str, said: Sequence[Said]) -> One:
+    """A ledger of one entry: a finding with all that say the same, a handoff with all that it told.
+
+    What counts no more is shown as the last handoff told it that did, with what people said of it.
+    """
+    counting = entries_of(ledger)
+    if name in counting:
+        return One(_picked(ledger, name))
+    told = [one for one in ledger.superseded if any(known == name for known, _ in _told_in(one))]
+    about = [one for one in said if one.entry]
+    shown = _picked(folded(told[-1:], equal, said=about), name)
+    gone = frozenset(
+        [*(one for one in entries_of(shown) if one not in counting), *shown.hypotheses]
+    )
+    return One(replace(shown, handoffs=(), superseded=shown.handoffs), gone)
+
+
+def _picked(ledger: Ledger, name: str) -> Ledger:
     now = tuple(one for one in ledger.handoffs if one.id == name)
-    before = tuple(one for one in ledger.superseded if one.id == name)
     step = now[0].step if now else None
     head = next((one.head for one in ledger.evidence if one.id == name), None)
-    return replace(
+    picked = replace(
         ledger,
         handoffs=now,
-        superseded=before,
+        superseded=(),
         evidence=tuple(one for one in ledger.evidence if one.handoff == name or one.head == head),
         uncertainties=tuple(
-            one for one in ledger.uncertainties if one.id == name or step in one.raised_by
+            one
+            for one in ledger.uncertainties
+            if step in one.raised_by or name in {one.id, *(same.id for same in one.merged)}
         ),
         gaps=tuple(one for one in ledger.gaps if one.id == name or one.step == step),
         artifacts=tuple(one for one in ledger.artifacts if one.id == name or one.step == step),
@@ -40,8 +95,8 @@ def all_of(ledger: Ledger, name: str) -> Ledger:
             for key, one in ledger.hypotheses.items()
             if any(key in told.handoff.hypotheses for told in now)
         },
-        stale=(),
     )
+    return _with_stale(picked)
 
 
 def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered: bool) -> Ledger:
@@ -50,13 +105,14 @@ def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered
     def keeps(name: str, of: StepId) -> bool:
         return part in {None, name} and step in {None, of}
 
-    return replace(
+    less = replace(
         found,
         evidence=tuple(one for one in found.evidence if keeps("evidence", one.step)),
         uncertainties=tuple(
             one
             for one in found.uncertainties
-            if keeps("uncertain", one.step) and not (unanswered and one.status == "resolved")
+            if any(keeps("uncertain", by) for by in one.raised_by)
+            and not (unanswered and one.status == "resolved")
         ),
         artifacts=tuple(one for one in found.artifacts if keeps("artifacts", one.step)),
         gaps=tuple(
@@ -71,3 +127,33 @@ def narrowed(found: Ledger, part: str | None, step: StepId | None, *, unanswered
         handoffs=tuple(one for one in found.handoffs if keeps("handoffs", one.step)),
         superseded=tuple(one for one in found.superseded if keeps("handoffs", one.step)),
     )
+    return _with_stale(less)
+
+
+def _with_stale(shown: Ledger) -> Ledger:
+    """A part of a ledger with what of it is stale."""
+    known = {*(one.id for one in shown.evidence), *shown.hypotheses}
+    return replace(shown, stale=tuple(name for name in shown.stale if name in known))
+
+
+def words_about(said: Sequence[Said], shown: Ledger) -> list[Said]:
+    """What people said of what is shown: of an entry itself, or of the handoff, step or source it is from."""
+    names = {*entries_of(shown), *(one.id for one in shown.superseded)}
+    names |= {name for one in shown.evidence for name in (one.handoff, one.step, one.source)}
+    names |= {one.step for one in (*shown.handoffs, *shown.superseded)}
+    return [one for one in said if not names.isdisjoint(_about(one))]
+
+
+def _about(one: Said) -> tuple[str, ...]:
+    """The ids that a word is about; of an entry of their own, its id."""
+    match one.word:
+        case "evidence":
+            return (entry_id("e", PERSON, one.text, one.by),)
+        case "uncertainty":
+            return (entry_id("u", PERSON, one.text),)
+        case "gap":
+            return (entry_id("g", PERSON, one.text),)
+        case "apart":
+            return (one.entry, one.text)
+        case _:
+            return (one.entry,)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from holdfast.core.briefing import BUDGET, ancestors, briefing
-from holdfast.core.ledger import Told, folded
+from holdfast.core.briefing import BUDGET, Quoted, ancestors, briefing, needed_by, quoted
+from holdfast.core.evidence import Told
+from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings, statements
 from holdfast.core.refs import Upstream
-from holdfast.core.said import Said
+from holdfast.core.said import Said, upheld
 from holdfast.core.state import State
 from holdfast.core.waves import Graph
 from holdfast.engine.came import Queued
@@ -23,7 +24,7 @@ from holdfast.engine.world import World
 from holdfast.errors import IntegrityError
 from holdfast.model.digest import Digest, digest_bytes
 from holdfast.model.event import AttemptAccepted, AttemptStarted
-from holdfast.model.handoff import handoff_id
+from holdfast.model.handoff import entry_id, handoff_id
 from holdfast.model.plan import Plan, RunId, Step, StepId
 from holdfast.ports import Store
 
@@ -59,6 +60,7 @@ class Briefs:
         self._world = world
         self._state = state
         self._handoffs = Handoffs(world.store, state.project, state.line, read, queued)
+        self._pages = Pages(world.alike)
 
     def told(self, step: Step, started: AttemptStarted) -> tuple[AttemptStarted, list[Blob]]:
         """The start of an attempt that names its page, and the page."""
@@ -76,8 +78,7 @@ class Briefs:
             self._handoffs.refresh()
             if self._handoffs.are_any(self._state):
                 told = self._handoffs.told_by(self._state, ancestors(self._state.graph, step.id))
-        plan = self._state.plan
-        return page_of(plan, step, told, self._handoffs.said, self._world.alike)
+        return self._pages.page(self._state.plan, step, told, self._handoffs.said)
 
     def in_ref(self, step: Step) -> Digest | None:
         """The page as a part of the key; None if nothing is told."""
@@ -85,38 +86,63 @@ class Briefs:
         return digest_bytes(page) if page else None
 
 
-def page_of(
-    plan: Plan, step: Step, told: Sequence[Told], said: Sequence[Said], alike: Alike
-) -> bytes:
-    """What a step is told of what the steps above it told, and of what people said about that."""
-    if not told and not step.hypotheses:
-        return b""
-    about = [one for one in said if one.word not in OWN]
-    ledger = folded(told, alike, standings(plan), about)
-    says = statements(plan)
-    tested = {name: says.get(name, "") for name in step.hypotheses}
-    needs = {need.step for need in step.needs}
-    return briefing(ledger, needs, tested, step.context_tokens or BUDGET).text.encode()
+class Pages:
+    """Writes pages; steps below the same steps share one fold of what those told."""
+
+    def __init__(self, alike: Alike) -> None:
+        self._alike = alike
+        self._given: object = None
+        self._ledger = Ledger()
+
+    def page(self, plan: Plan, step: Step, told: Sequence[Told], said: Sequence[Said]) -> bytes:
+        """What a step is told of what the steps above it told, and of what people said about that."""
+        if not told and not step.hypotheses:
+            return b""
+        ledger = self._folded(plan, told, [one for one in said if one.word not in OWN])
+        says = statements(plan)
+        tested = {name: says.get(name, "") for name in step.hypotheses}
+        needs = needed_by(plan.steps, step)
+        return briefing(ledger, needs, tested, step.context_tokens or BUDGET).text.encode()
+
+    def _folded(self, plan: Plan, told: Sequence[Told], about: Sequence[Said]) -> Ledger:
+        given = (plan.premises, {one.step: one for one in told}, about)
+        if given != self._given:
+            self._given = given
+            self._ledger = folded(told, self._alike, standings(plan), about)
+        return self._ledger
 
 
 class Foreknown:
     """The pages as a run would give them, as far as what the steps above made is known before it.
 
-    Of the others the page is taken that their last artifact was made with.
+    Where steps above have to run first, nobody knows what they will tell. The page that an artifact was made
+    with may come again then, unless it names what people contested or answered since: that is on no page any
+    more, whoever tells it. If so of all artifacts, the page is taken that comes if the steps above tell once
+    more what they told. `unsaid` is what somebody is about to say.
     """
 
-    def __init__(self, store: Store, plan: Plan, graph: Graph, line: str, alike: Alike) -> None:
+    def __init__(
+        self,
+        store: Store,
+        plan: Plan,
+        graph: Graph,
+        line: str,
+        alike: Alike,
+        unsaid: Sequence[Said] = (),
+    ) -> None:
         self._store = store
         self._plan = plan
         self._graph = graph
-        self._alike = alike
+        self._pages = Pages(alike)
         self._place = (plan.project, line)
+        self._unsaid = unsaid
         self._handoffs: Handoffs | None = None
+        self._gone: Quoted | None = None
         self.known: Mapping[StepId, Upstream] = {}
 
     def on(self, store: Store) -> Foreknown:
         """The same, read from a store that is open."""
-        self._store, self._handoffs = store, None
+        self._store, self._handoffs, self._gone = store, None, None
         return self
 
     def page(self, step: Step) -> Digest | None:
@@ -126,17 +152,65 @@ class Foreknown:
             self._handoffs.refresh()
         above = ancestors(self._graph, step.id)
         if not above <= self.known.keys():
-            return self._before(step)
-        made = {name: self.known[name] for name in above}
-        told = self._handoffs.came_with(self._graph, made)
-        page = page_of(self._plan, step, told, self._handoffs.said, self._alike)
+            made = [*self._made_with(step)]
+            if not made:
+                return None
+            for digest in made:
+                if self._may_come(self._handoffs, digest):
+                    return digest
+        page = self._folded(self._handoffs, step, above)
         return digest_bytes(page) if page else None
 
-    def _before(self, step: Step) -> Digest | None:
-        newest = self._store.newest(*self._place, step.id)
-        if newest is None:
-            return None
+    def _folded(self, handoffs: Handoffs, step: Step, above: Iterable[StepId]) -> bytes:
+        made = {name: self.known[name] for name in above if name in self.known}
+        told = handoffs.came_with(self._graph, made)
+        rest = (self._store.newest(*self._place, name) for name in above if name not in made)
+        again = {row.step: Upstream(row.config_ref, row.digest) for row in rest if row is not None}
+        said = [*handoffs.said, *self._unsaid]
+        told += once_more(handoffs, self._graph, again, said)
+        return self._pages.page(self._plan, step, told, said)
+
+    def _made_with(self, step: Step) -> Iterator[Digest | None]:
+        """The pages that the artifacts of a step were made with, of the newest first."""
+        project, line = self._place
+        rows = [*self._store.artifacts(project=project, line=line, step=step.id, status="accepted")]
+        for row in reversed(rows):
+            with suppress(IntegrityError):
+                yield json.loads(self._store.get(row.own_ref))["ext"].get("context")
+
+    def _may_come(self, handoffs: Handoffs, digest: Digest | None) -> bool:
+        if self._gone is None:
+            said = [*handoffs.said, *self._unsaid]
+            self._gone = off_all_pages(handoffs, said, self._graph.steps)
+        if digest is None or not any(self._gone):
+            return True
         with suppress(IntegrityError):
-            own = json.loads(self._store.get(newest.own_ref))
-            return own["ext"].get("context")  # type: ignore[no-any-return]  # a digest, as it was written
-        return None
+            page = quoted(self._store.get(digest).decode())
+            return not (page.entries & self._gone.entries or page.summed & self._gone.summed)
+        return True
+
+
+def once_more(
+    handoffs: Handoffs, graph: Graph, made: Mapping[StepId, Upstream], said: Sequence[Said]
+) -> list[Told]:
+    """What came with these artifacts, as if it were told again after all that people said."""
+    place = max([handoffs.read_to, *(one.place for one in said)]) + 1
+    return [replace(one, place=place) for one in handoffs.came_with(graph, made)]
+
+
+def off_all_pages(handoffs: Handoffs, said: Sequence[Said], steps: Collection[StepId]) -> Quoted:
+    """What no step is told any more, whoever tells it again: answered questions, contested evidence.
+
+    A contested step is answered by its next attempt.
+    """
+    standing = upheld(said)
+    entries = {one.entry for one in standing if one.word == "resolve"}
+    doubts = {one.entry for one in standing if one.word == "contest"}.difference(steps)
+    summed = set()
+    for _, one in handoffs.ever() if doubts else ():
+        for seen in one.handoff.observed:
+            name = entry_id("e", one.step, seen.finding, seen.source)
+            if not doubts.isdisjoint({name, one.id, seen.source}):
+                entries.add(name)
+                summed.add(one.id)
+    return Quoted(frozenset(entries), frozenset(summed))

@@ -33,9 +33,16 @@ class Given(NamedTuple):
 
 
 class Came:
-    """Finds the handoff of an artifact. `queued` gives rows of the index that are still to be stored."""
+    """Finds the handoff of an artifact. `queued` gives rows of the index that are still to be stored.
 
-    def __init__(self, store: Store, project: str, line: str, queued: Queued) -> None:
+    Of a run that was imported, `alone`, the rows of other runs tell nothing: they were made elsewhere, and
+    what it reused has no row here.
+    """
+
+    def __init__(
+        self, store: Store, project: str, line: str, queued: Queued, alone: RunId | None = None
+    ) -> None:
+        self._alone = alone
         self._store = store
         self._place = (project, line)
         self._queued = queued
@@ -87,7 +94,8 @@ class Came:
         project, line = self._place
         found = self._store.artifacts(project=project, line=line, step=step, digest=digest)
         queued = (row for row in self._queued() if (row.step, row.digest) == (step, digest))
-        return [*(row for row in found if row.status in _STOOD), *queued]
+        rows = [*(row for row in found if row.status in _STOOD), *queued]
+        return rows if self._alone is None else [row for row in rows if row.run == self._alone]
 
     def _of(self, rows: Sequence[Artifact], told: Sequence[Given]) -> Given | None:
         """What came with the last one of these rows of one content."""

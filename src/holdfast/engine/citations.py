@@ -1,11 +1,13 @@
 """Whether what a handoff refers to is there: entries of the ledger by their ids, contents by their digests.
 
 An id is known if it was told in an earlier run of the line, by a person, or in this run by a step above; if
-it stands on the page that the attempt was given; or if it is the handoff's own. What a step beside it told in
-the same run is not: whether that came first is a matter of time, and no ledger hangs on time. A source in
-plain words, a path or an address is not looked up: the journal cannot know whether the world has it. What is
-changed is: a file is one that the step made or declares, or that lies in the project. A hypothesis or a
-requirement is one of the plan, if that has any.
+an entry of the page has it that the attempt was given; or if it is the handoff's own. That it stands in
+somebody's words makes no entry of it. What a step beside it told in the same run is not known: whether that
+came first is a matter of time, and no ledger hangs on time. An id that is shortened and fits one of them is
+spelled out, so that what is told later cannot change what it means. What is resolved or tested is such a
+question, by its id or in nearly its words. A source in plain words, a path or an address is not looked up:
+the journal cannot know whether the world has it. What is changed is: a file is one that the step made or
+declares, or that lies in the project. A hypothesis or a requirement is one of the plan, if that has any.
 """
 
 from __future__ import annotations
@@ -14,23 +16,35 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import PurePosixPath
 
+from holdfast.core.briefing import ids_on
+from holdfast.core.likeness import Alike, fits, nearest
 from holdfast.core.replan import plain
 from holdfast.core.said import PERSON
 from holdfast.engine.handoffs import Handoffs
 from holdfast.model.digest import Digest, Json, digest_bytes
 from holdfast.model.expression import texts_in
-from holdfast.model.handoff import Handoff, entry_id
+from holdfast.model.glob import PRIVATE
+from holdfast.model.handoff import Handoff, entry_id, is_question, renamed
 from holdfast.model.plan import Plan, RunId, Step, StepId
+from holdfast.model.text import cut, one_line
 from holdfast.ports import Candidate, Store
 
 Above = Callable[[StepId], Iterable[StepId]]  # the steps that come before one
+Entries = dict[str, str]  # by id; of a question its words
 _ENTRY = re.compile("[ehu]-[0-9a-f]{12}")
+_SHORTENED = re.compile("[ehu]-[0-9a-f]{4,11}")
+_SHOWN = re.compile("^- (.*) \\((?:open|testing)\\) (u-[0-9a-f]{12})$", re.MULTILINE)
+_QUESTIONS = ("resolves", "testing")  # what names questions and nothing else
+_NEAREST = 3  # questions that a refusal names
+_WIDTH = 120  # columns of each
 _DIGEST = re.compile("(?:sha256:)?([0-9a-f]{64})")
 _FILE = "file:"
-_OWN: dict[str, Callable[[str, str], str]] = {
-    "evidence": lambda text, by: entry_id("e", PERSON, text, by),
-    "uncertainty": lambda text, _: entry_id("u", PERSON, text),
+_FILES = frozenset({"file", "path"})  # what an artifact is called that lies in the project
+_OWN: dict[str, Callable[[str, str], tuple[str, str]]] = {
+    "evidence": lambda text, by: (entry_id("e", PERSON, text, by), ""),
+    "uncertainty": lambda text, _: (entry_id("u", PERSON, text), text),
 }
 
 
@@ -42,58 +56,130 @@ class Citations:
         store: Store,
         project: str,
         line: str,
+        alike: Alike,
         run: RunId | None = None,
         above: Above | None = None,
     ) -> None:
         self._store = store
         self._handoffs = Handoffs(store, project, line)
+        self._alike = alike
         self._run = run  # in which it is told; for a person all runs are over
         self._above = above or (lambda _: ())
-        self._known: set[str] = set()
-        self._beside: dict[StepId, set[str]] = {}  # told in this run
+        self._known: Entries = {}
+        self._beside: dict[StepId, Entries] = {}  # told in this run
         self._told = self._said = 0
 
-    def unknown(
+    def checked(
         self,
         handoff: Handoff,
         step: StepId,
         page: Callable[[], str] = str,
         own: Callable[[], set[str]] = set,
-    ) -> list[str]:
-        """What a handoff refers to and nobody told, each with its place.
+    ) -> tuple[Handoff, list[str]]:
+        """A handoff with its ids spelled out, and what it refers to and nobody told, each with its place.
 
         `page` gives what its attempt was told, `own` the digests of what it made; few are asked.
         """
-        named = [(place, name) for place, name in _named(handoff) if _ENTRY.fullmatch(name)]
-        if named:
-            self._refresh()
-            mine = {*ids_in(handoff, step)}
-            for one in {step, *self._above(step)} & self._beside.keys():
-                mine |= self._beside[one]
-            named = [one for one in named if one[1] not in self._known and one[1] not in mine]
-        if named:
-            shown = {*_ENTRY.findall(page())}
-            named = [one for one in named if one[1] not in shown]
-        return [
-            *(f"'{place}' names '{name}', which nobody told" for place, name in named),
-            *(
-                f"'changed[{number}].ref' names the content '{digest[:12]}', which is not stored"
-                for number, digest in _digests(handoff)
-                if not self._store.has(Digest(digest)) and digest not in own()
-            ),
+        named = [one for one in _named(handoff) if _is_looked_up(*one)]
+        whole, wrong = self._looked_up(handoff, step, named, page) if named else ({}, [])
+        wrong += [
+            f"'changed[{number}].ref' names the content '{digest[:12]}', which is not stored"
+            for number, digest in _digests(handoff)
+            if not self._store.has(Digest(digest)) and digest not in own()
         ]
+        return (renamed(handoff, whole) if whole else handoff), wrong
+
+    def _looked_up(
+        self,
+        handoff: Handoff,
+        step: StepId,
+        named: Iterable[tuple[str, str]],
+        page: Callable[[], str],
+    ) -> tuple[dict[str, str], list[str]]:
+        """What shortened ids stand for, and what is wrong."""
+        self._refresh()
+        mine = dict(_entries_in(handoff, step))
+        for one in sorted({step, *self._above(step)} & self._beside.keys()):
+            mine |= self._beside[one]
+        unsure = [one for one in named if not (_is_told(*one, mine) or _is_told(*one, self._known))]
+        whole: dict[str, str] = {}
+        wrong: list[str] = []
+        if unsure:
+            mine |= _shown_on(page())
+            told = _Told({**self._known, **mine}, self._alike)
+            for place, name in unsure:
+                if _is_told(place, name, told.entries):
+                    continue
+                meant, words = told.meant(place, name)
+                whole |= {name: meant} if meant else {}
+                wrong += (
+                    [f"'{place}' names '{cut(one_line(name), _WIDTH)}', {words}"] if words else []
+                )
+        return whole, wrong
 
     def _refresh(self) -> None:
         self._handoffs.refresh()
         for run, told in self._handoffs.ever(self._told):
             self._told += 1
             here = run == self._run
-            known = self._beside.setdefault(told.step, set()) if here else self._known
-            known |= {told.id, *ids_in(told.handoff, told.step)}
+            known = self._beside.setdefault(told.step, {}) if here else self._known
+            known[told.id] = ""
+            known.update(_entries_in(told.handoff, told.step))
         for said in self._handoffs.said[self._said :]:
             self._said += 1
             if (make := _OWN.get(said.word)) is not None:
-                self._known.add(make(said.text, said.by))
+                self._known.update([make(said.text, said.by)])
+
+
+class _Told:
+    """What a handoff may refer to, for names that are none of its ids as they stand."""
+
+    def __init__(self, entries: Entries, alike: Alike) -> None:
+        self.entries = entries
+        self._alike = alike
+        self._texts = [text for text in entries.values() if text]
+
+    def meant(self, place: str, name: str) -> tuple[str, str]:
+        """The id that is meant, if it is shortened; and what is wrong with the name."""
+        is_asked = place in _QUESTIONS
+        if is_asked and not is_question(name):
+            if not _ENTRY.fullmatch(name) and fits(name, self._texts, self._alike):
+                return "", ""
+            return "", f"which is no question that was raised before it; {self._near(name)}"
+        begins = [one for one in self.entries if one.startswith(name)]
+        if len(begins) == 1:
+            return begins[0], ""
+        if begins:
+            return "", f"which may be {', '.join(sorted(begins)[:_NEAREST])}; say more of the id"
+        if is_asked:
+            return "", f"which nobody told; {self._near('')}"
+        is_free = (
+            _SHORTENED.fullmatch(name) and place != "refers_to"
+        )  # a name in the world, perhaps
+        return "", "" if is_free else "which nobody told"
+
+    def _near(self, name: str) -> str:
+        ids = {text: one for one, text in self.entries.items() if text}
+        near = nearest(name, [*ids], _NEAREST)
+        if not near:
+            return "no question was"
+        told = (f"{ids[text]} ({cut(one_line(text), _WIDTH)})" for text in near)
+        return f"questions are: {', '.join(told)}"
+
+
+def _is_looked_up(place: str, name: str) -> bool:
+    return place in _QUESTIONS or bool(_ENTRY.fullmatch(name) or _SHORTENED.fullmatch(name))
+
+
+def _is_told(place: str, name: str, entries: Entries) -> bool:
+    """Whether a name is the id of an entry of the kind that its place asks for."""
+    return name in entries and (place not in _QUESTIONS or is_question(name))
+
+
+def _shown_on(page: str) -> Entries:
+    """The entries on a page: questions with their words."""
+    shown = dict.fromkeys(ids_on(page), "")
+    return shown | {name: text for text, name in _SHOWN.findall(page)}
 
 
 def digests_of(made: Candidate) -> Callable[[], set[str]]:
@@ -106,19 +192,33 @@ def digests_of(made: Candidate) -> Callable[[], set[str]]:
 
 
 def absent(step: Step, made: Candidate | None, handoff: Handoff, root: str) -> Iterator[str]:
-    """Files that a handoff names as changed and that are nowhere."""
+    """Files that a handoff names as changed and that are neither made nor in the project."""
     files, entries = (made.files, made.entries) if made else ((), ())
-    there = {file.path for file in files} | {entry.path for entry in entries}
+    there = {file.path for file in files} | {entry.path for entry in entries} | {*step.produces}
     for number, change in enumerate(handoff.changed):
-        path = change.ref.removeprefix(_FILE)
-        is_file = change.artifact in {"file", "path"} or path != change.ref
-        if not is_file or _DIGEST.fullmatch(path) or path in there or path in step.produces:
+        path = _path(change.ref)
+        is_file = change.artifact.strip().casefold() in _FILES or path != change.ref
+        if not is_file or _DIGEST.fullmatch(path) or path in there or _lies_in(root, path):
             continue
-        if not os.path.lexists(os.path.join(root, path)):
-            yield (
-                f"'changed[{number}].ref' names '{change.ref}', which the step did not make"
-                " and which is not in the project"
-            )
+        yield (
+            f"'changed[{number}].ref' names '{change.ref}', which the step did not make"
+            " and which is not in the project"
+        )
+
+
+def _path(ref: str) -> str:
+    return ref[len(_FILE) :] if ref.casefold().startswith(_FILE) else ref
+
+
+def _lies_in(root: str, path: str) -> bool:
+    """Whether the project has something at this relative path: no way out of it, nothing of Holdfast's."""
+    parts = PurePosixPath(path).parts
+    place = os.path.join(root, *parts)
+    if path.startswith("/") or ".." in parts or not os.path.lexists(place):
+        return False
+    real = os.path.relpath(os.path.realpath(place), os.path.realpath(root))
+    lies = {*parts, *PurePosixPath(real).parts}
+    return real != os.curdir and lies.isdisjoint({os.pardir, *PRIVATE})
 
 
 def misnamed(plan: Plan, handoff: Handoff) -> Iterator[str]:
@@ -151,16 +251,20 @@ def _unlike(place: str, name: str, kind: str, known: Mapping[str, Json]) -> str:
 
 def _digests(handoff: Handoff) -> Iterator[tuple[int, str]]:
     for number, one in enumerate(handoff.changed):
-        if found := _DIGEST.fullmatch(one.ref.removeprefix(_FILE)):
+        if found := _DIGEST.fullmatch(_path(one.ref)):
             yield number, found[1]
 
 
 def ids_in(handoff: Handoff, step: StepId) -> Iterator[str]:
     """The ids of the entries that a handoff makes."""
+    return (name for name, _ in _entries_in(handoff, step))
+
+
+def _entries_in(handoff: Handoff, step: StepId) -> Iterator[tuple[str, str]]:
     for one in handoff.observed:
-        yield entry_id("e", step, one.finding, one.source)
+        yield entry_id("e", step, one.finding, one.source), ""
     if handoff.uncertainty:
-        yield entry_id("u", step, handoff.uncertainty)
+        yield entry_id("u", step, handoff.uncertainty), handoff.uncertainty
 
 
 def _named(handoff: Handoff) -> Iterator[tuple[str, str]]:

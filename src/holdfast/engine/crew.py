@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -59,8 +59,9 @@ class Crew:
             world.store,
             state.project,
             state.line,
+            world.alike,
             state.run,
-            lambda step: ancestors(state.graph, step),
+            self._before,
         )
         self._bench = bench
         self._board = board
@@ -144,7 +145,7 @@ class Crew:
             seen = self.observed.pop(started.step)
             approvals: tuple[str, ...] = ()
             step = self._state.plan.steps[started.step]
-            outcome = sound(step, outcome, started, self._unknown)
+            outcome = sound(step, outcome, started, self._checked)
             outcome, more = self._growth.brought(started, self._fit(started, outcome))
             outcome = self._people.told_with(outcome, started.approvals)
             if outcome.ended == "asked":
@@ -155,18 +156,26 @@ class Crew:
         except BaseException as error:  # noqa: BLE001 - as above
             self._fail(error)
 
-    def _unknown(self, handoff: Handoff, started: AttemptStarted, made: Candidate) -> list[str]:
-        """What a handoff refers to and nobody told."""
+    def _before(self, step: StepId) -> Collection[StepId]:
+        """The steps whose words another one may refer to; a person had the whole ledger at hand."""
+        is_person = self._state.plan.steps[step].uses == "human"
+        return self._state.plan.steps if is_person else ancestors(self._state.graph, step)
+
+    def _checked(
+        self, handoff: Handoff, started: AttemptStarted, made: Candidate
+    ) -> tuple[Handoff, list[str]]:
+        """A handoff with its ids spelled out, and what it refers to and is not there."""
 
         def page() -> str:
             told = started.context
             return "" if told is None else self._world.store.get(told).decode()
 
         plan = self._state.plan
-        return [
-            *misnamed(plan, handoff),
-            *absent(plan.steps[started.step], made, handoff, self._world.root),
-            *self._citations.unknown(handoff, started.step, page, digests_of(made)),
+        told, wrong = self._citations.checked(handoff, started.step, page, digests_of(made))
+        return told, [
+            *misnamed(plan, told),
+            *absent(plan.steps[started.step], made, told, self._world.root),
+            *wrong,
         ]
 
     def _fit(self, started: AttemptStarted, outcome: Outcome) -> Outcome:

@@ -19,11 +19,12 @@ from holdfast.ports import Store
 
 def handoffs_of(store: Store, state: State) -> Handoffs:
     """What is known to a run: of its line, or if it was imported of the line that it comes from."""
-    handoffs = Handoffs(store, state.project, state.line)
     came = came_with(store, state)
     if came is None:
+        handoffs = Handoffs(store, state.project, state.line)
         handoffs.refresh()
     else:
+        handoffs = Handoffs(store, state.project, state.line, alone=state.run)
         handoffs.take(_recorded(came))
         handoffs.prefer(_given(one) for one in came.told)
     return handoffs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
@@ -18,6 +18,7 @@ from holdfast.core.overwritten import without_overwritten
 from holdfast.core.preview import Disk, Outlook, Own, preview, preview_digest
 from holdfast.core.produced import lacking
 from holdfast.core.refs import Refs, Upstream, encode_own, w_ref
+from holdfast.core.said import Said
 from holdfast.core.values import Content, condition_unmet
 from holdfast.core.versions import ChangeReport, compare
 from holdfast.core.waves import Graph, graph_of
@@ -89,11 +90,13 @@ def foresee(
     grown: Callable[[Plan], None] = lambda _: None,
     drives: Callable[[RunId], bool] = lambda _: False,
     alike: Alike = equal,
+    unsaid: Sequence[Said] = (),
 ) -> Foreseen:
     """What a run of this plan would do now. The survey must know the versions of tools already.
 
     With `fragments`, the steps that reused artifacts bring are looked at too; `grown` is told of the plan
-    that has them, to ask further tools. `drives` says whether a live engine has a run.
+    that has them, to ask further tools. `drives` says whether a live engine has a run. `unsaid` is what
+    somebody is about to say of the ledger.
     """
     given = plan
     rows = runs_of(store, plan.project, line)
@@ -104,7 +107,7 @@ def foresee(
     now = clock()
     while True:
         graph = graph_of(plan)
-        pages = Foreknown(store, plan, graph, line, alike)
+        pages = Foreknown(store, plan, graph, line, alike, unsaid)
         survey.heed(pages.page)
         sight = _Sight(plan, line, root, store, survey, options, previous, now)
         sight.base, sight.drives, sight.pages = given, drives, pages

@@ -8,11 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from holdfast.core.approvals import Approval
-from holdfast.core.ledger import Told
+from holdfast.core.evidence import Told
+from holdfast.core.moves import WAIVED
 from holdfast.core.reasons import sentence
 from holdfast.core.refs import Upstream
 from holdfast.core.said import Said
-from holdfast.core.state import State, StepState
+from holdfast.core.state import Gap, State
 from holdfast.core.waves import Graph
 from holdfast.engine.came import Came, Given, Queued
 from holdfast.engine.lines import Line
@@ -20,7 +21,7 @@ from holdfast.engine.words import said_in
 from holdfast.errors import IntegrityError, UsageError
 from holdfast.model.artifact import Verdict
 from holdfast.model.digest import Digest, digest_bytes
-from holdfast.model.event import AttemptAccepted, AttemptStarted, Recorded
+from holdfast.model.event import AttemptAccepted, AttemptStarted, Reason, Recorded
 from holdfast.model.handoff import (
     MOST_TOLD,
     Handoff,
@@ -41,18 +42,22 @@ REMOVED = "what it told was removed"
 UNREADABLE = "what it told cannot be read"
 _STORED = 16  # times the size of one that is taken in
 Read = Callable[[Digest], bytes]
-Unknown = Callable[[Handoff, AttemptStarted, Candidate], list[str]]
+Checked = Callable[[Handoff], tuple[Handoff, list[str]]]  # as it is kept, and what is wrong with it
+CheckedAttempt = Callable[[Handoff, AttemptStarted, Candidate], tuple[Handoff, list[str]]]
 
 
 # --- before it counts -----------------------------------------------------------------------------
 
 
 def sound(
-    step: Step, outcome: Outcome, started: AttemptStarted, unknown: Unknown = lambda *_: []
+    step: Step,
+    outcome: Outcome,
+    started: AttemptStarted,
+    checked: CheckedAttempt = lambda handoff, *_: (handoff, []),
 ) -> Outcome:
     """The outcome with its handoff in canonical form; one that is none, or missing, rejects the attempt.
 
-    `unknown` says what it refers to and nobody told. What was made before and is only guarded has told
+    `checked` says what it refers to and nobody told. What was made before and is only guarded has told
     already what there is to tell.
     """
     candidate = outcome.candidate
@@ -63,18 +68,14 @@ def sound(
         return outcome
     handoff, wrong = _read(candidate.handoff, _nothing(step))
     if handoff is not None:
-        wrong = [
-            *_uncovered(step, handoff),
-            *unknown(handoff, started, candidate),
-        ]
+        handoff, unknown = checked(handoff, started, candidate)
+        wrong = [*_uncovered(step, handoff), *unknown]
     if handoff is None or wrong:
         return _refused(outcome, wrong)
     return outcome._replace(candidate=replace(candidate, handoff=written(handoff)))
 
 
-def given_by_person(
-    step: Step, content: bytes | None, unknown: Callable[[Handoff], list[str]]
-) -> bytes:
+def given_by_person(step: Step, content: bytes | None, checked: Checked) -> bytes:
     """What a person hands over with a step, in canonical form; UsageError if it is no handoff, or lacks."""
     if content is None:
         if not step.handoff:
@@ -82,20 +83,19 @@ def given_by_person(
         raise UsageError(
             f"'{step.id}' is done only with a handoff", hint="write one and name it: --handoff FILE"
         )
-    return _of_person(step, content, unknown, complete=True)
+    return _of_person(step, content, checked, complete=True)
 
 
-def added_by_person(step: Step, content: bytes, unknown: Callable[[Handoff], list[str]]) -> bytes:
+def added_by_person(step: Step, content: bytes, checked: Checked) -> bytes:
     """What a person who approves adds to what the attempt tells; the attempt covers its outputs itself."""
-    return _of_person(step, content, unknown, complete=False)
+    return _of_person(step, content, checked, complete=False)
 
 
-def _of_person(
-    step: Step, content: bytes, unknown: Callable[[Handoff], list[str]], *, complete: bool
-) -> bytes:
+def _of_person(step: Step, content: bytes, checked: Checked, *, complete: bool) -> bytes:
     handoff, wrong = _read(content)
     if handoff is not None:
-        wrong = [*(_uncovered(step, handoff) if complete else ()), *unknown(handoff)]
+        handoff, unknown = checked(handoff)
+        wrong = [*(_uncovered(step, handoff) if complete else ()), *unknown]
     if handoff is None or wrong:
         raise UsageError(f"the handoff for '{step.id}' is none: {'; '.join(wrong)}")
     return written(handoff)
@@ -197,11 +197,12 @@ class Handoffs:
         line: str,
         read: Read | None = None,
         queued: Queued = tuple,
+        alone: RunId | None = None,
     ) -> None:
         self._line = Line(store, project, line, lambda: 0)
         self._content = store.get if read is None else read
         self._given: list[Given] = []
-        self._came = Came(store, project, line, queued)
+        self._came = Came(store, project, line, queued, alone)
         self._read: dict[Digest, Handoff] = {}
         self._is_read = False
         self._read_to = 0
@@ -237,13 +238,13 @@ class Handoffs:
         self._came.add(given)
 
     def are_any(self, state: State) -> bool:
-        """Whether anything was ever told on this line."""
+        """Whether anything was ever told on this line; a step that a person skipped leaves a gap, too."""
         if not self._is_read:
             self.refresh()
-        return bool(self._given) or state.told
+        return bool(self._given) or state.told or bool(state.gaps)
 
     def told_by(self, state: State, steps: Collection[StepId]) -> list[Told]:
-        """What these steps of a run tell as it stands, failed ones too."""
+        """What these steps of a run tell as it stands, failed and skipped ones too."""
         found = (self._now(state, step_id) for step_id in steps)
         return [told for told in found if told is not None]
 
@@ -266,8 +267,13 @@ class Handoffs:
             told = Told(handoff_id(step, content), step, 0, self._kept(content))
             yield one.event.run, told
 
+    @property
+    def read_to(self) -> int:
+        """The place in the journal of the line up to which all is known."""
+        return self._read_to
+
     def came_with(self, graph: Graph, made: Mapping[StepId, Upstream]) -> list[Told]:
-        """What came with these artifacts, whatever run they were made in."""
+        """What came with these artifacts, whatever run made them, each at its place in the journal."""
         found = ((step, self._came.stands(step, *one)) for step, one in made.items())
         return [
             Told(
@@ -275,6 +281,8 @@ class Handoffs:
                 step,
                 graph.wave[step],
                 self._kept(given.event.handoff),
+                at=given.at,
+                place=given.seq,
                 tests=graph.steps[step].hypotheses,
                 serves=graph.steps[step].requirements,
             )
@@ -294,7 +302,11 @@ class Handoffs:
     def _now(self, state: State, step_id: StepId) -> Told | None:
         here = state.steps[step_id]
         if here.phase == "failed":
-            return _failure(state, step_id, here)
+            reason = sentence(here.reason) if here.reason is not None else "it failed"
+            return replace(_undone(state, step_id, reason), failed=True)
+        if step_id in state.gaps:
+            gap = state.gaps[step_id]
+            return replace(_undone(state, step_id, self._skipped(gap)), at=gap.at)
         if here.phase not in {"done", "reused"} or here.digest is None:
             return None
         if here.handoff is None:
@@ -305,6 +317,13 @@ class Handoffs:
             return self._told(state, own)
         # not yet in the journal of the line: it will come after all that was said there
         return replace(self._made(state, step_id, here.handoff), place=self._read_to + 1)
+
+    def _skipped(self, gap: Gap) -> str:
+        """Why a person lets a run go on without a step."""
+        text = sentence(Reason(WAIVED))
+        with suppress(IntegrityError):  # a person had the words removed
+            text = f"{text}: {self._content(gap.because).decode('utf-8', 'replace')}"
+        return text
 
     def _told(self, state: State, given: Given) -> Told:
         event = given.event
@@ -339,25 +358,17 @@ class Handoffs:
         return Handoff(attempted=UNREADABLE) if handoff is None else handoff
 
 
-def _failure(state: State, step_id: StepId, here: StepState) -> Told:
-    """What a failed step tells: what it was to do, and why it is not done."""
+def _undone(state: State, step_id: StepId, reason: str) -> Told:
+    """What a step tells that did not come about: what it was to do, and why it is not done."""
     step = state.plan.steps[step_id]
-    reason = sentence(here.reason) if here.reason is not None else "it failed"
     items = step.outputs or step.produces or (step_id,)
     handoff = Handoff(
         attempted=step.description or step_id,
         not_done=tuple(Undone(item, reason) for item in items),
     )
     name = handoff_id(step_id, digest_bytes(written(handoff)))
-    return Told(
-        name,
-        step_id,
-        state.graph.wave[step_id],
-        handoff,
-        run=state.run,
-        failed=True,
-        serves=step.requirements,
-    )
+    wave = state.graph.wave[step_id]
+    return Told(name, step_id, wave, handoff, run=state.run, serves=step.requirements)
 
 
 def given(run: RunId, started: AttemptStarted, ending: object) -> HandoffGiven | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from holdfast.core.ledger import Ledger, Told, folded
+from holdfast.core.evidence import Told
+from holdfast.core.ledger import Ledger, folded
 from holdfast.core.likeness import Alike
 from holdfast.core.premises import standings
 from holdfast.core.said import Said

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, cast
 
+from holdfast.core.likeness import Alike
 from holdfast.core.premises import premises_of, rules_of, substance
 from holdfast.core.replan import Premises, Rules, Trigger, may_matter, triggers
 from holdfast.core.state import State
@@ -66,8 +67,8 @@ class Replans:
             return self._in_waves()
         self._refresh()
         self._handoffs.refresh()
-        left = {one.id for one in self._found(wanted.wave)}
         answers = standing(self._world.store, self._state, self._answers)
+        left = {one.id for one in self._found(wanted.wave)}
         if any(name in left and name not in answers for name in wanted.triggers):
             return Told()
         self._waves = None  # what comes up again later is looked at anew
@@ -77,7 +78,11 @@ class Replans:
         return Told([ReplanDecided(wanted.triggers, "approved", said[0].by)])
 
     def _in_waves(self) -> Told:
-        """Whether all steps of further waves are settled, and what speaks against the plan then."""
+        """Whether all steps of further waves are settled, and what speaks against the plan then.
+
+        Waves that were settled at once are looked at one after the other, as if they had been in turn: which
+        of their steps ended first decides nothing.
+        """
         fails = bool(self._state.counts["failed"]) and bool(self._state.plan.premises)
         if not fails and not self._handoffs.are_any(self._state):
             return Told()
@@ -90,18 +95,22 @@ class Replans:
         first = self._wave
         while self._wave < len(self._waves) and self._is_settled(self._waves[self._wave]):
             self._wave, self._settled = self._wave + 1, 0
-        if self._wave == first or not self._may_matter(first):
-            return Told()
+        if self._wave > first:
+            self._handoffs.refresh()
+        for number, wave in enumerate(self._waves[first : self._wave], first + 1):
+            if self._may_matter(wave) and (found := self._unanswered(number)):
+                words = triggers_bytes(found)
+                digest = digest_bytes(words)
+                event = ReplanWanted(tuple(one.id for one in found), number, digest)
+                return Told([event], [(digest, words)])
+        return Told()
+
+    def _unanswered(self, waves: int) -> list[Trigger]:
+        """What speaks against the plan after so many waves, and nobody answered."""
         self._refresh()
         answers = standing(self._world.store, self._state, self._answers)
         known = answers.keys() | self._state.answered
-        found = [one for one in self._found(self._wave) if one.id not in known]
-        if not found:
-            return Told()
-        words = triggers_bytes(found)
-        digest = digest_bytes(words)
-        event = ReplanWanted(tuple(one.id for one in found), self._wave, digest)
-        return Told([event], [(digest, words)])
+        return [one for one in self._found(waves) if one.id not in known]
 
     def _is_settled(self, steps: Sequence[StepId]) -> bool:
         while self._settled < len(steps):
@@ -110,23 +119,16 @@ class Replans:
             self._settled += 1
         return True
 
-    def _may_matter(self, first: int) -> bool:
-        """Whether the waves that were settled just now told anything that could speak against the plan."""
+    def _may_matter(self, steps: Sequence[StepId]) -> bool:
+        """Whether the steps of a wave told anything that could speak against the plan."""
         if self._rules is None:
             self._rules = rules_of(self._plan)
             self._premises = premises_of(self._plan, self._graph)
-        self._handoffs.refresh()
-        steps = [step for wave in (self._waves or ())[first : self._wave] for step in wave]
         told = self._handoffs.told_by(self._state, steps)
         return any(may_matter(one.handoff, self._premises, self._rules) for one in told)
 
     def _found(self, waves: int) -> list[Trigger]:
-        graph, plan = self._state.graph, self._state.plan
-        steps = [step for wave in [*graph.waves()][:waves] for step in wave]
-        self._handoffs.refresh()
-        said = self._handoffs.said
-        ledger = ledger_up_to(self._state, self._handoffs, self._world.alike, steps, said)
-        return triggers(ledger, premises_of(plan, graph), rules_of(plan))
+        return _against(self._state, self._handoffs, self._world.alike, waves)
 
     def _refresh(self) -> None:
         for recorded in self._line.news():
@@ -140,6 +142,15 @@ class Replans:
             return False
         self._refresh()
         return successor(self._world.store, self._state, self._answers) is not None
+
+
+def _against(state: State, handoffs: Handoffs, alike: Alike, waves: int) -> list[Trigger]:
+    """What speaks against the plan of a run, as far as its first waves are looked at."""
+    graph, plan = state.graph, state.plan
+    steps = [step for wave in [*graph.waves()][:waves] for step in wave]
+    handoffs.refresh()
+    ledger = ledger_up_to(state, handoffs, alike, steps, handoffs.said)
+    return triggers(ledger, premises_of(plan, graph), rules_of(plan))
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -197,26 +208,50 @@ class Held(NamedTuple):
     plan: Plan
 
 
-def held(store: Store, project: str, line: str) -> Held | None:
+def held(store: Store, project: str, line: str, alike: Alike) -> Held | None:
     """The run of a line that waits for somebody to say what becomes of its plan."""
     for row in reversed(runs_of(store, project, line)):
         state = None if has_ended(store, row.run) else read_state(store, row.run)
         if state is None:
             continue
-        if state.replan is None:
+        if state.replan is None or not (left := unanswered(store, state, alike)):
             return None
-        answers = standing(store, state, answers_on(store, project, line))
-        if state.replan.triggers[0] in answers:
-            return None
-        found = doubts(store.get(state.replan.words))
+        found = [one for one in doubts(store.get(state.replan.words)) if one.id in left]
         return Held(row.run, state.replan, found, state.plan)
     return None
 
 
+def unanswered(store: Store, state: State, alike: Alike) -> set[str]:
+    """What a run is held for and nobody has answered, as far as the ledger still says so."""
+    if state.replan is None:
+        return set()
+    answers = standing(store, state, answers_on(store, state.project, state.line))
+    left = {name for name in state.replan.triggers if name not in answers}
+    if not left:
+        return left
+    handoffs = Handoffs(store, state.project, state.line)
+    return left.intersection(one.id for one in _against(state, handoffs, alike, state.replan.wave))
+
+
 def answers_on(store: Store, project: str, line: str) -> list[ReplanAnswered]:
     """How it was answered on a line, again and again, that something speaks against its plan."""
+    return [event for _, event in answers_at(store, project, line)]
+
+
+def answers_at(store: Store, project: str, line: str) -> list[tuple[int, ReplanAnswered]]:
+    """The same, with when that was."""
     told = Line(store, project, line, lambda: 0).news()
-    return [recorded.event for recorded in told if isinstance(recorded.event, ReplanAnswered)]
+    return [(one.at, one.event) for one in told if isinstance(one.event, ReplanAnswered)]
+
+
+def was_doubted(store: Store, answer: ReplanAnswered) -> list[Doubt]:
+    """What an answer was about, as far as its run and those words are still there."""
+    for recorded in store.read(f"run:{answer.run}"):
+        event = recorded.event
+        if isinstance(event, ReplanWanted) and event.triggers == answer.triggers:
+            with suppress(IntegrityError):
+                return doubts(store.get(event.words))
+    return []
 
 
 def go_on(

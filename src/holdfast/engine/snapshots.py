@@ -19,12 +19,13 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import NamedTuple, TypeVar, cast
 
-from holdfast.core.ledger import Evidence, Gap, Hypothesis, Ledger, Registered, Told
-from holdfast.core.questions import Uncertainty
+from holdfast.core.evidence import Evidence, Told
+from holdfast.core.ledger import Gap, Hypothesis, Ledger, Registered
+from holdfast.core.questions import Raised, Uncertainty
 from holdfast.core.said import Said
 from holdfast.model.digest import Digest, Json, digest_bytes, digest_json
 from holdfast.model.handoff import Change, Handoff, Observation, Trial, Undone
@@ -34,7 +35,7 @@ from holdfast.ports import Store
 
 LEAST = 1_000  # handoffs and findings that are worth a file
 _FOLDER = "ledgers"
-_FORM = 1  # of the rows, and of the rules by which a ledger is folded
+_FORM = 3  # of the rows, and of the rules by which a ledger is folded
 T = TypeVar("T")
 _Row = Sequence[Json]
 
@@ -122,7 +123,7 @@ def written(found: Learned) -> bytes:
         "handoffs": [_told_row(one) for one in ledger.handoffs],
         "superseded": [_told_row(one) for one in ledger.superseded],
         "evidence": _rows(Evidence, ledger.evidence),
-        "uncertainties": _rows(Uncertainty, ledger.uncertainties),
+        "uncertainties": [_question_row(one) for one in ledger.uncertainties],
         "artifacts": _rows(Registered, ledger.artifacts),
         "gaps": _rows(Gap, ledger.gaps),
         "hypotheses": _rows(Hypothesis, list(ledger.hypotheses.values())),
@@ -142,7 +143,7 @@ def read(body: bytes) -> Learned:
         handoffs=tuple([_told(row) for row in given["handoffs"]]),
         superseded=tuple([_told(row) for row in given["superseded"]]),
         evidence=_made(Evidence, given["evidence"]),
-        uncertainties=_made(Uncertainty, given["uncertainties"]),
+        uncertainties=tuple([_question(row) for row in given["uncertainties"]]),
         artifacts=_made(Registered, given["artifacts"]),
         gaps=_made(Gap, given["gaps"]),
         hypotheses={one.id: one for one in hypotheses},
@@ -161,6 +162,18 @@ def _rows(noun: type, ones: Sequence[object]) -> list[object]:
 def _made(noun: Callable[..., T], rows: Sequence[_Row]) -> tuple[T, ...]:
     """Nouns of rows; what was a tuple comes back as a list, and no field is a list."""
     return tuple([noun(*[tuple(v) if type(v) is list else v for v in row]) for row in rows])
+
+
+def _question_row(one: Uncertainty) -> list[object]:
+    """Its last field holds rows of its own."""
+    (row,) = _rows(Uncertainty, [one])
+    return [*cast("tuple[object, ...]", row)[:-1], _rows(Raised, one.merged)]
+
+
+def _question(row: _Row) -> Uncertainty:
+    *rest, merged = row
+    (one,) = _made(Uncertainty, [rest])
+    return replace(one, merged=_made(Raised, cast("list[_Row]", merged)))
 
 
 def _told_row(one: Told) -> list[object]:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from holdfast.core.briefing import SUMMED
-from holdfast.core.ledger import Ledger, folded
-from holdfast.core.likeness import Alike
+from holdfast.core.ledger import Ledger
 from holdfast.core.said import Said, upheld
 from holdfast.core.state import State
 from holdfast.engine.lines import Line
@@ -169,11 +168,6 @@ def attempts_of(store: Store, run: str) -> Iterator[AttemptStarted]:
 
 
 # --- what is contested ----------------------------------------------------------------------------
-
-
-def with_word(ledger: Ledger, said: Sequence[Said], word: Said, alike: Alike) -> Ledger:
-    """The ledger as it would be after one more word."""
-    return folded(ledger.handoffs, alike, said=[*said, word], earlier=ledger.superseded)
 
 
 def contests_in(said: Sequence[Said]) -> dict[str, Said]:

@@ -30,8 +30,8 @@ def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
     """Write the files of an attempt into its room and return the environment that names them.
 
     HOLDFAST_ADD is a directory for steps to be added. HOLDFAST_FEEDBACK is absent on the first attempt,
-    HOLDFAST_CONTEXT if nothing was handed over, HOLDFAST_PROMPT without a prompt, HOLDFAST_EFFECT_KEY
-    without external effects, and the file that HOLDFAST_HANDOFF names does not exist yet.
+    HOLDFAST_PROMPT without a prompt, HOLDFAST_EFFECT_KEY without external effects. HOLDFAST_CONTEXT names
+    something empty if nothing was handed over, and the file that HOLDFAST_HANDOFF names does not exist yet.
     """
     room = job.room
     environment = clean_environment(room, engine, job.env)
@@ -53,8 +53,9 @@ def lay_out(job: Job, engine: Mapping[str, str]) -> dict[str, str]:
         environment["HOLDFAST_FEEDBACK"] = put_file(
             f"{room}/feedback.json", history.encode("utf-8", "replace")
         )
-    if job.context:
-        environment["HOLDFAST_CONTEXT"] = put_file(f"{room}/context.md", job.context.encode())
+    environment["HOLDFAST_CONTEXT"] = (
+        put_file(f"{room}/context.md", job.context.encode()) if job.context else os.devnull
+    )
     if job.step.prompt is not None:
         text = prompt_text(job.step.prompt, job.feedback)
         environment["HOLDFAST_PROMPT"] = put_file(f"{room}/prompt.txt", text.encode())

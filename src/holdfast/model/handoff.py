@@ -48,6 +48,7 @@ _INSIDE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _DIGITS = 12
+_QUESTION = re.compile(f"u-[0-9a-f]{{0,{_DIGITS}}}")
 T = TypeVar("T")
 
 
@@ -108,6 +109,11 @@ class Handoff:
 def entry_id(kind: Kind, step: StepId, *words: str) -> str:
     """The id of an entry of the ledger: equal for equal words of one step."""
     return f"{kind}-{digest_texts(step, *words)[:_DIGITS]}"
+
+
+def is_question(name: str) -> bool:
+    """Whether a name is the id of a question, or the beginning of one, and not its words."""
+    return _QUESTION.fullmatch(name) is not None
 
 
 def handoff_id(step: StepId, content: Digest) -> str:
@@ -379,6 +385,33 @@ def cited(handoff: Handoff) -> Iterator[str]:
             yield one.source
     for tested in handoff.hypotheses.values():
         yield from tested.evidence
+
+
+def renamed(handoff: Handoff, names: Mapping[str, str]) -> Handoff:
+    """The same with other names for what it refers to."""
+
+    def new(given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(names.get(one, one) for one in given))
+
+    return replace(
+        handoff,
+        observed=tuple(
+            replace(
+                one,
+                source=names.get(one.source, one.source),
+                supports=new(one.supports),
+                refutes=new(one.refutes),
+            )
+            for one in handoff.observed
+        ),
+        resolves=new(handoff.resolves),
+        testing=new(handoff.testing),
+        hypotheses={
+            name: replace(one, evidence=new(one.evidence))
+            for name, one in handoff.hypotheses.items()
+        },
+        refers_to=new(handoff.refers_to),
+    )
 
 
 # --- joining --------------------------------------------------------------------------------------
