@@ -6,7 +6,8 @@
     made = commit(tree, "fix the tide table", identity=person())
     move_branch(client, "holdfast/fix", new=made.oid, old=None)
 
-`Client` is the person's repository; `Worktree` one of our own work trees. Each function is explained where it is.
+`Client` is the person's repository; `Worktree` one of our own work trees. Each function is explained
+where it is.
 """
 
 from __future__ import annotations

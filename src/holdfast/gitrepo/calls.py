@@ -5,8 +5,8 @@ signers, pagers, editors, helpers for keys and connections. So each call is told
 
 - which git directory to use (`GIT_DIR`), so that none is looked for and no work tree decides;
 - an environment of a few plain variables, none from whoever calls us, and no configuration of the
-  system or the person (`GIT_CONFIG_NOSYSTEM`, `GIT_CONFIG_GLOBAL`, and a HOME with nothing in it for a git older
-  than 2.32, which does not know the second);
+  system or the person (`GIT_CONFIG_NOSYSTEM`, `GIT_CONFIG_GLOBAL`, and a HOME with nothing in it for a
+  git older than 2.32, which does not know the second);
 - on the command line, where it wins over every file, that each of those programs is off;
 - that no protocol is allowed, but one that a person allowed for a push;
 - that paths are literal, and where options end.

@@ -7,12 +7,13 @@
     HOME/views/          git directories for one look at the person's tree, with a copy of their index
     HOME/lock, HOME/busy whoever changes something holds the lock and leaves word of what it does
 
-Git runs with one of these as its GIT_DIR, so objects, refs and configuration are ours; the person's own is
-asked about refs, and is written to in three ways: objects are added, a ref moves by comparison
-(`holdfast.gitrepo.refs`), and `refs/holdfast/keep/` names what our branches stand on, so that `git gc` leaves it there.
+Git runs with one of these as its GIT_DIR, so objects, refs and configuration are ours; the person's own
+is asked about refs, and is written to in three ways: objects are added, a ref moves by comparison
+(`holdfast.gitrepo.refs`), and `refs/holdfast/keep/` names what our branches stand on, so that `git gc`
+leaves it there.
 
-If a process dies while it holds the lock, `busy` is still there for whoever comes next. What git left locked
-in our directories is then litter and is removed. Without `busy`, a lock is somebody's, and stays.
+If a process dies while it holds the lock, `busy` is still there for whoever comes next. What git left
+locked in our directories is then litter and is removed. Without `busy`, a lock is somebody's, and stays.
 """
 
 from __future__ import annotations

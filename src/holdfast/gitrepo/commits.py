@@ -1,7 +1,7 @@
 """Changes of our worktrees, and commits made of them: from an explicit tree, the branch last.
 
-These functions take a `Worktree`, never the person's own tree: nothing they do can reach its files, index or
-branches. Those that take something away store it as a snapshot first.
+These functions take a `Worktree`, never the person's own tree: nothing they do can reach its files, index
+or branches. Those that take something away store it as a snapshot first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Back to the last state that was known to be good, and what snapshots are kept.
 
-`mark_green` stores a work tree when its checks have passed; `rollback` brings that back: tracked and untracked files,
-and for a worktree of ours its branch and index. What is there is stored first. It says what it cannot undo: what
-git ignores, what lies in repositories inside, and, in the person's own tree, where their branch is.
+`mark_green` stores a work tree when its checks have passed; `rollback` brings that back: tracked and
+untracked files, and for a worktree of ours its branch and index. What is there is stored first. It says
+what it cannot undo: what git ignores, what lies in repositories inside, and, in the person's own tree,
+where their branch is.
 """
 
 from __future__ import annotations

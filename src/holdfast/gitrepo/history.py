@@ -78,7 +78,7 @@ def _commit(fields: Sequence[str]) -> Commit:
 
 
 def trailers_of(message: str) -> tuple[tuple[str, str], ...]:
-    """The `Key: value` lines of the last paragraph, if there is another above it and it has no other lines."""
+    """The `Key: value` lines of the last paragraph, if it has no others and is not the first."""
     paragraphs = message.rstrip("\n").split("\n\n")
     if len(paragraphs) < 2:  # noqa: PLR2004 - the subject is never a trailer
         return ()

@@ -1,8 +1,8 @@
 """Whoever changes something holds the lock, and leaves word of what it does until it is done.
 
-Git inherits the lock, so a command that outlives whoever called it is waited for. If a process dies while it holds
-the lock, its word is still there for whoever comes next: what git left locked in our directories is then litter.
-Without such a word a lock is somebody's, and stays.
+Git inherits the lock, so a command that outlives whoever called it is waited for. If a process dies while
+it holds the lock, its word is still there for whoever comes next: what git left locked in our directories
+is then litter. Without such a word a lock is somebody's, and stays.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def stamp_of(found: os.stat_result) -> Stamp:
 
 
 def lay(top: str, seen: Mapping[str, Stamp], gone: Sequence[str], wanted: Iterator[Wanted]) -> Laid:
-    """Remove files and write others. `seen` is how each path looked when it was stored; others were absent."""
+    """Remove files and write others. `seen` is how each looked when it was stored; others were absent."""
     removed: list[str] = []
     written: list[str] = []
     kept: list[str] = []

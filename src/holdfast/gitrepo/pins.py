@@ -1,7 +1,8 @@
 """What our branches stand on is named in the person's repository, so that `git gc` there leaves it.
 
 Our commits borrow the person's objects. If they rewrite a branch and prune, a commit that only our branch
-still needs would go. A ref under `refs/holdfast/keep/` holds it, until none of our branches contains it any more.
+still needs would go. A ref under `refs/holdfast/keep/` holds it, until none of our branches contains it
+any more.
 """
 
 from __future__ import annotations

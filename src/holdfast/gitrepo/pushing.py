@@ -1,8 +1,9 @@
 """Push, with the truth about each ref: what arrived, what did not, and why.
 
-A push leaves this machine or starts a program on it (a remote on this disk has hooks, ssh is a program). So a
-person says beforehand which kinds of connection are allowed; none is by default. The address is checked as text,
-and comes from the caller; `remote_address` reads what a repository calls a remote, as data, for a person to look at.
+A push leaves this machine or starts a program on it (a remote on this disk has hooks, ssh is a program).
+So a person says beforehand which kinds of connection are allowed; none is by default. The address is
+checked as text, and comes from the caller; `remote_address` reads what a repository calls a remote, as
+data, for a person to look at.
 
 Refs move forward only, or from what the caller expects there; nothing is ever forced blindly.
 """

@@ -1,7 +1,8 @@
 """A branch of ours carried over to another commit; and the end of what was cut short on the way.
 
-While git rebases, the branch stays where it was and moves last. If git is killed in between, its index and files
-are of no commit at all. So whatever changes a worktree first brings such a one back to its branch.
+While git rebases, the branch stays where it was and moves last. If git is killed in between, its index
+and files are of no commit at all. So whatever changes a worktree first brings such a one back to its
+branch.
 """
 
 from __future__ import annotations

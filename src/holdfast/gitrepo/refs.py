@@ -1,11 +1,11 @@
 """Refs move by comparison: from what the caller saw to what it made, or not at all.
 
-A ref of the person's repository moves last, after the objects it needs are there. If it is the branch that
-their work tree is on, moving it alone would make their files look like a change back; so that is refused,
-unless the caller lets the files `follow`. Then the tree must be clean, down to untracked files: a snapshot is
-taken, files and index are brought to the new commit, and the branch moves last. If it cannot move any more, or
-the process died before it did, files and index are brought back. A branch that another of the person's
-worktrees is on is never moved.
+A ref of the person's repository moves last, after the objects it needs are there. If it is the branch
+that their work tree is on, moving it alone would make their files look like a change back; so that is
+refused, unless the caller lets the files `follow`. Then the tree must be clean, down to untracked files:
+a snapshot is taken, files and index are brought to the new commit, and the branch moves last. If it
+cannot move any more, or the process died before it did, files and index are brought back. A branch that
+another of the person's worktrees is on is never moved.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Snapshots: a whole work tree with its untracked files, stored by itself, and brought back exactly.
 
 What is in one: every file and link that git tracks or does not know yet, byte by byte (no line ending is
-converted, no filter runs), with all permission bits. What is not: what git ignores, what lies in repositories inside
-(submodules, others), empty folders, and what is neither file nor link; `left` names those that were met.
+converted, no filter runs), with all permission bits. What is not: what git ignores, what lies in
+repositories inside (submodules, others), empty folders, and what is neither file nor link; `left` names
+those that were met.
 
-A snapshot is a commit under `refs/holdfast/snapshots/` of a git directory that borrows no objects, so it lasts
-whatever becomes of the person's repository. Its tree has `files`, and `about`: which commit the tree stood
-on, permission bits that git has no room for, and why it was taken.
+A snapshot is a commit under `refs/holdfast/snapshots/` of a git directory that borrows no objects, so it
+lasts whatever becomes of the person's repository. Its tree has `files`, and `about`: which commit the
+tree stood on, permission bits that git has no room for, and why it was taken.
 
 Bringing one back stores what is there first: nothing is ever lost by it. It writes only what differs,
 each file whole; if it is cut short, doing it again comes to the same end.
@@ -247,7 +248,7 @@ def bring(
     dirty: Literal["refuse", "save"],
     why: str,
 ) -> Restored:
-    """Make a work tree hold these files and no others but what git ignores; contents are read from `source`."""
+    """Make a work tree hold these files, read from `source`, and no others but what git ignores."""
     if isinstance(tree, Client) and dirty == "refuse" and not status(tree).is_clean:
         raise EditError(
             f"{shown(tree.place.top)} is not clean: nothing was done",
@@ -278,7 +279,7 @@ def _mode(file: File, modes: Mapping[str, int]) -> int:
 
 
 def _check_room(top: str, ours: set[str], todo: Sequence[File]) -> None:
-    """EditError if a folder with something that is not ours, such as ignored files, stands where a file shall be."""
+    """EditError if a folder stands where a file shall be, and holds more than what is stored."""
     for file in todo:
         place = os.path.join(top, file.path)
         if os.path.isdir(place) and not os.path.islink(place):

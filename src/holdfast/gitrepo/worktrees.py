@@ -1,9 +1,10 @@
 """A worktree for each branch that is worked on: many at once, none of them the person's.
 
-A worktree is a folder under our own home and an entry of `work.git/worktrees`, laid out as git documents it. It
-is made in an order that can be repeated: the pin, the branch, the entry (built aside, then renamed), the folder, the
-files, and last the word `ready`. Killed anywhere, `add_worktree` goes on where it was; removing takes `ready` away first.
-Nothing of it depends on `git worktree prune`, and `git gc` sees its branch, HEAD and index.
+A worktree is a folder under our own home and an entry of `work.git/worktrees`, laid out as git documents
+it. It is made in an order that can be repeated: the pin, the branch, the entry (built aside, then
+renamed), the folder, the files, and last the word `ready`. Killed anywhere, `add_worktree` goes on where
+it was; removing takes `ready` away first. Nothing of it depends on `git worktree prune`, and `git gc`
+sees its branch, HEAD and index.
 """
 
 from __future__ import annotations
