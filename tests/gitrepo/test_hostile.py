@@ -12,9 +12,9 @@ from holdfast.engine.worktrees import drop_worktree, make_worktree
 from tests.crash.report import Report
 from tests.gitrepo.repository import git
 from tests.gitrepo.scene import Scene, copied, everything, scene
-from tests.gitrepo.vectors import NOT_TOGETHER, VECTORS, Trap, fire
+from tests.gitrepo.vectors import COMMITTING, NOT_TOGETHER, VECTORS, Trap, fire
 
-ALONE = ("fsmonitor", "filter-clean", "filter-process", "hook", "repository-inside", "gpg-verify")
+ALONE = ("hooks-path", "gpg-verify")  # hidden by, or hiding, others; all of them: the soak
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def ask_all(at: Scene, trap: Trap) -> int:
 
 
 def armed(at: Scene, trap: Trap, *names: str) -> None:
-    for name in names:
+    for name in sorted(names, key=lambda name: name not in COMMITTING):
         plant, _ = VECTORS[name]
         plant(at.root, trap.program(name))
     for mark in trap.folder.glob("*.mark"):

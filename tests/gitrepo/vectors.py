@@ -34,7 +34,7 @@ def config(*keys: str, more: tuple[tuple[str, str], ...] = ()) -> Plant:
         for key in keys:
             git(root, "config", key, program)
         for key, value in more:
-            git(root, "config", key, value.replace("PROGRAM", program))
+            git(root, "config", key.replace("PROGRAM", program), value.replace("PROGRAM", program))
 
     return plant
 
@@ -93,6 +93,7 @@ def submodule(root: Path, program: str) -> None:
     (root / "sub").mkdir()
     git(root, "init", "-q", "sub")
     git(root / "sub", "fetch", "-q", str(root), "HEAD")
+    git(root / "sub", "checkout", "-q", "--detach", "FETCH_HEAD~1")
     git(root, "config", "submodule.sub.update", f"!{program}")
     git(root, "config", "submodule.sub.url", str(root))
     git(root, "config", "submodule.sub.active", "true")
@@ -169,10 +170,11 @@ VECTORS: dict[str, tuple[Plant, tuple[str, ...]]] = {
         config(
             more=(
                 ("protocol.ext.allow", "always"),
-                ("url.ext::PROGRAM #.insteadOf", "/"),
+                ("url.ext::sh -c PROGRAM% .insteadOf", "https://"),
+                ("url.ext::sh -c PROGRAM% x.insteadOf", "/"),
             )
         ),
-        ("push", "/tmp/nowhere", "main"),
+        ("push", "https://localhost/x", "main"),
     ),
     "ssh-command": (
         config("core.sshCommand", more=(("remote.origin.url", "ssh://localhost/x"),)),
@@ -199,12 +201,13 @@ VECTORS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "config-worktree": (of_worktree, ("status",)),
     "bare-inside": (bare_inside, ("-C", "vendor", "status")),
     "repository-inside": (repository_inside, ("status",)),
-    "submodule-update": (submodule, ("submodule", "update")),
+    "submodule-update": (submodule, ("submodule", "update", "--force")),
     "trailer-command": (
         config("trailer.x.command", more=(("trailer.x.key", "X"), ("trailer.x.ifmissing", "add"))),
         ("interpret-trailers", "a.txt"),
     ),
 }
+COMMITTING = ("repository-inside", "submodule-update")  # planted first: the others break commits
 NOT_TOGETHER = {"hooks-path", "gpg-verify"}  # the first hides other hooks, the second rewrites a branch
 
 

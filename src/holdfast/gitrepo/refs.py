@@ -208,7 +208,12 @@ def _follow(client: Client, ref: str, new: Oid, old: Oid | None, at: str) -> Non
     _give(client, new)
     record = {"ref": ref, "new": new, "old": old, "snapshot": snapshot.oid}
     write_file(_record(client), json.dumps(record).encode())
-    _bring(client, old, new)
+    try:
+        _bring(client, old, new)
+    except GitError as error:
+        if error.ended >= 0:  # refused before it began
+            _forget(client)
+        raise
     try:
         _swap(client.theirs, ref, new, old)
     except (StaleError, GitError):
@@ -231,6 +236,7 @@ def _bring(client: Client, before: Oid, after: Oid) -> None:
     """Bring files and index from one commit to another: all of it, or git refuses before it begins."""
     with looking(client) as room:
         own = replace(room, index=os.path.join(client.place.git_dir, "index"))
+        answer(own, "update-index", "-q", "--refresh")  # a touched file is no changed one
         ask(own, "read-tree", "-m", "-u", before, after)
 
 

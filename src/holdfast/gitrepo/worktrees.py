@@ -113,7 +113,8 @@ def remove_worktree(
 
     `branch="delete"` removes its branch too. One that is not there is fine: removing can be repeated.
     """
-    tree = next((row for row in _entries(client) if row.name == check_name(name)), None)
+    check_name(name)
+    tree = next((row for row in _entries(client) if row.name == name), None)
     saved: Snapshot | None = None
     with working(client, "worktree") as held:
         if tree is not None and os.path.exists(os.path.join(tree.git_dir, _READY)):
