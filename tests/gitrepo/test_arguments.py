@@ -14,7 +14,15 @@ from tests.gitrepo.scene import ANN, Scene, copied, scene
 
 REFS = (
     *("--output=MARK", "--upload-pack=touch MARK;", "--exec=touch MARK", "-x", "--", "-", ""),
-    *("a..b", "@{-1}", "@", "HEAD@{1}", "refs/heads/$(touch MARK)", "$(touch MARK)", "`touch MARK`"),
+    *(
+        "a..b",
+        "@{-1}",
+        "@",
+        "HEAD@{1}",
+        "refs/heads/$(touch MARK)",
+        "$(touch MARK)",
+        "`touch MARK`",
+    ),
     *(":/fix", "main:a.txt", "a b", "a\nb", "a\0b", "a.lock", ".hidden", "a//b", "x" * 300, "a\\b"),
     *("^main", "main^{/x}", "*", "a?b", "a[b", "-/x", "a/-b", "\udc80"),
 )
@@ -23,7 +31,18 @@ ADDRESSES = (
     *("ssh://-oProxyCommand=touch MARK/x", "-x:path", "host:-x:y::z", "http::x", "", "relative"),
     *("ftp://host/x", "https://ann:secret@host/x", "https://", "a\nb", "ssh://-x@host/", "host::x"),
 )
-PATHS = ("", "/abs", "../up", "a/../../b", ".git/config", "a/.GIT/x", "./x", "a//b", "a\0b", "git~1/x")
+PATHS = (
+    "",
+    "/abs",
+    "../up",
+    "a/../../b",
+    ".git/config",
+    "a/.GIT/x",
+    "./x",
+    "a//b",
+    "a\0b",
+    "git~1/x",
+)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +114,18 @@ def test_paths_that_leave_the_work_tree_are_refused(path: str) -> None:
         check_path(path)
 
 
-STRANGE = ("--output=x", "-n", "*", ":(top)a", "a b", "quo\"te'", "new\nline", "$(touch x)", ";", "ü\udcff")
+STRANGE = (
+    "--output=x",
+    "-n",
+    "*",
+    ":(top)a",
+    "a b",
+    "quo\"te'",
+    "new\nline",
+    "$(touch x)",
+    ";",
+    "ü\udcff",
+)
 
 
 @pytest.mark.req("D25")
@@ -127,7 +157,13 @@ def test_messages_are_literal_and_people_are_checked(at: Scene) -> None:
     found = gitrepo.show(client, made.oid)
     assert found.message == f"{message}\n"
     assert (found.author.name, found.author.email) == ("-c core.x=y", "--exec=x")
-    for name, email in (("a <$(touch MARK)>", "x"), ("a", "a>b"), ("", "x"), ("a\nb", "x"), ("a", " ")):
+    for name, email in (
+        ("a <$(touch MARK)>", "x"),
+        ("a", "a>b"),
+        ("", "x"),
+        ("a\nb", "x"),
+        ("a", " "),
+    ):
         with pytest.raises(UsageError):
             Identity(name, email)
     for bad in ("", " \n", "a\0b", "\udc80"):

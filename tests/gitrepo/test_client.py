@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import gitrepo
 from holdfast.errors import EditError, GitError, HoldfastError, StaleError, UsageError
-from tests.gitrepo.repository import git, inside, repository
+from tests.gitrepo.repository import git, inside
 from tests.gitrepo.scene import ANN, Scene, copied, scene
 
 
@@ -40,7 +40,10 @@ def test_commits_are_made_beside_the_person_with_their_trailers(at: Scene) -> No
     made = gitrepo.commit(tree, "fix the table\n\nIt was wrong.", identity=ANN, trailers=told)
     found = gitrepo.show(client, made.oid)
     assert found.trailers == tuple(told.items())
-    assert (found.parents, found.trailer("holdfast-step")) == ((gitrepo.resolve(client, "main"),), "fix")
+    assert (found.parents, found.trailer("holdfast-step")) == (
+        (gitrepo.resolve(client, "main"),),
+        "fix",
+    )
     modes = {file.path: file.mode for file in gitrepo.list_files(client, made.oid)}
     assert (modes["run.sh"], modes["link"]) == ("100755", "120000")
     assert [(row.kind, row.path) for row in gitrepo.diff_trees(client, "main", made.oid)] == [
@@ -101,7 +104,11 @@ def test_the_persons_tree_follows_only_if_it_is_clean(at: Scene) -> None:
     client = at.client()
     old = gitrepo.resolve(client, "main")
     made = gitrepo.commit_files(
-        client, {"a.txt": b"us\n", "new/x": b"x\n", "src/b.txt": None}, "us", onto="main", identity=ANN
+        client,
+        {"a.txt": b"us\n", "new/x": b"x\n", "src/b.txt": None},
+        "us",
+        onto="main",
+        identity=ANN,
     )
     with pytest.raises(EditError, match='is on branch "main": its files would look changed'):
         gitrepo.move_branch(client, "main", new=made.oid, old=old)
@@ -139,9 +146,7 @@ def test_of_two_who_move_a_branch_one_wins_and_the_other_is_told(at: Scene) -> N
         gitrepo.commit_files(other, {"a.txt": text}, "x", onto="main", identity=ANN).oid
         for other, text in zip(others, texts, strict=True)
     ]
-    threads = [
-        threading.Thread(target=move, args=pair) for pair in zip(others, made, strict=True)
-    ]
+    threads = [threading.Thread(target=move, args=pair) for pair in zip(others, made, strict=True)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -202,7 +207,9 @@ def test_what_the_person_prunes_does_not_break_our_branches(at: Scene) -> None:
     git(at.folder, "--git-dir", client.work, "gc", "-q", "--prune=now")
     git(at.folder, "--git-dir", client.work, "worktree", "prune")
     git(at.folder, "--git-dir", client.work, "fsck", "--strict")
-    assert [commit.subject for commit in gitrepo.log(client, str(gitrepo.head_of(tree)), most=2)] == ["new", "side"]
+    assert [
+        commit.subject for commit in gitrepo.log(client, str(gitrepo.head_of(tree)), most=2)
+    ] == ["new", "side"]
     gitrepo.remove_worktree(client, "fix", branch="delete")
     assert base not in git(at.root, "for-each-ref"), "and is let go when nothing needs it"
 
@@ -228,13 +235,24 @@ def test_git_runs_in_a_sandbox_too(
     bwrap = require_part("bubblewrap")
     home = tmp_path / "home"
     home.mkdir()
-    words = (bwrap, "--ro-bind", "/", "/", "--dev", "/dev", "--bind", str(home), str(home))
+    words: tuple[str, ...] = (
+        bwrap,
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--bind",
+        str(home),
+        str(home),
+    )
     words += ("--unshare-net", "--die-with-parent", "--")
     client = gitrepo.open_client(str(at.root), str(home), before=words)
     tree = gitrepo.add_worktree(
-        client, "fix", "holdfast/fix", gitrepo.commit_files(
-            client, {"a.txt": b"us\n"}, "us", onto="main", identity=ANN
-        ).oid
+        client,
+        "fix",
+        "holdfast/fix",
+        gitrepo.commit_files(client, {"a.txt": b"us\n"}, "us", onto="main", identity=ANN).oid,
     )
     (Path(tree.folder) / "new").write_text("new\n")
     made = gitrepo.commit(tree, "new", identity=ANN)

@@ -66,7 +66,10 @@ def test_what_arrives_and_what_does_not(kind: str, at: Scene, daemon: str) -> No
     again = gitrepo.push(client, url, [Wish("main", "main")], allowed=BOTH)
     assert [ref.outcome for ref in again.refs] == ["unchanged"]
     error = refused(at, url, Wish("side", "main"))
-    assert (error.reason, error.outcomes) == ("rejected", (("refs/heads/main", "non_fast_forward"),))
+    assert (error.reason, error.outcomes) == (
+        "rejected",
+        (("refs/heads/main", "non_fast_forward"),),
+    )
     main = gitrepo.resolve(client, "main")
     forced = gitrepo.push(client, url, [Wish("side", "main", expected=main)], allowed=BOTH)
     assert [ref.outcome for ref in forced.refs] == ["forced"]
@@ -92,8 +95,8 @@ def test_of_several_all_arrive_or_none(at: Scene) -> None:
         "refs/heads/other": "not_tried",
     }
     assert git(at.bare, "for-each-ref", "refs/heads/other") == ""
+    wishes = [Wish("side", "main"), Wish("side", "other")]
     with pytest.raises(PushError) as caught:
-        wishes = [Wish("side", "main"), Wish("side", "other")]
         gitrepo.push(client, str(at.bare), wishes, allowed=LOCAL, atomic=False)
     assert dict(caught.value.outcomes)["refs/heads/other"] == "created", "and still an error"
 

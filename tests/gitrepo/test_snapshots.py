@@ -16,9 +16,22 @@ from holdfast.gitrepo import Client, describe
 from tests.gitrepo.repository import git, repository
 from tests.gitrepo.scene import ANN
 
-NAMES = [b"a", b"b", b"c.txt", b"new\nline", b'quo"te', b"sp ace", b"-n", b"\xff\xfe", b"\xc3\xa4", b"\\"]
+NAMES = [
+    b"a",
+    b"b",
+    b"c.txt",
+    b"new\nline",
+    b'quo"te',
+    b"sp ace",
+    b"-n",
+    b"\xff\xfe",
+    b"\xc3\xa4",
+    b"\\",
+]
 PATHS = [*NAMES, *(b"d/" + name for name in NAMES[:6]), b"d/e/deep", b"c.txt/below", b"a/below"]
-FILE = st.tuples(st.just("file"), st.binary(max_size=40), st.sampled_from([0o644, 0o755, 0o600, 0o664]))
+FILE = st.tuples(
+    st.just("file"), st.binary(max_size=40), st.sampled_from([0o644, 0o755, 0o600, 0o664])
+)
 LINK = st.tuples(st.just("link"), st.sampled_from([b"a", b"d", b"nowhere", b"../up"]), st.just(0))
 GONE = st.tuples(st.just("gone"), st.just(b""), st.just(0))
 CHANGE = st.tuples(st.sampled_from(PATHS), st.one_of(FILE, FILE, LINK, GONE))
@@ -176,7 +189,9 @@ def test_what_a_person_changes_meanwhile_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_text() == "written since\n"
     assert (tmp_path / "b").read_text() == "new since\n"
     os.symlink("/", tmp_path / "out")
-    assert lay(str(tmp_path), {}, ["out/x"], iter([Wanted("out/x", b"", 0o644, False)])).kept == ("out/x",)
+    assert lay(str(tmp_path), {}, ["out/x"], iter([Wanted("out/x", b"", 0o644, False)])).kept == (
+        "out/x",
+    )
 
 
 def test_an_ignored_file_in_the_way_is_not_touched(tmp_path: Path) -> None:
@@ -194,16 +209,12 @@ def test_an_ignored_file_in_the_way_is_not_touched(tmp_path: Path) -> None:
 def test_snapshots_go_by_number_and_age_and_never_what_is_named(tmp_path: Path) -> None:
     root = repository(tmp_path / "repo", {"a.txt": "a\n"})
     now = [1000.0]
-    client = replace(
-        gitrepo.open_client(str(root), str(tmp_path / "home")), clock=lambda: now[0]
-    )
+    client = replace(gitrepo.open_client(str(root), str(tmp_path / "home")), clock=lambda: now[0])
     made = []
     for number in range(6):
         now[0] += 100
         (root / "a.txt").write_text(f"{number}\n")
-        made.append(
-            gitrepo.mark_green(client) if number == 1 else gitrepo.take_snapshot(client)
-        )
+        made.append(gitrepo.mark_green(client) if number == 1 else gitrepo.take_snapshot(client))
     gone = gitrepo.collect(client, keep=2, age=250, named=[made[0].oid])
     assert set(gone) == {made[2].oid}, "one is named, one green, one young, two are the newest"
     with pytest.raises(UsageError, match="no snapshot"):
@@ -224,4 +235,7 @@ def test_a_snapshot_outlives_the_persons_repository(tmp_path: Path) -> None:
             file.unlink()
     (root / "a.txt").unlink()
     git(tmp_path, "--git-dir", client.store, "fsck", "--strict", "--full")
-    assert b"a\n" == git(tmp_path, "--git-dir", client.store, "show", f"{snapshot.files}:a.txt").encode()
+    assert (
+        git(tmp_path, "--git-dir", client.store, "show", f"{snapshot.files}:a.txt").encode()
+        == b"a\n"
+    )

@@ -208,7 +208,10 @@ VECTORS: dict[str, tuple[Plant, tuple[str, ...]]] = {
     ),
 }
 COMMITTING = ("repository-inside", "submodule-update")  # planted first: the others break commits
-NOT_TOGETHER = {"hooks-path", "gpg-verify"}  # the first hides other hooks, the second rewrites a branch
+NOT_TOGETHER = {
+    "hooks-path",
+    "gpg-verify",
+}  # the first hides other hooks, the second rewrites a branch
 
 
 def fire(root: Path, words: tuple[str, ...]) -> None:

@@ -29,14 +29,13 @@ from holdfast.gitrepo.snapshots import (
     Snapshot,
     bring,
     find_snapshot,
+    green_mark,
     list_snapshots,
     restore_snapshot,
     take_snapshot,
 )
 from holdfast.gitrepo.state import status
 from holdfast.gitrepo.trees import WorkTree, Worktree, client_of, head_of, own_branch
-
-_YOURS = "yours"  # no worktree of ours is called that: `mark` puts a letter before their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +52,12 @@ class RolledBack:
     repositories: tuple[str, ...]
 
 
-def _mark(tree: WorkTree) -> str:
-    return GREEN + (_YOURS if isinstance(tree, Client) else f"w-{tree.name}")
-
-
 def mark_green(tree: WorkTree, *, why: str = "checks passed") -> Snapshot:
     """Store a work tree as the one to come back to. The mark before this one is a plain snapshot again."""
     with working(client_of(tree), "mark") as client:
         held = client if isinstance(tree, Client) else replace(tree, client=client)
         snapshot = take_snapshot(held, why=why)
-        ask(client.room(client.store, client.home), "update-ref", _mark(tree), snapshot.oid)
+        ask(client.room(client.store, client.home), "update-ref", green_mark(tree), snapshot.oid)
         if snapshot.head is not None and isinstance(tree, Worktree):
             hold(client, snapshot.head)
     return snapshot
@@ -71,7 +66,7 @@ def mark_green(tree: WorkTree, *, why: str = "checks passed") -> Snapshot:
 def last_green(tree: WorkTree) -> Snapshot | None:
     """The snapshot that `rollback` would bring back."""
     client = client_of(tree)
-    asked = f"{_mark(tree)}\n".encode()
+    asked = f"{green_mark(tree)}\n".encode()
     room = client.room(client.store, client.home)
     words = ask(room, "cat-file", "--batch-check", stdin=asked).decode().split()
     return find_snapshot(client, words[0]) if words[1:2] == ["commit"] else None

@@ -210,6 +210,11 @@ def find_snapshot(client: Client, oid: str) -> Snapshot:
     return Snapshot(Oid(oid), Oid(files), head, about["at"], about["why"], tuple(about["left"]))
 
 
+def green_mark(tree: WorkTree) -> str:
+    """The ref that names the last green state of a work tree."""
+    return GREEN + ("yours" if isinstance(tree, Client) else f"w-{tree.name}")
+
+
 def entries_of(client: Client, oid: str) -> dict[str, File]:
     """The files of a snapshot, by path."""
     room = client.room(client.store, client.home)

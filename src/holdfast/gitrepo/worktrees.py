@@ -20,7 +20,7 @@ from holdfast.gitrepo.holding import sync_folder, working, write_file
 from holdfast.gitrepo.names import Oid, check_branch, check_name, shown
 from holdfast.gitrepo.pins import pin, unpin
 from holdfast.gitrepo.refs import swap_own
-from holdfast.gitrepo.snapshots import Snapshot, take_snapshot
+from holdfast.gitrepo.snapshots import Snapshot, green_mark, take_snapshot
 from holdfast.gitrepo.state import status
 from holdfast.gitrepo.trees import Worktree, own_branch
 
@@ -132,6 +132,8 @@ def remove_worktree(
             at = own_branch(held, tree.branch)
             if branch == "delete" and at is not None:
                 swap_own(held, tree.branch, None, at)
+            store = held.room(held.store, held.home)
+            ask(store, "update-ref", "-d", green_mark(tree))  # of none is fine
             shutil.rmtree(tree.git_dir, ignore_errors=True)
         unpin(held)
     return saved
