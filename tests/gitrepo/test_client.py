@@ -82,6 +82,14 @@ def test_status_sees_what_git_sees(at: Scene) -> None:
     assert gitrepo.diff_files_text(tree) == patch, "what was told applies, and tells the same"
 
 
+def test_an_index_that_is_split_is_read(at: Scene) -> None:
+    git(at.root, "update-index", "--split-index")
+    (at.root / "mine").write_text("mine\n")
+    git(at.root, "add", "mine")
+    assert [row.path for row in gitrepo.status(at.client()).entries] == ["mine"]
+    assert gitrepo.take_snapshot(at.client()).left == ()
+
+
 @pytest.mark.req("R143")
 def test_a_patch_applies_whole_or_not_at_all(at: Scene) -> None:
     client = at.client()

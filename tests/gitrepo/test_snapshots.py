@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast import gitrepo
@@ -90,13 +90,14 @@ def _remove(folder: bytes) -> None:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Client:
     folder = tmp_path_factory.mktemp("snapshots")
     root = repository(folder / "repo", {"a": "a\n", "d/a": "d\n", "c.txt": "c\r\n"})
-    (root / ".git/info").mkdir(exist_ok=True)
+    (root / ".gitattributes").write_text("*.txt text eol=crlf\n")
     git(root, "config", "core.autocrlf", "true")
     return gitrepo.open_client(str(root), str(folder / "home"))
 
 
 @pytest.mark.req("R145")
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@example(before=[(b"c.txt", ("file", b"\r\n\n", 0o644))], after=[(b"c.txt", ("gone", b"", 0))])
 @given(before=st.lists(CHANGE, max_size=8), after=st.lists(CHANGE, max_size=8))
 def test_what_comes_back_is_what_was_there(
     home: Client,

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         take_snapshot,
     )
     from holdfast.gitrepo.state import Entry, Status, status
-    from holdfast.gitrepo.trees import Worktree, WorkTree, head_of
+    from holdfast.gitrepo.trees import WorkTree, Worktree, head_of
     from holdfast.gitrepo.worktrees import (
         add_worktree,
         find_worktree,

@@ -263,7 +263,7 @@ def finish_following(client: Client) -> None:
         restore_snapshot(client, found["snapshot"], dirty="save")
         with looking(client) as room:
             index = os.path.join(client.place.git_dir, "index")
-            ask(replace(room, index=index), "read-tree", "-m", old)
+            ask(replace(room, index=index), "read-tree", "--reset", old)
             answer(replace(room, index=index), "update-index", "-q", "--refresh")
     _forget(client)
 

@@ -77,6 +77,9 @@ def looking(tree: WorkTree) -> Iterator[Room]:
         with open(os.path.join(folder, "commondir"), "wb") as file:
             file.write(os.fsencode(tree.work) + b"\n")
         _copy_index(tree.place.git_dir, copied)
+        for name in os.listdir(tree.place.git_dir):
+            if name.startswith("sharedindex."):  # the other half of an index that is split
+                shutil.copy2(os.path.join(tree.place.git_dir, name), folder)
         yield tree.room(folder, tree.place.top, copied)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
