@@ -14,6 +14,8 @@ HoldfastError
 ├── IntegrityError    the store contradicts itself: digest, chain, snapshot
 │   └── PurgedError       a person had this content removed
 ├── ProcessError      a process could not be started or watched
+│   └── GitError          git refused or failed; says how it ended and what it said
+│       └── PushError         not everything arrived; says what became of each ref
 ├── EditError         a set of files cannot be changed as asked
 ├── AttemptError      an attempt ended without a candidate (a fact for the journal)
 ├── CallError         a model gave no answer, and whether asking again may help
@@ -220,6 +222,42 @@ class ProcessError(HoldfastError):
     """A process could not be started or watched."""
 
     code = "process"
+
+
+class GitError(ProcessError):
+    """Git refused or failed. `ended` is its exit code (negative: the signal), `said` its own words."""
+
+    code = "git"
+
+    def __init__(
+        self, message: str, *, ended: int = 1, said: str = "", hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.ended = ended
+        self.said = said
+
+
+class PushError(GitError):
+    """Not everything arrived. `reason` says why in one word, `outcomes` what became of each ref.
+
+    Reasons: rejected, auth, unreachable, no_repository, not_allowed, failed.
+    """
+
+    code = "push"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str,
+        ended: int,
+        said: str,
+        outcomes: tuple[tuple[str, str], ...],
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, ended=ended, said=said, hint=hint)
+        self.reason = reason
+        self.outcomes = outcomes
 
 
 class EditError(HoldfastError):

@@ -1,0 +1,139 @@
+"""A worktree for each branch that is worked on: many at once, none of them the person's.
+
+A worktree is a folder under our own home and an entry of `work.git/worktrees`, laid out as git documents
+it. It is made in an order that can be repeated: the pin, the branch, the entry (built aside, then
+renamed), the folder, the files, and last the word `ready`. Killed anywhere, `add_worktree` goes on where
+it was; removing takes `ready` away first. Nothing of it depends on `git worktree prune`, and `git gc`
+sees its branch, HEAD and index.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+
+from holdfast.errors import EditError, StoreError, UsageError
+from holdfast.gitrepo.calls import ask
+from holdfast.gitrepo.client import Client, resolve
+from holdfast.gitrepo.holding import sync_folder, working, write_file
+from holdfast.gitrepo.names import Oid, check_branch, check_name, shown
+from holdfast.gitrepo.pins import pin, unpin
+from holdfast.gitrepo.refs import swap_own
+from holdfast.gitrepo.snapshots import Snapshot, green_mark, take_snapshot
+from holdfast.gitrepo.state import status
+from holdfast.gitrepo.trees import Worktree, own_branch
+
+BRANCH, _READY = "holdfast-branch", "holdfast-ready"
+
+
+def add_worktree(client: Client, name: str, branch: str, base: str = "HEAD") -> Worktree:
+    """A worktree on a branch of our own, begun at `base` unless the branch is there already.
+
+    Files come as git stores them: line endings by its attributes, but no filter is run. One that is there by
+    that name, on that branch, is returned as it is; what a killed process left is completed.
+    """
+    tree = Worktree(client, check_name(name), check_branch(branch))
+    start = resolve(client, base)
+    with working(client, "worktree") as held:
+        known = {row.name: row for row in _entries(held)}
+        if name in known and known[name].branch != branch:
+            raise UsageError(f"worktree {shown(name)} is on branch {shown(known[name].branch)}")
+        twin = next((row for row in known.values() if row.branch == branch), tree)
+        if twin.name != name:
+            raise UsageError(f"branch {shown(branch)} is in worktree {shown(twin.name)}")
+        if os.path.exists(os.path.join(tree.git_dir, _READY)) and os.path.isdir(tree.folder):
+            return tree
+        try:
+            _complete(Worktree(held, name, branch), start)
+        except OSError as error:
+            raise StoreError(f"worktree {shown(name)} cannot be made: {error}") from error
+    return tree
+
+
+def _complete(tree: Worktree, start: Oid) -> None:
+    client = tree.client
+    at = own_branch(client, tree.branch)
+    pin(client, at or start)
+    if at is None:
+        swap_own(client, tree.branch, start, None)
+    if not os.path.isdir(tree.git_dir):
+        fresh = os.path.join(client.home, f"{tree.name}.entry")
+        shutil.rmtree(fresh, ignore_errors=True)
+        os.mkdir(fresh, 0o700)
+        link = os.path.join(tree.folder, ".git")
+        for file, text in (
+            (BRANCH, tree.branch),
+            ("HEAD", f"ref: refs/heads/{tree.branch}\n"),
+            ("commondir", "../..\n"),
+            ("gitdir", f"{link}\n"),
+            ("locked", "holdfast\n"),
+        ):
+            write_file(os.path.join(fresh, file), os.fsencode(text))
+        os.rename(fresh, tree.git_dir)
+        sync_folder(os.path.dirname(tree.git_dir))
+    os.makedirs(tree.folder, 0o700, exist_ok=True)
+    write_file(os.path.join(tree.folder, ".git"), os.fsencode(f"gitdir: {tree.git_dir}\n"))
+    room = client.room(tree.git_dir, tree.folder)
+    ask(room, "read-tree", "--reset", "-u", at or start)
+    ask(
+        room, "checkout-index", "--all", "--force", "--quiet"
+    )  # what was cut short is not in the index
+    write_file(os.path.join(tree.git_dir, _READY), b"")
+
+
+def list_worktrees(client: Client) -> tuple[Worktree, ...]:
+    """Our worktrees that are complete, by name."""
+    return tuple(
+        row for row in _entries(client) if os.path.exists(os.path.join(row.git_dir, _READY))
+    )
+
+
+def find_worktree(client: Client, name: str) -> Worktree:
+    """A worktree by its name; UsageError if there is none."""
+    for row in list_worktrees(client):
+        if row.name == name:
+            return row
+    raise UsageError(f"there is no worktree {shown(name)}")
+
+
+def _entries(client: Client) -> list[Worktree]:
+    folder = os.path.join(client.work, "worktrees")
+    found: list[Worktree] = []
+    for name in sorted(os.listdir(folder)):
+        with suppress(OSError), open(os.path.join(folder, name, BRANCH), "rb") as file:
+            found.append(Worktree(client, name, os.fsdecode(file.read())))
+    return found
+
+
+def remove_worktree(
+    client: Client, name: str, *, changed: str = "refuse", branch: str = "keep"
+) -> Snapshot | None:
+    """Remove a worktree. With `changed="save"` what is not committed there is stored as a snapshot first.
+
+    `branch="delete"` removes its branch too. One that is not there is fine: removing can be repeated.
+    """
+    check_name(name)
+    tree = next((row for row in _entries(client) if row.name == name), None)
+    saved: Snapshot | None = None
+    with working(client, "worktree") as held:
+        if tree is not None and os.path.exists(os.path.join(tree.git_dir, _READY)):
+            mine = Worktree(held, tree.name, tree.branch)
+            if os.path.isdir(tree.folder) and not status(mine).is_clean:
+                if changed != "save":
+                    raise EditError(
+                        f"worktree {shown(name)} has changes that are not committed",
+                        hint="commit them, or let them be saved as a snapshot",
+                    )
+                saved = take_snapshot(mine, why=f"before worktree {name} was removed")
+            os.unlink(os.path.join(tree.git_dir, _READY))
+        shutil.rmtree(os.path.join(client.home, "worktrees", name), ignore_errors=True)
+        if tree is not None:
+            at = own_branch(held, tree.branch)
+            if branch == "delete" and at is not None:
+                swap_own(held, tree.branch, None, at)
+            store = held.room(held.store, held.home)
+            ask(store, "update-ref", "-d", green_mark(tree))  # of none is fine
+            shutil.rmtree(tree.git_dir, ignore_errors=True)
+        unpin(held)
+    return saved
