@@ -1,0 +1,341 @@
+"""Write an edit that was worked out: judged by its scope, compared with what is there, kept for rollback.
+
+    survey      every path judged as text, then looked at through directory handles: what would change
+    write       the same, then all files or none, then kept under an id
+    roll_back   exactly what was there before, all files or none
+    recover     what a crash cut short; each of the others does it first
+
+Of a workspace only one process writes at a time: the lock of its state directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from holdfast.edits.apply import apply, recover
+from holdfast.edits.beneath import Seen, read_beneath
+from holdfast.edits.change import FileChange, check_disjoint, cleared_by, in_the_way
+from holdfast.edits.journal import Journal, keep_home, place_of, read_journal
+from holdfast.edits.keeping import (
+    Ended,
+    Kept,
+    is_unfinished,
+    keep,
+    kept,
+    next_key,
+    recover_all,
+    take_back,
+)
+from holdfast.edits.lines import Stat, count_lines, unified
+from holdfast.edits.lock import exclusive
+from holdfast.edits.outcome import Level, Outcome, Planned, Refusal
+from holdfast.edits.scope import Scope, check_size, judge, outside
+from holdfast.edits.tree import (
+    open_directory,
+    open_root,
+    opened,
+    outside_world,
+    quoted,
+    sync_directory,
+)
+from holdfast.errors import BugError, EditError, UsageError
+from holdfast.model.glob import parents
+
+STATE = ".holdfast/edits"
+_JOURNALS = "journals"
+_PLAIN = 0o777
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A directory whose files are edited, what may be edited, and where edits are kept.
+
+    Without `state` they are kept in `.holdfast/edits` of the directory itself.
+    """
+
+    root: str
+    scope: Scope = Scope()
+    state: str = ""
+
+    @property
+    def state_dir(self) -> str:
+        return self.state or os.path.join(self.root, STATE)
+
+    @property
+    def journals(self) -> str:
+        return os.path.join(self.state_dir, _JOURNALS)
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """One file of an edit: digests, modes and lines before and after; None where there is no file."""
+
+    path: str
+    before: str | None
+    after: str | None
+    modes: tuple[int, int]
+    levels: tuple[Level, ...]
+    stat: Stat
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an edit does, or why it is refused. It has an `id` when it was made."""
+
+    files: tuple[FileEdit, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    skipped: tuple[tuple[str, int], ...] = ()
+    warnings: tuple[str, ...] = ()
+    id: str = ""
+
+
+def survey(
+    workspace: Workspace, outcome: Outcome, known: Mapping[str, bytes] | None = None
+) -> Report:
+    """What an edit would do; nothing is written. `known` is what its author saw, for the diff if it moved."""
+    report, _ = _survey(workspace, outcome, known or {})
+    return report
+
+
+def write(
+    workspace: Workspace,
+    outcome: Outcome,
+    digest: str = "",
+    known: Mapping[str, bytes] | None = None,
+) -> Report:
+    """Make an edit, all files or none. With refusals nothing was written. `digest` becomes part of its id."""
+    with _held(workspace):
+        report, changes = _survey(workspace, outcome, known or {})
+        if report.refusals or not changes:
+            return report
+        contents = {_digest(one.after): one.after for one in outcome.files if one.after is not None}
+        key = next_key(workspace.journals, digest or _digest(repr(changes).encode()))
+        try:
+            apply(
+                workspace.root,
+                changes,
+                contents.__getitem__,
+                journal_dir=workspace.journals,
+                key=key,
+            )
+        except EditError as error:
+            again, _ = _survey(workspace, outcome, known or {})
+            found = again.refusals or (_moved(error),)
+            return replace(report, refusals=found)
+        _check_written(workspace, key)
+        keep(workspace.journals, key)
+        return replace(report, id=key)
+
+
+def roll_back(workspace: Workspace, key: str) -> tuple[str, Journal]:
+    """Take a kept edit back, `last` or by its id or a beginning of it; its id, and what it had changed.
+
+    EditError names files that somebody changed since; UsageError says that there is no such edit.
+    """
+    with _held(workspace):
+        found = _find(workspace, key)
+        return found, take_back(workspace.root, workspace.journals, found)
+
+
+def history(workspace: Workspace) -> tuple[Kept, ...]:
+    """The edits on record, the latest first."""
+    return tuple(kept(workspace.journals))
+
+
+def recover_workspace(workspace: Workspace) -> list[Ended]:
+    """Bring what a crash cut short to its end; does nothing, and makes nothing, if there is nothing."""
+    _check_state(workspace)
+    if not is_unfinished(workspace.journals):
+        return []
+    with exclusive(workspace.state_dir):
+        return recover_all(workspace.root, workspace.journals)
+
+
+def read_file(workspace: Workspace, path: str) -> Seen | None:
+    """A file of the workspace, reached without following a link; None if there is none."""
+    return read_beneath(workspace.root, path)
+
+
+# Looking.
+
+
+def _survey(
+    workspace: Workspace, outcome: Outcome, known: Mapping[str, bytes]
+) -> tuple[Report, list[FileChange]]:
+    refusals = list(outcome.refusals)
+    files: list[FileEdit] = []
+    changes: list[FileChange] = []
+    way = _Way.of(outcome.files)
+    for planned in outcome.files:
+        found = _examine(workspace, planned, way, known)
+        if isinstance(found, Refusal):
+            refusals.append(found)
+        elif (found.before, found.modes[0]) != (found.after, found.modes[1]):
+            files.append(found)
+            changes.append(FileChange(found.path, found.before, found.after, found.modes[1]))
+    try:
+        check_disjoint(workspace.root, changes)
+    except EditError as error:
+        refusals.append(Refusal("", "overlapping", error.message))
+    lines = sum(file.stat.added + file.stat.removed for file in files)
+    refusals += check_size(workspace.scope, len(files), lines)
+    report = Report(tuple(files), tuple(refusals), outcome.skipped, outcome.warnings)
+    return report, changes
+
+
+def _examine(
+    workspace: Workspace, planned: Planned, way: _Way, known: Mapping[str, bytes]
+) -> FileEdit | Refusal:
+    refusal = judge(workspace.scope, planned.path)
+    if refusal is not None:
+        return refusal
+    try:
+        seen = _look(workspace, planned.path, way)
+    except EditError as error:
+        return Refusal(planned.path, "special", error.message, guidance=error.hint or "")
+    return _unfit(planned, seen, known) or _file_edit(planned, seen)
+
+
+class _Way(NamedTuple):
+    """Files that the edit removes so that others can stand, and directories that go with them."""
+
+    files: frozenset[str]
+    directories: frozenset[str]
+
+    @classmethod
+    def of(cls, planned: Iterable[Planned]) -> _Way:
+        wanted = [(one.path, one.after is not None) for one in planned]
+        way = in_the_way(wanted)
+        written = {path for path, stays in wanted if stays}
+        return cls(frozenset(way), frozenset(cleared_by(way, written)))
+
+
+def _look(workspace: Workspace, path: str, way: _Way) -> Seen | None:
+    """What lies at a path, or would if the edit had made way for it."""
+    try:
+        return read_beneath(workspace.root, path)
+    except EditError:
+        if path in way.directories or not way.files.isdisjoint(parents(path)):
+            return None
+        raise
+
+
+def _unfit(planned: Planned, seen: Seen | None, known: Mapping[str, bytes]) -> Refusal | None:
+    """Why what lies at a path cannot be replaced."""
+    path = planned.path
+    if seen is not None and seen.links != 1:
+        message = f"{quoted(path)} has {seen.links} hard links, and must have one"
+        return Refusal(
+            path, "special", message, guidance="its other names would not change with it"
+        )
+    for mode in (seen.mode if seen else 0, planned.mode or 0):
+        if mode & ~_PLAIN:
+            message = f"{quoted(path)} would run as somebody else (mode {mode:o})"
+            return Refusal(path, "special", message)
+    if planned.before == (seen.digest if seen else None):
+        return None
+    if seen is None:
+        return Refusal(path, "missing", f"{quoted(path)} is not there any more")
+    if planned.before is None:
+        return Refusal(path, "exists", f"{quoted(path)} is there already")
+    return stale(path, known.get(path), seen)
+
+
+def stale(path: str, known: bytes | None, seen: Seen) -> Refusal:
+    """The refusal of an edit whose author saw another file, with what changed since, if that is known."""
+    guidance = f"read it again: it is {seen.digest} now"
+    if known is not None:
+        guidance += "\n" + unified(path, known, seen.content)
+    return Refusal(
+        path, "stale", f"{quoted(path)} was changed since it was read", guidance=guidance
+    )
+
+
+def _file_edit(planned: Planned, seen: Seen | None) -> FileEdit:
+    old = seen.content if seen else None
+    mode = seen.mode if seen else 0o644
+    modes = (mode, mode if planned.mode is None else planned.mode)
+    return FileEdit(
+        planned.path,
+        seen.digest if seen else None,
+        None if planned.after is None else _digest(planned.after),
+        modes,
+        planned.levels,
+        count_lines(old, planned.after),
+        unified(planned.path, old, planned.after, modes),
+    )
+
+
+def _moved(error: EditError) -> Refusal:
+    return Refusal("", "stale", error.message, guidance=error.hint or "")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+# Writing.
+
+
+@contextmanager
+def _held(workspace: Workspace) -> Iterator[None]:
+    """Alone in the workspace, with nothing left from a crash."""
+    _check_state(workspace)
+    with exclusive(workspace.state_dir):
+        _keep_state(workspace)
+        recover_all(workspace.root, workspace.journals)
+        yield
+
+
+def _check_state(workspace: Workspace) -> None:
+    """A link in the place of the state directory would let a workspace choose where we write."""
+    if workspace.state:
+        return
+    doing = outside_world(f"open {quoted(workspace.root)}")
+    with doing, opened(open_root(workspace.root)) as root, suppress(FileNotFoundError):
+        os.close(open_directory(root, [*STATE.split("/"), _JOURNALS]))
+
+
+def _keep_state(workspace: Workspace) -> None:
+    """Let the state directory outlast a power cut, and stay out of version control."""
+    keep_home(workspace.journals)
+    above = os.path.dirname(os.path.abspath(workspace.state_dir))
+    ignored = os.path.join(workspace.state_dir, ".gitignore")
+    with outside_world(f"make {quoted(workspace.state_dir)}"):
+        sync_directory(above)
+        sync_directory(os.path.dirname(above))
+        with suppress(FileExistsError), open(ignored, "x", encoding="ascii") as file:
+            file.write("*\n")
+
+
+def _check_written(workspace: Workspace, key: str) -> None:
+    """Ask once more of what the journal says was written whether it lies in the scope."""
+    journal = read_journal(place_of(workspace.journals, key))
+    beyond = outside(workspace.scope, (row.path for row in journal.rows))
+    if beyond:
+        recover(workspace.root, workspace.journals, committed=lambda _: False)
+        raise BugError(f"an edit was written outside its scope, and undone: {beyond[0].message}")
+
+
+def _find(workspace: Workspace, given: str) -> str:
+    applied = [edit.key for edit in kept(workspace.journals) if edit.state == "applied"]
+    if given == "last":
+        if not applied:
+            raise UsageError("there is no edit to roll back", hint="holdfast edit list")
+        return applied[0]
+    others = {edit.key: edit.state for edit in kept(workspace.journals)}
+    matching = [given] if given in others else [key for key in others if key.startswith(given)]
+    if not given or len(matching) != 1:
+        what = f"{len(matching)} edits begin with" if matching and given else "there is no edit"
+        raise UsageError(f"{what} '{given}'", hint="holdfast edit list")
+    if matching[0] not in applied:
+        raise UsageError(
+            f"the edit '{matching[0]}' is {others[matching[0]]}", hint="holdfast edit list"
+        )
+    return matching[0]
