@@ -31,7 +31,7 @@ from holdfast.edits.keeping import (
     recover_all,
     take_back,
 )
-from holdfast.edits.lines import Stat, count_lines, unified
+from holdfast.edits.diff import Stat, count_lines, unified
 from holdfast.edits.lock import exclusive
 from holdfast.edits.outcome import Level, Outcome, Planned, Refusal
 from holdfast.edits.scope import Scope, check_size, judge, outside

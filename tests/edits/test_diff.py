@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.edits.lines import blocks, count_lines, split_lines, unified
+from holdfast.edits.diff import blocks, count_lines, split_lines, unified
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"d\r\n"]), max_size=30)
 ENDS = st.sampled_from([b"", b"a", b"x\r"])
