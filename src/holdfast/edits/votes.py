@@ -1,0 +1,102 @@
+"""Places where only part of the kept lines is left: those kept lines that are there have the vote.
+
+Each run of removed and added rows looks for its own place. Its removed lines must stand there together. Where
+nothing is removed, the two lines between which rows come must stand there side by side. The place with
+most votes of the lines around it is taken if it leads by a whole line and has at least half of all votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.edits.fit import Fit, Group, Splice, groups
+from holdfast.edits.sheet import Sense, Sheet, key_of
+from holdfast.edits.wanted import Hunk, Row
+
+_AROUND = 8  # kept rows that have a vote on each side
+_SLACK = 6  # lines of the file that may have come between them
+_MOST = 200  # places worth a count
+_LEAD = 1.0
+_SENSES: tuple[Sense, ...] = ("exact", "trailing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Voters:
+    """A group with the kept rows around it, nearest first."""
+
+    group: Group
+    above: tuple[str, ...]
+    below: tuple[str, ...]
+
+
+def voted_fit(hunk: Hunk, sheet: Sheet) -> Fit | None:
+    """The one place that the votes leave, or None."""
+    for sense in _SENSES:
+        splices: list[Splice] = []
+        pairs: list[tuple[Row, int]] = []
+        for group in groups(hunk):
+            place = _elected(_voters(hunk, group, sense), sheet, sense)
+            if place is None or (splices and place < splices[-1].end):
+                break
+            splices.append(Splice(place, len(group.removed), group.added))
+            pairs += zip(group.removed, range(place, place + len(group.removed)), strict=True)
+        else:
+            if splices:
+                return Fit("voted", splices[0].start, splices[-1].end, tuple(splices), tuple(pairs))
+    return None
+
+
+def _voters(hunk: Hunk, group: Group, sense: Sense) -> _Voters:
+    above = [key_of(sense, row.text) for row in hunk.rows[: group.start] if row.kind != "+"]
+    below = [key_of(sense, row.text) for row in hunk.rows[group.end :] if row.kind != "+"]
+    return _Voters(group, tuple(reversed(above))[:_AROUND], tuple(below)[:_AROUND])
+
+
+def _elected(voters: _Voters, sheet: Sheet, sense: Sense) -> int | None:
+    places = _places(voters, sheet, sense)
+    if not places or len(places) > _MOST:
+        return None
+    keys = sheet.keys(sense)
+    total = sum(map(_weight, (*voters.above, *voters.below)))
+    counted = sorted(((_votes(voters, keys, place), place) for place in places), reverse=True)
+    best, place = counted[0]
+    second = counted[1][0] if len(counted) > 1 else -_LEAD
+    return place if best >= max(total / 2, _LEAD) and best - second >= _LEAD else None
+
+
+def _places(voters: _Voters, sheet: Sheet, sense: Sense) -> list[int]:
+    removed = [key_of(sense, row.text) for row in voters.group.removed]
+    if removed:
+        return sheet.find(sense, removed)
+    pair = [*voters.above[:1], *voters.below[:1]]
+    if len(pair) < 2:  # noqa: PLR2004 - one line alone does not say what follows it
+        return []
+    return [start + 1 for start in sheet.find(sense, pair)]
+
+
+def _weight(key: str) -> float:
+    """A line of words has a vote; one of brackets or nothing a small part of it."""
+    if any(c.isalnum() for c in key):
+        return 1.0
+    return 0.25 if key.strip() else 0.1
+
+
+def _votes(voters: _Voters, keys: Sequence[str], place: int) -> float:
+    after = place + len(voters.group.removed)
+    reach = _AROUND + _SLACK
+    above = list(reversed(keys[max(place - reach, 0) : place]))[: len(voters.above) + _SLACK]
+    below = list(keys[after : after + len(voters.below) + _SLACK])
+    return _common(voters.above, above) + _common(voters.below, below)
+
+
+def _common(rows: Sequence[str], lines: Sequence[str]) -> float:
+    """The weight of what both have, in one order."""
+    best = [0.0] * (len(lines) + 1)
+    for row in rows:
+        weight = _weight(row)
+        last = best[:]
+        for at, line in enumerate(lines):
+            taken = last[at] + weight if line == row else 0.0
+            best[at + 1] = max(taken, last[at + 1], best[at])
+    return best[-1]
