@@ -1,7 +1,7 @@
 """What was refused is not worked out again: the same edit of the same files gets the same answer.
 
-A refusal is kept under the digest of the edit and of what it was judged by, with the digests of the files
-that it looked at. If one of them changed since, the edit is new.
+A refusal is kept under the digest of the edit and of what it was judged by, with how the files looked that
+it was about. If one of them looks otherwise since, the edit is new.
 
     <state>/refused/<digest>.json
 """
@@ -31,16 +31,16 @@ class Refused:
     seen: Mapping[str, str | None]
 
 
-def edit_digest(text: str, *judged_by: object) -> str:
-    """The digest of an edit and of all that decides about it."""
-    body = json.dumps([text, [repr(one) for one in judged_by]])
+def edit_digest(*decisive: object) -> str:
+    """The digest of an edit and of all that decides about it; each must show all that it is."""
+    body = "\0".join(repr(one) for one in decisive)
     return hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest()
 
 
 def recall(state: str, digest: str, now: Callable[[str], str | None]) -> Refused | None:
-    """The earlier refusal of the same edit, if every file is still what it was; `now` gives digests."""
+    """The earlier refusal of the same edit, if every file looks as it did; `now` says how one does."""
     found = _read(os.path.join(state, _FOLDER, f"{digest}.json"))
-    if found is None or any(now(path) != digest for path, digest in found.seen.items()):
+    if found is None or any(now(path) != look for path, look in found.seen.items()):
         return None
     return found
 
@@ -79,7 +79,7 @@ def _read(path: str) -> Refused | None:
         with open(path, "rb") as file:
             body = json.loads(file.read())
         refusals = tuple(Refusal(**one) for one in body["refusals"])
-        seen = {str(path): digest for path, digest in body["seen"].items()}
+        seen = {str(path): look for path, look in body["seen"].items()}
         return Refused(int(body["times"]), refusals, seen)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

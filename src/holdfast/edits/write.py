@@ -20,6 +20,7 @@ from typing import NamedTuple
 from holdfast.edits.apply import apply, recover
 from holdfast.edits.beneath import Seen, read_beneath
 from holdfast.edits.change import FileChange, check_disjoint, cleared_by, in_the_way
+from holdfast.edits.diff import Stat, count_lines, unified
 from holdfast.edits.journal import Journal, keep_home, place_of, read_journal
 from holdfast.edits.keeping import (
     Ended,
@@ -31,7 +32,6 @@ from holdfast.edits.keeping import (
     recover_all,
     take_back,
 )
-from holdfast.edits.diff import Stat, count_lines, unified
 from holdfast.edits.lock import exclusive
 from holdfast.edits.outcome import Level, Outcome, Planned, Refusal
 from holdfast.edits.scope import Scope, check_size, judge, outside
@@ -199,7 +199,9 @@ def _examine(
         seen = _look(workspace, planned.path, way)
     except EditError as error:
         return Refusal(planned.path, "special", error.message, guidance=error.hint or "")
-    return _unfit(planned, seen, known) or _file_edit(planned, seen)
+    return _unfit(planned, seen, known) or _file_edit(
+        planned, seen, _usual_mode(workspace, planned)
+    )
 
 
 class _Way(NamedTuple):
@@ -247,19 +249,27 @@ def _unfit(planned: Planned, seen: Seen | None, known: Mapping[str, bytes]) -> R
     return stale(path, known.get(path), seen)
 
 
-def stale(path: str, known: bytes | None, seen: Seen) -> Refusal:
+def stale(path: str, known: bytes | None, seen: Seen | None) -> Refusal:
     """The refusal of an edit whose author saw another file, with what changed since, if that is known."""
-    guidance = f"read it again: it is {seen.digest} now"
+    guidance = f"read it again: it is {seen.digest} now" if seen else "it is not there any more"
     if known is not None:
-        guidance += "\n" + unified(path, known, seen.content)
-    return Refusal(
-        path, "stale", f"{quoted(path)} was changed since it was read", guidance=guidance
-    )
+        guidance += "\n" + unified(path, known, seen.content if seen else None)
+    message = f"{quoted(path)} was changed since its author saw it"
+    return Refusal(path, "stale", message, guidance=guidance)
 
 
-def _file_edit(planned: Planned, seen: Seen | None) -> FileEdit:
+def _usual_mode(workspace: Workspace, planned: Planned) -> int:
+    """The mode of a file that was not there: that of the one it was, or what files have."""
+    if planned.moved_from is not None and judge(workspace.scope, planned.moved_from) is None:
+        with suppress(EditError):
+            source = read_beneath(workspace.root, planned.moved_from)
+            return source.mode & _PLAIN if source else 0o644
+    return 0o644
+
+
+def _file_edit(planned: Planned, seen: Seen | None, usual: int) -> FileEdit:
     old = seen.content if seen else None
-    mode = seen.mode if seen else 0o644
+    mode = seen.mode if seen else usual
     modes = (mode, mode if planned.mode is None else planned.mode)
     return FileEdit(
         planned.path,
