@@ -277,7 +277,7 @@ def test_a_power_cut_leaves_all_old_or_all_new(
     sweep(report)
     assert report.violations == []
     assert report.outcomes["old"] >= 1
-    assert report.outcomes["new"] >= 5
+    assert report.outcomes["new"] >= 2
     assert report.fired >= 5
 
 

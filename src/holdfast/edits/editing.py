@@ -27,6 +27,7 @@ from holdfast.edits.refused import (
     repeated,
 )
 from holdfast.edits.scope import outside
+from holdfast.edits.syntax import check_syntax
 from holdfast.edits.wanted import Wanted
 from holdfast.edits.write import Report, Workspace, recover_workspace, stale, survey, write
 from holdfast.errors import EditError
@@ -132,7 +133,7 @@ def _worked_out(workspace: Workspace, edit: Edit, reading: _Reading) -> Outcome:
         return _refused(stale(path, one.content, one.found) for path, one in moved.items())
     bases = {one.wanted.path: one.content for one in compared if one.content is not None}
     outcome = work_out([one.wanted for one in compared], reading.content, bases)
-    return _with_what_changed(outcome, moved)
+    return _with_syntax(_with_what_changed(outcome, moved), edit.syntax, reading)
 
 
 def _special(reading: _Reading, paths: Collection[str]) -> list[Refusal]:
@@ -197,3 +198,20 @@ def _with_what_changed(outcome: Outcome, moved: Mapping[str, _Compared]) -> Outc
     placed = () if refusals else moved
     warnings = tuple(f"'{path}' was changed since its author saw it" for path in placed)
     return replace(outcome, refusals=tuple(refusals), warnings=(*outcome.warnings, *warnings))
+
+
+def _with_syntax(outcome: Outcome, how: Syntax, reading: _Reading) -> Outcome:
+    """Say which files would have more syntax errors; with `refuse` that is a refusal."""
+    if how == "off" or outcome.refusals:
+        return outcome
+    checked = check_syntax(
+        (one.path, reading.content(one.moved_from or one.path), one.after) for one in outcome.files
+    )
+    notes = [f"the syntax of '{path}' was not checked: holdfast[code]" for path in checked.unread]
+    if how == "warn":
+        notes += [one.message for one in checked.broken]
+        return replace(outcome, warnings=(*outcome.warnings, *notes))
+    refusals = tuple(
+        Refusal(one.path, "syntax", one.message, line=one.line) for one in checked.broken
+    )
+    return replace(outcome, refusals=refusals, warnings=(*outcome.warnings, *notes))
