@@ -262,7 +262,12 @@ def _wrong_numbers(hunks: Sequence[Hunk], rng: random.Random) -> tuple[Hunk, ...
 
 
 def _dedented(hunks: Sequence[Hunk], _: random.Random) -> tuple[Hunk, ...] | None:
-    """Each hunk without the indentation that all its lines have; only where some hunk has any."""
+    """Each hunk without the indentation that all its lines have; only where some hunk has any.
+
+    Not where lines of nothing but blanks come or go: what they were is lost.
+    """
+    if any(row.kind != " " and row.text and not row.text.strip() for hunk in hunks for row in hunk.rows):
+        return None
     found = tuple(_shallow(hunk) for hunk in hunks)
     return found if found != tuple(hunks) else None
 
