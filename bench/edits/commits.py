@@ -80,9 +80,7 @@ def _row(commit: str, rows: list[tuple[list[str], str]]) -> Iterator[tuple[str, 
             yield commit, old, new, path
 
 
-def _change(
-    folder: str, name: str, commit: str, old: str, new: str, path: str
-) -> Change | None:
+def _change(folder: str, name: str, commit: str, old: str, new: str, path: str) -> Change | None:
     before, after = (_git(folder, "cat-file", "blob", blob) for blob in (old, new))
     if not all(_is_plain(content) for content in (before, after)):
         return None

@@ -1,8 +1,8 @@
 """What may happen to a file between reading it and editing it, and to the edit on its way.
 
-Each disturbance is a rule over the lines that a commit keeps, removes and adds. The truth is the same rule applied
-to the file after the commit. Where a rule would leave more than one right answer, or none, the case is one that
-must be refused, or the rule does not apply; that is decided here, before anything is measured.
+Each disturbance is a rule over the lines that a commit keeps, removes and adds. The truth is the same rule
+applied to the file after the commit. Where a rule would leave more than one right answer, or none, the case
+is one that must be refused, or the rule does not apply; that is decided here, before anything is measured.
 """
 
 from __future__ import annotations
@@ -61,10 +61,9 @@ def cases(change: Change) -> list[Case]:
 
 
 def _bytes(entries: Entries, ending: str = "\n") -> tuple[bytes, bytes]:
-    both = []
-    for kinds in (" -", " +"):
-        both.append("".join(f"{line}{ending}" for kind, line in entries if kind in kinds).encode())
-    return both[0], both[1]
+    before = "".join(f"{line}{ending}" for kind, line in entries if kind != "+")
+    after = "".join(f"{line}{ending}" for kind, line in entries if kind != "-")
+    return before.encode(), after.encode()
 
 
 def _zone(entries: Entries, around: int = AROUND) -> set[int]:
@@ -113,7 +112,11 @@ def _lines_between(entries: Entries, rng: random.Random) -> tuple[bytes, bytes] 
 def _others_changed(entries: Entries, rng: random.Random) -> tuple[bytes, bytes] | None:
     """Other people's changes and deletions away from the changed lines."""
     zone = _zone(entries)
-    free = [at for at, (kind, line) in enumerate(entries) if kind == " " and at not in zone and line.strip()]
+    free = [
+        at
+        for at, (kind, line) in enumerate(entries)
+        if kind == " " and at not in zone and line.strip()
+    ]
     if len(free) < 4:
         return None
     for number, at in enumerate(sorted(rng.sample(free, 4), reverse=True)):
@@ -126,7 +129,10 @@ def _others_changed(entries: Entries, rng: random.Random) -> tuple[bytes, bytes]
 
 def _blanks_at_ends(entries: Entries, rng: random.Random) -> tuple[bytes, bytes]:
     return _bytes(
-        [(k, line + "  " if k == " " and line and rng.random() < 0.5 else line) for k, line in entries]
+        [
+            (k, line + "  " if k == " " and line and rng.random() < 0.5 else line)
+            for k, line in entries
+        ]
     )
 
 
@@ -224,22 +230,19 @@ def _copied(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
 
 
 def _copied_before(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
-    """The lines around the first change stand twice, side by side."""
-    old = [(at, line) for at, (kind, line) in enumerate(entries) if kind != "+"]
-    changed = [n for n, (kind, _) in enumerate(entries) if kind != " "]
-    zone = _zone(entries[: changed[-1] + 1 + AROUND * 4])
-    near = [(at, line) for at, line in old if at in zone or entries[at][0] == "-"]
-    first = near[0][0]
-    last = next((a for (a, _), (b, _) in zip(near, near[1:], strict=False) if b - a > 1 and entries[a][0] == " "
-                 and not any(entries[n][0] == "+" for n in range(a, b))), near[-1][0])
-    block = [(" ", line) for at, line in old if first <= at <= last]
-    if len(block) < 3:
-        return None
-    return _bytes(entries[:first] + block + entries[first:])
+    """The lines around the first changed ones stand twice, side by side."""
+    first = next(at for at, (kind, _) in enumerate(entries) if kind != " ")
+    last, kept = first, 0
+    while last < len(entries) and kept < AROUND:
+        kept = kept + 1 if entries[last][0] == " " else 0
+        last += 1
+    first = max(first - AROUND, 0)
+    block = [(" ", line) for kind, line in entries[first:last] if kind != "+"]
+    return _bytes(entries[:first] + block + entries[first:]) if len(block) >= AROUND else None
 
 
 def _applied(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
-    _, truth = _bytes(entries)
+    truth = _bytes(entries)[1]
     return truth, truth
 
 
@@ -258,7 +261,10 @@ def _conflict(entries: Entries, rng: random.Random) -> tuple[bytes, bytes] | Non
 
 def _wrong_numbers(hunks: Sequence[Hunk], rng: random.Random) -> tuple[Hunk, ...] | None:
     """Line numbers as a model writes them: each somewhere else."""
-    return tuple(replace(hunk, line=max(1, hunk.line + rng.choice((-1, 1)) * rng.randint(1, 60))) for hunk in hunks)
+    return tuple(
+        replace(hunk, line=max(1, hunk.line + rng.choice((-1, 1)) * rng.randint(1, 60)))
+        for hunk in hunks
+    )
 
 
 def _dedented(hunks: Sequence[Hunk], _: random.Random) -> tuple[Hunk, ...] | None:
@@ -266,7 +272,9 @@ def _dedented(hunks: Sequence[Hunk], _: random.Random) -> tuple[Hunk, ...] | Non
 
     Not where lines of nothing but blanks come or go: what they were is lost.
     """
-    if any(row.kind != " " and row.text and not row.text.strip() for hunk in hunks for row in hunk.rows):
+    if any(
+        row.kind != " " and row.text and not row.text.strip() for hunk in hunks for row in hunk.rows
+    ):
         return None
     found = tuple(_shallow(hunk) for hunk in hunks)
     return found if found != tuple(hunks) else None
@@ -275,9 +283,13 @@ def _dedented(hunks: Sequence[Hunk], _: random.Random) -> tuple[Hunk, ...] | Non
 def _shallow(hunk: Hunk) -> Hunk:
     solid = [row.text for row in hunk.rows if row.text.strip()]
     depth = 0
-    while solid and all(line[: depth + 1] == solid[0][: depth + 1] and line[depth] in " \t" for line in solid):
+    while solid and all(
+        line[: depth + 1] == solid[0][: depth + 1] and line[depth] in " \t" for line in solid
+    ):
         depth += 1
-    rows = tuple(Row(row.kind, row.text[depth:] if row.text.strip() else "", row.ending) for row in hunk.rows)
+    rows = tuple(
+        Row(row.kind, row.text[depth:] if row.text.strip() else "", row.ending) for row in hunk.rows
+    )
     return replace(hunk, rows=rows) if depth else hunk
 
 

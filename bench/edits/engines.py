@@ -100,20 +100,24 @@ class Program:
             diff = Path(folder, ".holdfast-bench.diff")
             diff.write_bytes(diff_of(case).encode())
             env = {"PATH": os.environ["PATH"], "HOME": folder, "GIT_CEILING_DIRECTORIES": "/"}
-            run = {"cwd": folder, "env": env, "capture_output": True, "check": False}
-            if self.base:
-                subprocess.run(["git", "init", "-q"], **run)  # type: ignore[call-overload]
-                subprocess.run(  # type: ignore[call-overload]
-                    ["git", "hash-object", "-w", "--stdin"], input=case.change.before, **run
+
+            def run(*words: str, given: bytes = b"") -> int:
+                done = subprocess.run(
+                    words, cwd=folder, env=env, input=given, capture_output=True, check=False
                 )
-                subprocess.run(["git", "add", "--", case.change.path], **run)  # type: ignore[call-overload]
+                return done.returncode
+
+            if self.base:
+                run("git", "init", "-q")
+                run("git", "hash-object", "-w", "--stdin", given=case.change.before)
+                run("git", "add", "--", case.change.path)
             began = time.perf_counter()
-            done = subprocess.run([*self.words, diff.name], **run)  # type: ignore[call-overload]
+            code = run(*self.words, diff.name)
             took = time.perf_counter() - began
             after = file.read_bytes() if file.exists() else b""
-            if self.base and done.returncode != 0:
+            if self.base and code != 0:
                 after = case.target  # it leaves conflict markers and says so
-            return Answer(after, done.returncode == 0, took)
+            return Answer(after, code == 0, took)
 
 
 class Peer:
@@ -136,7 +140,10 @@ class Peer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()

@@ -7,7 +7,7 @@ import codex_apply_patch
 from bench.edits.drivers.talk import serve
 
 
-def edit(path: str, text: str) -> None:
+def edit(_path: str, text: str) -> None:
     said = codex_apply_patch.apply_patch(text)
     if not said:
         raise RuntimeError("it returned nothing")

@@ -15,7 +15,6 @@ from holdfast.edits.indent import indent_of
 from holdfast.edits.sheet import Sheet
 from holdfast.edits.wanted import Hunk
 
-
 _BESIDE = 3  # lines between places that count as side by side
 
 

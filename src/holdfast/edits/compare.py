@@ -27,7 +27,7 @@ def spans(old: Sequence[object], new: Sequence[object]) -> list[Span]:
 
 
 def _lowered(old: Sequence[object], new: Sequence[object], found: list[Span]) -> list[Span]:
-    """Spans that may as well stand lower, as low as they can: so that all comparisons agree, and git's too."""
+    """Spans that may as well stand lower, as low as they can: so that comparisons agree, and git's too."""
     for at in range(len(found) - 1, -1, -1):
         a, b, c, d = found[at]
         end = found[at + 1][0] if at + 1 < len(found) else len(old)

@@ -51,9 +51,7 @@ def hunks_of(
     return done
 
 
-def _hunk(
-    before: _Lines, after: _Lines, group: Sequence[Span], around: int
-) -> Hunk:
+def _hunk(before: _Lines, after: _Lines, group: Sequence[Span], around: int) -> Hunk:
     start = max(group[0][0] - around, 0)
     end = min(group[-1][1] + around, len(before))
     rows: list[Row] = []

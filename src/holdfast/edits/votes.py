@@ -1,9 +1,9 @@
 """Places where only part of the kept lines is left: those kept lines that are there have the vote.
 
 Each run of removed and added rows looks for its own place. Its removed lines must stand there together. Where
-nothing is removed, one of the two lines between which rows come must stand there, and lines on both sides must
-have voted for it. The place with most votes of the lines around it is taken if it leads by a whole line and has
-at least half of all votes.
+nothing is removed, one of the two lines between which rows come must stand there, and lines on both sides
+must have voted for it. The place with most votes of the lines around it is taken if it leads by a whole line
+and has at least half of all votes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class _Voters:
     below: tuple[str, ...]
 
 
-def voted_fit(hunk: Hunk, sheet: Sheet) -> Fit | None:
-    """The one place that the votes leave, or None."""
+def voted_fit(hunk: Hunk, sheet: Sheet, base: Sheet | None = None) -> Fit | None:
+    """The one place that the votes leave, or None; `base` is what the author of the hunk saw, if known."""
     for sense in _SENSES:
         splices: list[Splice] = []
         pairs: list[tuple[Row, int]] = []
         for group in groups(hunk):
-            place = _elected(_voters(hunk, group, sense), sheet, sense)
+            place = _elected(_voters(hunk, group, sense), sheet, base, sense)
             if place is None or (splices and place < splices[-1].end):
                 break
             splices.append(Splice(place, len(group.removed), group.added))
@@ -55,10 +55,12 @@ def _voters(hunk: Hunk, group: Group, sense: Sense) -> _Voters:
     return _Voters(group, tuple(reversed(above))[:_AROUND], tuple(below)[:_AROUND])
 
 
-def _elected(voters: _Voters, sheet: Sheet, sense: Sense) -> int | None:
+def _elected(voters: _Voters, sheet: Sheet, base: Sheet | None, sense: Sense) -> int | None:
     places = _places(voters, sheet, sense)
     if not places or len(places) > _MOST:
         return None
+    if base is not None and len(_places(voters, base, sense)) > len(places):
+        return None  # the author saw more of them: the one that was meant may be gone
     keys = sheet.keys(sense)
     total = sum(map(_weight, (*voters.above, *voters.below)))
     counted = sorted(((*_votes(voters, keys, place), place) for place in places), reverse=True)
