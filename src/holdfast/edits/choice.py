@@ -1,8 +1,8 @@
 """Which of several places a hunk means: what is known about its neighbours, its base and its anchors.
 
-A line number alone decides nothing: people and models write wrong ones, and other people's edits move lines. It
-counts where the file is known to be the one that the author saw, and where hunks next to it, which have one
-place only, were moved as far.
+A line number alone decides nothing: people and models write wrong ones, and other people's edits move
+lines. It counts where the file is known to be the one that the author saw, and where hunks next to it, which
+have one place only, were moved as far.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from holdfast.edits.indent import indent_of
 from holdfast.edits.sheet import Sheet
 from holdfast.edits.wanted import Hunk
 
+_BESIDE = 3  # lines between places that count as side by side
+
 
 def by_line(hunk: Hunk, fits: Sequence[Fit]) -> Fit | None:
     """The place whose number the hunk has; only if the file is what the author saw."""
@@ -24,19 +26,26 @@ def by_line(hunk: Hunk, fits: Sequence[Fit]) -> Fit | None:
 def by_neighbours(
     hunk: Hunk, fits: Sequence[Fit], placed: Mapping[int, Fit], hunks: Sequence[Hunk]
 ) -> Fit | None:
-    """The one place that was moved as far as the hunks above and below, or between the two."""
-    if not hunk.line:
-        return None
+    """The one place that was moved as far as the hunks above and below, or between the two.
+
+    Above the first one is the start of the file, which never moves. Of two places side by side, neither is
+    taken: one is a copy, and nobody can say which.
+    """
     known = [
         (hunks[n].line, fit.start - hunks[n].line + 1) for n, fit in placed.items() if hunks[n].line
     ]
-    above = max((one for one in known if one[0] < hunk.line), default=None)
-    below = min((one for one in known if one[0] > hunk.line), default=None)
-    moved = [one[1] for one in (above, below) if one is not None]
-    if not moved:
+    if not hunk.line or not known:
         return None
-    left = [fit for fit in fits if min(moved) <= fit.start - hunk.line + 1 <= max(moved)]
-    return left[0] if len(left) == 1 else None
+    above = max((one for one in known if one[0] < hunk.line), default=(0, 0))
+    below = min((one for one in known if one[0] > hunk.line), default=above)
+    low, high = sorted((above[1], below[1]))
+    left = [fit for fit in fits if low <= fit.start - hunk.line + 1 <= high]
+    if len(left) != 1:
+        return None
+    beside = len(hunk.old) + _BESIDE
+    if any(0 < abs(fit.start - left[0].start) <= beside for fit in fits):
+        return None
+    return left[0]
 
 
 def by_anchors(hunk: Hunk, fits: Sequence[Fit], sheet: Sheet) -> Fit | None:

@@ -16,13 +16,31 @@ def spans(old: Sequence[object], new: Sequence[object]) -> list[Span]:
     if not inner_old and not inner_new:
         return []
     if not inner_old or not inner_new or len(inner_old) * len(inner_new) > _MOST:
-        return [(start, len(old) - end, start, len(new) - end)]
+        return _lowered(old, new, [(start, len(old) - end, start, len(new) - end)])
     matcher = SequenceMatcher(None, inner_old, inner_new, autojunk=False)
-    return [
+    found = [
         (start + a, start + b, start + c, start + d)
         for tag, a, b, c, d in matcher.get_opcodes()
         if tag != "equal"
     ]
+    return _lowered(old, new, found)
+
+
+def _lowered(old: Sequence[object], new: Sequence[object], found: list[Span]) -> list[Span]:
+    """Spans that may as well stand lower, as low as they can: so that comparisons agree, and git's too."""
+    for at in range(len(found) - 1, -1, -1):
+        a, b, c, d = found[at]
+        end = found[at + 1][0] if at + 1 < len(found) else len(old)
+        text, first, last = (new, c, d) if a == b else (old, a, b)
+        if a != b and c != d:
+            continue
+        step = 0
+        while b + step < end and text[first + step] == text[last + step]:
+            step += 1
+        if b + step == end and at + 1 < len(found):
+            step = max(step - 1, 0)  # one line must stay between two spans
+        found[at] = (a + step, b + step, c + step, d + step)
+    return found
 
 
 def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:

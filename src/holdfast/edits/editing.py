@@ -9,6 +9,8 @@ difference.
 from __future__ import annotations
 
 import hashlib
+import importlib
+import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
@@ -27,13 +29,29 @@ from holdfast.edits.refused import (
     repeated,
 )
 from holdfast.edits.scope import outside
-from holdfast.edits.syntax import check_syntax
 from holdfast.edits.wanted import Wanted
 from holdfast.edits.write import Report, Workspace, recover_workspace, stale, survey, write
 from holdfast.errors import EditError
 from holdfast.model.glob import parents
 
 Syntax = Literal["warn", "refuse", "off"]
+CODE = frozenset(
+    {
+        ".py",
+        ".pyi",
+        ".js",
+        ".mjs",
+        ".cjs",
+        ".jsx",
+        ".ts",
+        ".mts",
+        ".cts",
+        ".tsx",
+        ".go",
+        ".rs",
+        ".java",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,17 +219,18 @@ def _with_what_changed(outcome: Outcome, moved: Mapping[str, _Compared]) -> Outc
 
 
 def _with_syntax(outcome: Outcome, how: Syntax, reading: _Reading) -> Outcome:
-    """Say which files would have more syntax errors; with `refuse` that is a refusal."""
-    if how == "off" or outcome.refusals:
+    """Say which files would have more syntax errors; with `refuse` that is a refusal.
+
+    The parsers are an extra and take long to load: only an edit of code asks for them.
+    """
+    is_code = any(os.path.splitext(one.path)[1].lower() in CODE for one in outcome.files)
+    if how == "off" or outcome.refusals or not is_code:
         return outcome
-    checked = check_syntax(
-        (one.path, reading.content(one.moved_from or one.path), one.after) for one in outcome.files
-    )
-    notes = [f"the syntax of '{path}' was not checked: holdfast[code]" for path in checked.unread]
-    if how == "warn":
-        notes += [one.message for one in checked.broken]
-        return replace(outcome, warnings=(*outcome.warnings, *notes))
-    refusals = tuple(
-        Refusal(one.path, "syntax", one.message, line=one.line) for one in checked.broken
-    )
-    return replace(outcome, refusals=refusals, warnings=(*outcome.warnings, *notes))
+    try:
+        gate = importlib.import_module("holdfast.edits.syntax")
+    except ImportError:
+        note = "the syntax was not checked: the parsers are not installed (holdfast[code])"
+        return replace(outcome, warnings=(*outcome.warnings, note))
+    found = gate.checked(outcome, reading.content, refuse=how == "refuse")
+    assert isinstance(found, Outcome)
+    return found

@@ -132,9 +132,8 @@ def _nearest(sheet: Sheet, hunk: Hunk) -> tuple[int, str]:
 def _by_shared_lines(sheet: Sheet, old: Sequence[str]) -> int | None:
     votes: Counter[int] = Counter()
     for at, line in enumerate(old):
-        places = sheet.places("bare", line.strip()) if any(c.isalnum() for c in line) else ()
-        for place in places[:_LINES]:
-            votes[place - at] += 1
+        if any(c.isalnum() for c in line):
+            votes.update(place - at for place in sheet.places("bare", line.strip(), _LINES))
     return max(votes, key=lambda start: (votes[start], -start)) if votes else None
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.edits.outcome import Why
@@ -31,8 +29,8 @@ class Text:
     `is_mixed`: bytes that are no UTF-8 are kept as they are, each as a lone surrogate.
     """
 
-    lines: Sequence[str]
-    endings: Sequence[str]
+    lines: list[str]
+    endings: list[str]
     encoding: str = _UTF8
     mark: bytes = b""
     is_mixed: bool = False
@@ -40,8 +38,7 @@ class Text:
     @property
     def usual(self) -> str:
         """The ending that most lines have."""
-        counted = Counter(ending for ending in self.endings if ending)
-        return counted.most_common(1)[0][0] if counted else "\n"
+        return max(("\n", "\r\n", "\r"), key=self.endings.count)
 
 
 @dataclass(frozen=True, slots=True)

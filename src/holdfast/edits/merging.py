@@ -29,14 +29,14 @@ def merge_edit(hunks: Sequence[Hunk], present: Text, base: Text) -> Text | None:
 
 
 def merge_whole(wanted: Text, present: Text, base: Text) -> Text | None:
-    """The same for all lines as they are wanted."""
-    for key in (_itself, str.rstrip):
-        if [key(line) for line in wanted.lines] == [key(line) for line in base.lines]:
-            continue
-        found = _merge(wanted, present, base, key)
-        if found is not None:
-            return found
-    return None
+    """The same for all lines as they are wanted; blanks at line ends count only if need be."""
+    found = _merge(wanted, present, base, _itself)
+    if found is not None:
+        return found
+    old, new = ([line.rstrip() for line in text.lines] for text in (base, wanted))
+    if spans(old, new) != spans(base.lines, wanted.lines):
+        return None  # a change of such blanks is part of the edit, and would be lost
+    return _merge(wanted, present, base, str.rstrip)
 
 
 def _itself(line: str) -> str:

@@ -56,8 +56,8 @@ def work_out(
 ) -> Outcome:
     """What an edit comes to with the files as they are.
 
-    `read` gives the bytes at a path, or None where nothing is. `bases` are contents as the author saw them, by
-    path. `others` are paths that are searched for lines that are not where the edit has them.
+    `read` gives the bytes at a path, or None where nothing is. `bases` are contents as the author saw them,
+    by path. `others` are paths that are searched for lines that are not where the edit has them.
     """
     leaving = {one.path for one in wanted if one.to is not None or one.operation == "delete"}
     paths = {*(one.path for one in wanted), *others}
@@ -93,7 +93,12 @@ def _work_out_file(work: _Work, wanted: Wanted) -> None:
         return
     after: bytes | None = present
     levels: tuple[Level, ...] = ()
-    if wanted.hunks or wanted.operation in {"whole", "header"}:
+    if wanted.operation == "replace":
+        if wanted.base != digest(present):
+            work.refuse(wanted.path, "stale", "the file is no longer what was to be replaced")
+            return
+        after, levels = wanted.content, ("whole",)
+    elif wanted.hunks or wanted.operation in {"whole", "header"}:
         after, levels = _changed(work, wanted, present)
     if after is not None:
         _plan(work, wanted, present, after, levels)

@@ -149,7 +149,7 @@ def _look_further(board: Board, number: int) -> None:
     if len(found) > 1:
         board.troubles.append(Trouble(number, "ambiguous", tuple(fit.start for fit in found)))
         return
-    voted = found[0] if found else voted_fit(hunk, board.sheet)
+    voted = found[0] if found else voted_fit(hunk, board.sheet, board.base)
     if voted is None:
         board.troubles.append(Trouble(number, "not_found"))
     else:

@@ -13,20 +13,30 @@ from holdfast.edits.wanted import Hunk, Row
 _AROUND = 3
 
 
-def hunks_between(
-    old: Text, new: Text, around: int = _AROUND, *, unique: bool = False
-) -> list[Hunk]:
+_Lines = Sequence[tuple[str, str]]  # with their endings
+
+
+def hunks_between(old: Text, new: Text, *, unique: bool = False) -> list[Hunk]:
     """The hunks that make one text the other; lines that end differently are different.
 
     `unique`: each has as much context as it takes to stand once in the old text.
     """
-    before = list(zip(old.lines, old.endings, strict=True))
-    after = list(zip(new.lines, new.endings, strict=True))
-    found = [list(group) for group in grouped(spans(before, after), around)]
+    before, after = _paired(old), _paired(new)
+    return hunks_of(before, after, spans(before, after), unique=unique)
+
+
+def _paired(text: Text) -> list[tuple[str, str]]:
+    return list(zip(text.lines, text.endings, strict=True))
+
+
+def hunks_of(
+    before: _Lines, after: _Lines, found: Sequence[Span], *, unique: bool = False
+) -> list[Hunk]:
+    """The same where it is known which lines differ."""
+    parts = [(group, _AROUND) for group in grouped(found, _AROUND)]
     if not unique:
-        return [_hunk(before, after, group, around) for group in found]
-    sheet = Sheet(old.lines)
-    parts = [(group, around) for group in found]
+        return [_hunk(before, after, group, width) for group, width in parts]
+    sheet = Sheet([text for text, _ in before])
     done: list[Hunk] = []
     while parts:
         group, width = parts.pop(0)
@@ -41,12 +51,7 @@ def hunks_between(
     return done
 
 
-def _hunk(
-    before: Sequence[tuple[str, str]],
-    after: Sequence[tuple[str, str]],
-    group: Sequence[Span],
-    around: int,
-) -> Hunk:
+def _hunk(before: _Lines, after: _Lines, group: Sequence[Span], around: int) -> Hunk:
     start = max(group[0][0] - around, 0)
     end = min(group[-1][1] + around, len(before))
     rows: list[Row] = []

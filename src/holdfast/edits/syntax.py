@@ -1,97 +1,97 @@
-"""Syntax errors that an edit brings: the count of what a parser cannot read must not rise.
+"""The syntax gate: an edit must not add errors of syntax to a file that a parser knows.
 
-A file may have errors before, and a parser may not know the newest grammar: so the counts are compared,
-and nobody is asked for a clean file. The parsers are an extra (`holdfast[code]`).
+Needs the parsers of the extra `code`; whoever asks for the gate imports this module.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
 
-_TYPESCRIPT = ("tree_sitter_typescript", "language_typescript")
-_SCRIPT = ("tree_sitter_javascript", "language")
-_GRAMMARS = {
-    ".py": ("tree_sitter_python", "language"),
-    ".pyi": ("tree_sitter_python", "language"),
-    ".js": _SCRIPT,
-    ".jsx": _SCRIPT,
-    ".mjs": _SCRIPT,
-    ".cjs": _SCRIPT,
-    ".ts": _TYPESCRIPT,
-    ".mts": _TYPESCRIPT,
-    ".cts": _TYPESCRIPT,
-    ".tsx": ("tree_sitter_typescript", "language_tsx"),
-    ".go": ("tree_sitter_go", "language"),
-    ".rs": ("tree_sitter_rust", "language"),
-    ".java": ("tree_sitter_java", "language"),
+import tree_sitter_go
+import tree_sitter_java
+import tree_sitter_javascript
+import tree_sitter_python
+import tree_sitter_rust
+import tree_sitter_typescript
+from tree_sitter import Language, Node, Parser
+
+from holdfast.edits.outcome import Outcome, Planned, Refusal
+
+_LANGUAGES: dict[str, Callable[[], object]] = {
+    ".py": tree_sitter_python.language,
+    ".pyi": tree_sitter_python.language,
+    ".js": tree_sitter_javascript.language,
+    ".mjs": tree_sitter_javascript.language,
+    ".cjs": tree_sitter_javascript.language,
+    ".jsx": tree_sitter_javascript.language,
+    ".ts": tree_sitter_typescript.language_typescript,
+    ".mts": tree_sitter_typescript.language_typescript,
+    ".cts": tree_sitter_typescript.language_typescript,
+    ".tsx": tree_sitter_typescript.language_tsx,
+    ".go": tree_sitter_go.language,
+    ".rs": tree_sitter_rust.language,
+    ".java": tree_sitter_java.language,
 }
-MOST_BYTES = 4 << 20  # of a file that is parsed
+_FEW = 3
 
 
-class Broken(NamedTuple):
-    """A file with more syntax errors than before, and the line of the first one."""
-
-    path: str
-    before: int
-    after: int
-    line: int
-
-    @property
-    def message(self) -> str:
-        was = f", it had {self.before}" if self.before else ""
-        errors = "1 syntax error" if self.after == 1 else f"{self.after} syntax errors"
-        return f"'{self.path}' would have {errors}{was}; the first is in line {self.line}"
-
-
-class Checked(NamedTuple):
-    """What was found, and the files of known languages whose parser is not installed."""
-
-    broken: tuple[Broken, ...] = ()
-    unread: tuple[str, ...] = ()
+def checked(
+    outcome: Outcome, read: Callable[[str], bytes | None], *, refuse: bool = False
+) -> Outcome:
+    """The outcome with a warning for each file that has more errors than before; or a refusal."""
+    warnings, refusals = [], []
+    for file in outcome.files:
+        before = read(file.moved_from or file.path) if _was_there(file) else None
+        found = _worse(file, before)
+        if found is not None:
+            message, line = found
+            warnings.append(f"'{file.path}' {message}")
+            hint = "look at these lines; to take them as they are, leave the check out"
+            refusals.append(Refusal(file.path, "syntax", message, line=line, guidance=hint))
+    if refuse and refusals:
+        return replace(outcome, files=(), refusals=outcome.refusals + tuple(refusals))
+    return replace(outcome, warnings=outcome.warnings + tuple(warnings))
 
 
-def check_syntax(files: Iterable[tuple[str, bytes | None, bytes | None]]) -> Checked:
-    """Compare each file before and after an edit; None is a file that is not there."""
-    broken: list[Broken] = []
-    unread: list[str] = []
-    for path, before, after in files:
-        grammar = _GRAMMARS.get(os.path.splitext(path)[1].lower())
-        if grammar is None or after is None or max(len(after), len(before or b"")) > MOST_BYTES:
-            continue
-        parse = _parser(*grammar)
-        if parse is None:
-            unread.append(path)
-            continue
-        new = _errors(parse(after).root_node)
-        old = _errors(parse(before).root_node) if new and before else []
-        if len(new) > len(old):
-            broken.append(Broken(path, len(old), len(new), min(set(new) - set(old) or new)))
-    return Checked(tuple(broken), tuple(unread))
+def _was_there(file: Planned) -> bool:
+    return file.before is not None or file.moved_from is not None
+
+
+def _worse(file: Planned, before: bytes | None) -> tuple[str, int] | None:
+    if file.after is None or file.after == before:
+        return None
+    now = error_lines(file.path, file.after)
+    if not now:
+        return None
+    count = len(error_lines(file.path, before) or ()) if before is not None else 0
+    if len(now) <= count:
+        return None
+    lines = ", ".join(map(str, now[:_FEW]))
+    more = len(now) - count
+    what = "error" if more == 1 else "errors"
+    return f"would have {more} more {what} of syntax; errors are at the lines {lines}", now[0]
+
+
+def error_lines(path: str, content: bytes) -> list[int] | None:
+    """The lines with errors of syntax, one for each error; None if nobody knows the language."""
+    parser = _parser(os.path.splitext(path)[1].lower())
+    if parser is None:
+        return None
+    found: list[int] = []
+    pending = [parser.parse(content).root_node]
+    while pending:
+        node: Node = pending.pop()
+        if node.is_error or node.is_missing:
+            found.append(node.start_point[0] + 1)
+        if node.has_error:
+            pending.extend(node.children)
+    return sorted(found)
 
 
 @cache
-def _parser(module: str, language: str) -> Callable[[bytes], Any] | None:  # types of an extra
-    try:
-        library = importlib.import_module("tree_sitter")
-        grammar = getattr(importlib.import_module(module), language)
-    except ImportError:
-        return None
-    parse: Callable[[bytes], Any] = library.Parser(library.Language(grammar())).parse
-    return parse
-
-
-def _errors(root: Any) -> list[int]:  # noqa: ANN401 - a node of a library that may not be there
-    """The lines of what could not be read, or is missing; below an error nothing is counted."""
-    found: list[int] = []
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        if node.is_error or node.is_missing:
-            found.append(node.start_point[0] + 1)
-        elif node.has_error:
-            pending += node.children
-    return found
+def _parser(suffix: str) -> Parser | None:
+    language = _LANGUAGES.get(suffix)
+    return None if language is None else Parser(Language(language()))

@@ -1,13 +1,14 @@
 """Places where only part of the kept lines is left: those kept lines that are there have the vote.
 
 Each run of removed and added rows looks for its own place. Its removed lines must stand there together. Where
-nothing is removed, the two lines between which rows come must stand there side by side. The place with
-most votes of the lines around it is taken if it leads by a whole line and has at least half of all votes.
+nothing is removed, one of the two lines between which rows come must stand there, and lines on both sides
+must have voted for it. The place with most votes of the lines around it is taken if it leads by a whole line
+and has at least half of all votes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from holdfast.edits.fit import Fit, Group, Splice, groups
@@ -18,6 +19,7 @@ _AROUND = 8  # kept rows that have a vote on each side
 _SLACK = 6  # lines of the file that may have come between them
 _MOST = 200  # places worth a count
 _LEAD = 1.0
+_SHARE = 0.5  # of all votes
 _SENSES: tuple[Sense, ...] = ("exact", "trailing")
 
 
@@ -30,13 +32,13 @@ class _Voters:
     below: tuple[str, ...]
 
 
-def voted_fit(hunk: Hunk, sheet: Sheet) -> Fit | None:
-    """The one place that the votes leave, or None."""
+def voted_fit(hunk: Hunk, sheet: Sheet, base: Sheet | None = None) -> Fit | None:
+    """The one place that the votes leave, or None; `base` is what the author of the hunk saw, if known."""
     for sense in _SENSES:
         splices: list[Splice] = []
         pairs: list[tuple[Row, int]] = []
         for group in groups(hunk):
-            place = _elected(_voters(hunk, group, sense), sheet, sense)
+            place = _elected(_voters(hunk, group, sense), sheet, base, sense)
             if place is None or (splices and place < splices[-1].end):
                 break
             splices.append(Splice(place, len(group.removed), group.added))
@@ -53,26 +55,39 @@ def _voters(hunk: Hunk, group: Group, sense: Sense) -> _Voters:
     return _Voters(group, tuple(reversed(above))[:_AROUND], tuple(below)[:_AROUND])
 
 
-def _elected(voters: _Voters, sheet: Sheet, sense: Sense) -> int | None:
+def _elected(voters: _Voters, sheet: Sheet, base: Sheet | None, sense: Sense) -> int | None:
     places = _places(voters, sheet, sense)
     if not places or len(places) > _MOST:
         return None
+    if base is not None and len(_places(voters, base, sense)) > len(places):
+        return None  # the author saw more of them: the one that was meant may be gone
     keys = sheet.keys(sense)
     total = sum(map(_weight, (*voters.above, *voters.below)))
-    counted = sorted(((_votes(voters, keys, place), place) for place in places), reverse=True)
-    best, place = counted[0]
+    counted = sorted(((*_votes(voters, keys, place), place) for place in places), reverse=True)
+    best, is_between, place = counted[0]
     second = counted[1][0] if len(counted) > 1 else -_LEAD
-    return place if best >= max(total / 2, _LEAD) and best - second >= _LEAD else None
+    wins = best >= max(total * _SHARE, _LEAD) and best - second >= _LEAD
+    return place if wins and (is_between or voters.group.removed) else None
 
 
-def _places(voters: _Voters, sheet: Sheet, sense: Sense) -> list[int]:
+def _places(voters: _Voters, sheet: Sheet, sense: Sense) -> Collection[int]:
+    """Where the removed lines stand; where nothing is removed, next to one of the two lines around."""
     removed = [key_of(sense, row.text) for row in voters.group.removed]
     if removed:
         return sheet.find(sense, removed)
-    pair = [*voters.above[:1], *voters.below[:1]]
-    if len(pair) < 2:  # noqa: PLR2004 - one line alone does not say what follows it
-        return []
-    return [start + 1 for start in sheet.find(sense, pair)]
+    above, below = voters.above[:2], voters.below[:2]
+    found: set[int] = set()
+    if above and below:  # one side alone does not say what follows it
+        for block in (above[:1], above[:2]):
+            if any(_weight(key) == 1 for key in block):
+                found.update(at + len(block) for at in sheet.find(sense, block[::-1]))
+                break
+        for block in (below[:1], below[:2]):
+            if any(_weight(key) == 1 for key in block):
+                found.update(sheet.find(sense, block))
+                break
+        found.update(at + 1 for at in sheet.find(sense, [above[0], below[0]]))
+    return found
 
 
 def _weight(key: str) -> float:
@@ -82,12 +97,17 @@ def _weight(key: str) -> float:
     return 0.25 if key.strip() else 0.1
 
 
-def _votes(voters: _Voters, keys: Sequence[str], place: int) -> float:
+def _votes(voters: _Voters, keys: Sequence[str], place: int) -> tuple[float, bool]:
+    """The votes for a place, and whether lines of words above it and below it are among them."""
     after = place + len(voters.group.removed)
-    reach = _AROUND + _SLACK
-    above = list(reversed(keys[max(place - reach, 0) : place]))[: len(voters.above) + _SLACK]
-    below = list(keys[after : after + len(voters.below) + _SLACK])
-    return _common(voters.above, above) + _common(voters.below, below)
+    reach = len(voters.above) + _SLACK
+    above = _common(voters.above, keys[max(place - reach, 0) : place][::-1])
+    below = _common(voters.below, keys[after : after + len(voters.below) + _SLACK])
+    is_between = all(
+        votes >= 1 or not any(_weight(key) == 1 for key in side)
+        for votes, side in ((above, voters.above), (below, voters.below))
+    )
+    return above + below, is_between
 
 
 def _common(rows: Sequence[str], lines: Sequence[str]) -> float:

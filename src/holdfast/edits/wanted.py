@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Kind = Literal[" ", "-", "+"]
-Operation = Literal["change", "create", "delete", "whole", "header"]
+Operation = Literal["change", "create", "delete", "whole", "header", "replace"]
 
 
 class Row(NamedTuple):
@@ -55,6 +55,7 @@ class Hunk:
 class Wanted:
     """One file. `content` is the text of `create`, `whole` and `header` in UTF-8; `to` moves the file.
 
+    `whole` gives the lines of a file, in the file's own way; `replace` its bytes, and needs the base.
     `base` is the SHA-256 of what the author saw, `blob` how git names it, as far as either is known.
     `encoding` says how the file is encoded if it does not say so itself.
     """
