@@ -30,7 +30,15 @@ from holdfast.edits.refused import (
 )
 from holdfast.edits.scope import outside
 from holdfast.edits.wanted import Wanted
-from holdfast.edits.write import Report, Workspace, recover_workspace, stale, survey, write
+from holdfast.edits.write import (
+    Report,
+    Workspace,
+    hard_linked,
+    recover_workspace,
+    stale,
+    survey,
+    write,
+)
 from holdfast.errors import EditError
 from holdfast.model.glob import parents
 
@@ -137,12 +145,14 @@ class _Reading:
 
 
 def _worked_out(workspace: Workspace, edit: Edit, reading: _Reading) -> Outcome:
+    if not edit.text.strip():
+        return _refused([Refusal("", "malformed", "the edit is empty")])
     try:
         wanted = read_edit(edit.text, edit.form)
     except EditError as error:
         return _refused([Refusal("", "malformed", error.message, guidance=error.hint or "")])
     paths = list(dict.fromkeys(path for one in wanted for path in (one.path, one.to) if path))
-    refusals = [*outside(workspace.scope, paths), *_special(reading, paths)]
+    refusals = outside(workspace.scope, paths) or tuple(_special(reading, paths))
     if refusals:
         return _refused(refusals)
     compared = [_compared(workspace, edit.saw, one, reading) for one in wanted]
@@ -164,7 +174,8 @@ def _special(reading: _Reading, paths: Collection[str]) -> list[Refusal]:
     above = {outer for path in paths for outer in parents(path)}
     for path in paths:
         try:
-            reading.find(path)
+            if linked := hard_linked(path, reading.find(path)):
+                found.append(linked)
         except EditError as error:
             if path in above or not known.isdisjoint(parents(path)):
                 reading.files[path] = None

@@ -231,11 +231,8 @@ def _look(workspace: Workspace, path: str, way: _Way) -> Seen | None:
 def _unfit(planned: Planned, seen: Seen | None, known: Mapping[str, bytes]) -> Refusal | None:
     """Why what lies at a path cannot be replaced."""
     path = planned.path
-    if seen is not None and seen.links != 1:
-        message = f"{quoted(path)} has {seen.links} hard links, and must have one"
-        return Refusal(
-            path, "special", message, guidance="its other names would not change with it"
-        )
+    if linked := hard_linked(path, seen):
+        return linked
     for mode in (seen.mode if seen else 0, planned.mode or 0):
         if mode & ~_PLAIN:
             message = f"{quoted(path)} would run as somebody else (mode {mode:o})"
@@ -247,6 +244,14 @@ def _unfit(planned: Planned, seen: Seen | None, known: Mapping[str, bytes]) -> R
     if planned.before is None:
         return Refusal(path, "exists", f"{quoted(path)} is there already")
     return stale(path, known.get(path), seen)
+
+
+def hard_linked(path: str, seen: Seen | None) -> Refusal | None:
+    """Why a file with several names is not edited: some may lie anywhere."""
+    if seen is None or seen.links == 1:
+        return None
+    message = f"{quoted(path)} has {seen.links} hard links, and must have one"
+    return Refusal(path, "special", message, guidance="its other names would not change with it")
 
 
 def stale(path: str, known: bytes | None, seen: Seen | None) -> Refusal:
