@@ -50,6 +50,8 @@ def cases(change: Change) -> list[Case]:
             if kind in REFUSED or truth != target:
                 wanted = None if kind in REFUSED else truth
                 found.append(Case(change, kind, target, wanted, numbered, unique))
+    beside = _copied_beside(change.before, unique[0])
+    found.append(Case(change, "copied beside", beside, None, numbered, unique))
     for kind, bend in OF_EDIT.items():
         both = [bend(part, random.Random(f"{kind} {change.commit}")) for part in (numbered, unique)]
         if both[0] is not None and both[1] is not None:
@@ -229,16 +231,12 @@ def _copied(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
     return target + target, truth
 
 
-def _copied_before(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
-    """The lines around the first changed ones stand twice, side by side."""
-    first = next(at for at, (kind, _) in enumerate(entries) if kind != " ")
-    last, kept = first, 0
-    while last < len(entries) and kept < AROUND:
-        kept = kept + 1 if entries[last][0] == " " else 0
-        last += 1
-    first = max(first - AROUND, 0)
-    block = [(" ", line) for kind, line in entries[first:last] if kind != "+"]
-    return _bytes(entries[:first] + block + entries[first:]) if len(block) >= AROUND else None
+def _copied_beside(before: bytes, hunk: Hunk) -> bytes:
+    """The old lines of a hunk stand twice, side by side: which ones are meant?"""
+    lines = before.decode().split("\n")[:-1]
+    start = hunk.line - 1
+    lines[start:start] = [row.text for row in hunk.old]
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _applied(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
@@ -314,7 +312,6 @@ OF_TARGET: dict[str, Rule] = {
 }
 REFUSED: dict[str, Rule] = {
     "copied": _copied,
-    "copied beside": _copied_before,
     "already applied": _applied,
     "conflict": _conflict,
 }

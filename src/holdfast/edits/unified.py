@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from holdfast.edits.wanted import Hunk, Row, Wanted, row_of
 from holdfast.errors import EditError
@@ -43,7 +44,7 @@ def is_unified(lines: Sequence[str]) -> bool:
         _GIT.match(line)
         or _HUNK.match(line.rstrip("\r"))
         or (line.startswith("--- ") and after.startswith("+++ "))
-        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        for line, after in zip_longest(lines, lines[1:], fillvalue="")
     )
 
 
