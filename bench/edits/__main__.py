@@ -51,7 +51,13 @@ def main(words: Sequence[str]) -> None:
     print(text)
 
 
-def hold(histories: Sequence[str], count: int, only: tuple[str, ...], cache: Path) -> Contest:
+def hold(
+    histories: Sequence[str],
+    count: int,
+    only: tuple[str, ...],
+    cache: Path,
+    results: Path = RESULTS,
+) -> Contest:
     """All engines on all cases; kept as it comes."""
     found = Contest(environment=_environment())
     taken: list[Case] = []
@@ -68,7 +74,7 @@ def hold(histories: Sequence[str], count: int, only: tuple[str, ...], cache: Pat
         for name, engine in _engines(found, only, cache, stack).items():
             print(f"edits: {name}", file=sys.stderr, flush=True)
             found.rows.append(engine if isinstance(engine, Row) else measure(name, engine, taken))
-            found.write(RESULTS)
+            found.write(results)
     return found
 
 

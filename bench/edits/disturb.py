@@ -144,7 +144,12 @@ def _blanks_at_all_ends(entries: Entries, _: random.Random) -> tuple[bytes, byte
 
 
 def _reindented(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
-    """Tabs for spaces or spaces for tabs; only where each indentation is a whole number of either."""
+    """Tabs for spaces or spaces for tabs; only where each indentation is a whole number of either.
+
+    Not where a hunk adds indented lines and has no other: nothing in it tells how the file is indented.
+    """
+    if not _shows_indents(entries):
+        return None
     found = []
     has_tabs = any(line.startswith("\t") for _, line in entries)
     for kind, line in entries:
@@ -159,6 +164,20 @@ def _reindented(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | Non
     if found == entries:
         return None
     return _bytes(found)
+
+
+def _shows_indents(entries: Entries) -> bool:
+    """Whether each hunk that adds an indented line has one that is kept or removed."""
+    zone = _zone(entries)
+    adds = shows = False
+    for at, (kind, line) in enumerate([*entries, (" ", "")]):
+        if kind == " " and at not in zone:
+            if adds and not shows:
+                return False
+            adds = shows = False
+        elif line.strip() and line[0] in " \t":
+            adds, shows = adds or kind == "+", shows or kind != "+"
+    return True
 
 
 def _deeper(entries: Entries, _: random.Random) -> tuple[bytes, bytes]:
@@ -232,7 +251,7 @@ def _copied(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
 
 
 def _copied_beside(before: bytes, hunk: Hunk) -> bytes:
-    """The old lines of a hunk stand twice, side by side: which ones are meant?"""
+    """The old lines of a hunk stand twice, side by side: nobody can say which are meant."""
     lines = before.decode().split("\n")[:-1]
     start = hunk.line - 1
     lines[start:start] = [row.text for row in hunk.old]

@@ -130,12 +130,12 @@ diff --git "a/caf\\303\\251" "b/caf\\303\\251"
 """
     assert read_edit(text) == (
         Wanted("new.sh", "create", content=b"#!/bin/sh\ntrue\n", mode=0o755),
-        Wanted("old.txt", "delete", hunks=(Hunk((Row("-", "gone", "\n"),), line=1),), blob="1111111"),
+        Wanted(
+            "old.txt", "delete", hunks=(Hunk((Row("-", "gone", "\n"),), line=1),), blob="1111111"
+        ),
         Wanted("from here.txt", to="to there.txt"),
         Wanted("run", mode=0o755),
-        Wanted(
-            "café", hunks=(Hunk((Row("-", "x", "\n"), Row("+", "y", "\n")), line=1),)
-        ),
+        Wanted("café", hunks=(Hunk((Row("-", "x", "\n"), Row("+", "y", "\n")), line=1),)),
     )
 
 
@@ -198,11 +198,17 @@ def test_the_json_form_says_everything() -> None:
         ("@@ -1 +1 @@\n-a\n+b\n", "belongs to no file"),
         ("--- a/x\n+++ b/x\n", "changes nothing in 'x'"),
         ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "is binary"),
-        ("diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n", "link"),
+        (
+            "diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n",
+            "link",
+        ),
         ("diff --git a/x b/y\ncopy from x\ncopy to y\n", "copies"),
         ("*** Begin Patch\n*** End Patch\n", "names no file"),
         ("*** Begin Patch\n*** Update File: x\n*** End Patch\n", "changes nothing in 'x'"),
-        ("*** Begin Patch\n*** Update File: x\nwhat\n*** End Patch\n", "neither kept, added nor removed"),
+        (
+            "*** Begin Patch\n*** Update File: x\nwhat\n*** End Patch\n",
+            "neither kept, added nor removed",
+        ),
         ("*** Begin Patch\n*** Add File: x\nwhat\n*** End Patch\n", "not part of the new file"),
         ("x.txt\n```\nno end\n", "has no end"),
         ("```\nwhose\n```\n", "names no file"),
@@ -213,10 +219,16 @@ def test_the_json_form_says_everything() -> None:
         ('{"edits": [{"path": "x", "patch": "y"}]}', "unknown key 'patch'"),
         ('{"edits": [{"path": "x", "delete": true, "whole": "y"}]}', "must say one of"),
         ('{"edits": [{"path": "x", "create": "", "mode": "99"}]}', "has the mode '99'"),
-        ('{"edits": [{"path": "x", "hunks": [{"old": "a", "new": "b", "line": -1}]}]}', "no number"),
+        (
+            '{"edits": [{"path": "x", "hunks": [{"old": "a", "new": "b", "line": -1}]}]}',
+            "no number",
+        ),
         ('{"edits": [{"path": "x", "hunks": [{"old": "a"}]}]}', "'new' of hunk 1"),
         ('{"edits": []}', "changes no file"),
-        ('{"edits": [{"path": "x", "delete": true}, {"path": "./x", "whole": ""}]}', "two things of 'x'"),
+        (
+            '{"edits": [{"path": "x", "delete": true}, {"path": "./x", "whole": ""}]}',
+            "two things of 'x'",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line(text: str, message: str) -> None:
@@ -249,7 +261,10 @@ def test_content_stays_literal(line: str, form: str) -> None:
     from holdfast.edits.lines import Text
     from holdfast.edits.render import hunks_between, search_replace, unified, v4a
 
-    old, new = ["above", f"{line} old", line, "below"], ["above", f"{line} new", line, line, "below"]
+    old, new = (
+        ["above", f"{line} old", line, "below"],
+        ["above", f"{line} new", line, line, "below"],
+    )
     hunks = hunks_between(Text(old, ["\n"] * 4), Text(new, ["\n"] * 5))
     texts = {
         "search-replace": search_replace("f", hunks),
@@ -274,7 +289,10 @@ def test_the_file_decides_which_divider_is_meant() -> None:
     assert result(text, {"a.rst": b"Title 1\n=======\n\ntext\n"}) == {
         "a.rst": b"Title 2\n=======\n\ntext\n"
     }
-    assert result(text, {"a.rst": b"Title 1\n\ntext\n"})["a.rst"] == b"=======\nTitle 2\n=======\n\ntext\n"
+    assert (
+        result(text, {"a.rst": b"Title 1\n\ntext\n"})["a.rst"]
+        == b"=======\nTitle 2\n=======\n\ntext\n"
+    )
 
 
 def test_a_removed_line_may_look_like_the_header_of_a_file() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from math import gcd
 
 Shift = Callable[
     [str], str | None
@@ -13,19 +14,29 @@ def indent_of(line: str) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def shift_between(pairs: Iterable[tuple[str, str]]) -> Shift | None:
+def shift_between(
+    pairs: Iterable[tuple[str, str]], added: Sequence[str], lines: Sequence[str]
+) -> Shift | None:
     """How lines of an edit (first of each pair) become those of the file; None if not all in one way.
 
-    Either one indentation comes before all lines, or goes from all, or one unit stands for another.
+    Either one indentation comes before all lines, or goes from all, or one unit stands for another. Where
+    more than one of them would do and they differ for what is added, the steps of the file decide.
     """
     indents = {(indent_of(a), indent_of(b)) for a, b in pairs if a.strip()}
     if not indents:
         return None
-    for maker in (_same, _deeper, _shallower, _in_units):
-        shift = maker(indents)
-        if shift is not None:
-            return shift
-    return None
+    makers = (_same, _deeper, _shallower, _in_units)
+    found = [shift for maker in makers if (shift := maker(indents)) is not None]
+    by_result = {tuple(shift(line) for line in added): shift for shift in reversed(found)}
+    whole = {result: shift for result, shift in by_result.items() if None not in result}
+    if len(whole) > 1:
+        step = gcd(*(len(indent_of(line)) for line in lines if line.strip()))
+        whole = {
+            result: shift
+            for result, shift in whole.items()
+            if all(len(indent_of(line or "")) % max(step, 1) == 0 for line in result)
+        }
+    return next(iter(whole.values())) if len(whole) == 1 else None
 
 
 def _same(indents: set[tuple[str, str]]) -> Shift | None:
