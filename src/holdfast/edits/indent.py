@@ -20,23 +20,24 @@ def shift_between(
     """How lines of an edit (first of each pair) become those of the file; None if not all in one way.
 
     Either one indentation comes before all lines, or goes from all, or one unit stands for another. Where
-    more than one of them would do and they differ for what is added, the steps of the file decide.
+    more than one of them would do and they differ for what is added, units that are not the file's do.
     """
-    indents = {(indent_of(a), indent_of(b)) for a, b in pairs if a.strip()}
+    found_pairs = [(a, b) for a, b in pairs if a.strip()]
+    indents = {(indent_of(a), indent_of(b)) for a, b in found_pairs}
     if not indents:
         return None
     makers = (_same, _deeper, _shallower, _in_units)
     found = [shift for maker in makers if (shift := maker(indents)) is not None]
-    by_result = {tuple(shift(line) for line in added): shift for shift in reversed(found)}
-    whole = {result: shift for result, shift in by_result.items() if None not in result}
-    if len(whole) > 1:
-        step = gcd(*(len(indent_of(line)) for line in lines if line.strip()))
-        whole = {
-            result: shift
-            for result, shift in whole.items()
-            if all(len(indent_of(line or "")) % max(step, 1) == 0 for line in result)
-        }
-    return next(iter(whole.values())) if len(whole) == 1 else None
+    by_result = {tuple(shift(line) for line in added): shift for shift in found[::-1]}
+    whole = [shift for result, shift in by_result.items() if None not in result][::-1]
+    if len(whole) > 1 and _step(lines) != _step([*added, *(a for a, _ in found_pairs)]):
+        return whole[-1]  # the edit counts in other units than the file
+    return whole[0] if whole else None
+
+
+def _step(lines: Iterable[str]) -> int:
+    """The unit of which all indentations are made."""
+    return gcd(*(len(indent_of(line)) for line in lines if line.strip()))
 
 
 def _same(indents: set[tuple[str, str]]) -> Shift | None:

@@ -151,6 +151,8 @@ def _look_further(board: Board, number: int) -> None:
         board.troubles.append(Trouble(number, "already_applied", tuple(done)))
         return
     found = fits_without_blanks(hunk, board.sheet)
+    if board.base is not None and len(fits_without_blanks(hunk, board.base)) > len(found):
+        found = []
     if len(found) > 1:
         board.troubles.append(Trouble(number, "ambiguous", tuple(fit.start for fit in found)))
         return
