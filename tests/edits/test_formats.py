@@ -300,6 +300,13 @@ def test_a_removed_line_may_look_like_the_header_of_a_file() -> None:
     assert result(text, {"a.sql": b"x\n-- old\ny\n"}) == {"a.sql": b"x\n++ new\ny\n"}
 
 
-def test_two_files_in_a_plain_diff_are_told_apart() -> None:
-    text = DIFF + DIFF.replace("a.txt", "b.txt")
-    assert set(result(text, {"a.txt": FILE, "b.txt": FILE})) == {"a.txt", "b.txt"}
+@pytest.mark.parametrize("counts", ["-2,3 +2,3", "-2,9 +2,9", "-2,1 +2,1"])
+def test_two_files_in_a_plain_diff_are_told_apart(counts: str) -> None:
+    text = (DIFF + DIFF.replace("a.txt", "b.txt")).replace("-2,3 +2,3", counts)
+    files = {"a.txt": FILE, "b.txt": FILE}
+    assert result(text, files) == {"a.txt": WANTED, "b.txt": WANTED}
+
+
+def test_what_is_written_below_a_diff_is_no_part_of_it() -> None:
+    text = f"{DIFF}\nThis changes the third line.\n"
+    assert result(text, {"a.txt": FILE}) == {"a.txt": WANTED}
