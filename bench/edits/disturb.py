@@ -50,6 +50,8 @@ def cases(change: Change) -> list[Case]:
             if kind in REFUSED or truth != target:
                 wanted = None if kind in REFUSED else truth
                 found.append(Case(change, kind, target, wanted, numbered, unique))
+    beside = _copied_beside(change.before, unique[0])
+    found.append(Case(change, "copied beside", beside, None, numbered, unique))
     for kind, bend in OF_EDIT.items():
         both = [bend(part, random.Random(f"{kind} {change.commit}")) for part in (numbered, unique)]
         if both[0] is not None and both[1] is not None:
@@ -142,7 +144,12 @@ def _blanks_at_all_ends(entries: Entries, _: random.Random) -> tuple[bytes, byte
 
 
 def _reindented(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
-    """Tabs for spaces or spaces for tabs; only where each indentation is a whole number of either."""
+    """Tabs for spaces or spaces for tabs; only where each indentation is a whole number of either.
+
+    Not where a hunk adds indented lines and has no other: nothing in it tells how the file is indented.
+    """
+    if not _shows_indents(entries):
+        return None
     found = []
     has_tabs = any(line.startswith("\t") for _, line in entries)
     for kind, line in entries:
@@ -157,6 +164,20 @@ def _reindented(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | Non
     if found == entries:
         return None
     return _bytes(found)
+
+
+def _shows_indents(entries: Entries) -> bool:
+    """Whether each hunk that adds an indented line has one that is kept or removed."""
+    zone = _zone(entries)
+    adds = shows = False
+    for at, (kind, line) in enumerate([*entries, (" ", "")]):
+        if kind == " " and at not in zone:
+            if adds and not shows:
+                return False
+            adds = shows = False
+        elif line.strip() and line[0] in " \t":
+            adds, shows = adds or kind == "+", shows or kind != "+"
+    return True
 
 
 def _deeper(entries: Entries, _: random.Random) -> tuple[bytes, bytes]:
@@ -229,16 +250,12 @@ def _copied(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
     return target + target, truth
 
 
-def _copied_before(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
-    """The lines around the first changed ones stand twice, side by side."""
-    first = next(at for at, (kind, _) in enumerate(entries) if kind != " ")
-    last, kept = first, 0
-    while last < len(entries) and kept < AROUND:
-        kept = kept + 1 if entries[last][0] == " " else 0
-        last += 1
-    first = max(first - AROUND, 0)
-    block = [(" ", line) for kind, line in entries[first:last] if kind != "+"]
-    return _bytes(entries[:first] + block + entries[first:]) if len(block) >= AROUND else None
+def _copied_beside(before: bytes, hunk: Hunk) -> bytes:
+    """The old lines of a hunk stand twice, side by side: nobody can say which are meant."""
+    lines = before.decode().split("\n")[:-1]
+    start = hunk.line - 1
+    lines[start:start] = [row.text for row in hunk.old]
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _applied(entries: Entries, _: random.Random) -> tuple[bytes, bytes] | None:
@@ -314,7 +331,6 @@ OF_TARGET: dict[str, Rule] = {
 }
 REFUSED: dict[str, Rule] = {
     "copied": _copied,
-    "copied beside": _copied_before,
     "already applied": _applied,
     "conflict": _conflict,
 }

@@ -30,7 +30,8 @@ def _fit(
 ) -> Fit | None:
     """The hunk at lines with other blank lines between them; None where that leaves a doubt."""
     pairs = [(row, line) for (_, row), line in zip(solid, lines, strict=True)]
-    shift = shift_between([(row.text, sheet.lines[line]) for row, line in pairs])
+    added = [row.text for row in hunk.rows if row.kind == "+"]
+    shift = shift_between([(r.text, sheet.lines[at]) for r, at in pairs], added, sheet.lines)
     if shift is None:
         return None
     where = dict(zip((at for at, _ in solid), lines, strict=True))

@@ -83,7 +83,7 @@ def _path_above(lines: Sequence[str], at: int) -> str:
 
 def clean_path(line: str) -> str:
     """A path as people write it: quoted, with a colon after it, as a heading. Empty if it cannot be one."""
-    bare = line.strip().removeprefix("#").strip().rstrip(":").strip("*`\"' \t")
+    bare = line.strip().lstrip("#").strip().rstrip(":").strip("*`\"' \t")
     return bare if bare and len(bare) < 1024 and not bare.endswith((".", "?", "!")) else ""  # noqa: PLR2004
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from math import gcd
 
 Shift = Callable[
     [str], str | None
@@ -13,19 +14,30 @@ def indent_of(line: str) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def shift_between(pairs: Iterable[tuple[str, str]]) -> Shift | None:
+def shift_between(
+    pairs: Iterable[tuple[str, str]], added: Sequence[str], lines: Sequence[str]
+) -> Shift | None:
     """How lines of an edit (first of each pair) become those of the file; None if not all in one way.
 
-    Either one indentation comes before all lines, or goes from all, or one unit stands for another.
+    Either one indentation comes before all lines, or goes from all, or one unit stands for another. Where
+    more than one of them would do and they differ for what is added, units that are not the file's do.
     """
-    indents = {(indent_of(a), indent_of(b)) for a, b in pairs if a.strip()}
+    found_pairs = [(a, b) for a, b in pairs if a.strip()]
+    indents = {(indent_of(a), indent_of(b)) for a, b in found_pairs}
     if not indents:
         return None
-    for maker in (_same, _deeper, _shallower, _in_units):
-        shift = maker(indents)
-        if shift is not None:
-            return shift
-    return None
+    makers = (_same, _deeper, _shallower, _in_units)
+    found = [shift for maker in makers if (shift := maker(indents)) is not None]
+    by_result = {tuple(shift(line) for line in added): shift for shift in found[::-1]}
+    whole = [shift for result, shift in by_result.items() if None not in result][::-1]
+    if len(whole) > 1 and _step(lines) != _step([*added, *(a for a, _ in found_pairs)]):
+        return whole[-1]  # the edit counts in other units than the file
+    return whole[0] if whole else None
+
+
+def _step(lines: Iterable[str]) -> int:
+    """The unit of which all indentations are made."""
+    return gcd(*(len(indent_of(line)) for line in lines if line.strip()))
 
 
 def _same(indents: set[tuple[str, str]]) -> Shift | None:

@@ -13,8 +13,6 @@ plays no part: a removed line is there, or the hunk has no place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from holdfast.edits.fit import Fit, Splice, shifted_rows
 from holdfast.edits.indent import Shift, shift_between
 from holdfast.edits.outcome import Level
@@ -38,7 +36,7 @@ def fits_at(hunk: Hunk, sheet: Sheet, level: Level) -> list[Fit]:
     sense, old = _STEPS[level], hunk.old
     found = []
     for start in sheet.find(sense, [key_of(sense, row.text) for row in old]):
-        shift = _shift(old, sheet, start) if level == "indented" else None
+        shift = _shift(hunk, sheet, start) if level == "indented" else None
         fit = _fit(hunk, level, start, shift) if shift or level != "indented" else None
         if fit is not None:
             found.append(fit)
@@ -47,9 +45,10 @@ def fits_at(hunk: Hunk, sheet: Sheet, level: Level) -> list[Fit]:
     return found
 
 
-def _shift(old: Sequence[Row], sheet: Sheet, start: int) -> Shift | None:
-    lines = sheet.lines[start : start + len(old)]
-    return shift_between([(row.text, line) for row, line in zip(old, lines, strict=True)])
+def _shift(hunk: Hunk, sheet: Sheet, start: int) -> Shift | None:
+    pairs = [(row.text, sheet.lines[at]) for at, row in enumerate(hunk.old, start)]
+    added = [row.text for row in hunk.rows if row.kind == "+"]
+    return shift_between(pairs, added, sheet.lines)
 
 
 def _fit(hunk: Hunk, level: Level, start: int, shift: Shift | None) -> Fit | None:

@@ -26,7 +26,7 @@ _UTF8 = "utf-8"
 class Text:
     """Lines without their endings, and the endings; only the last may be empty.
 
-    `is_mixed`: bytes that are no UTF-8 are kept as they are, each as a lone surrogate.
+    `is_mixed`: among UTF-8 are bytes that are none; each is kept as it is, as a lone surrogate.
     """
 
     lines: list[str]
@@ -89,7 +89,8 @@ def _read(body: bytes, codec: str, mark: bytes) -> Text | Unreadable:
     except UnicodeError:
         if codec != _UTF8:
             return Unreadable("undecodable", f"is not encoded in '{codec}', as it should be")
-        text, is_mixed = body.decode(_UTF8, "surrogateescape"), True
+        text = body.decode(_UTF8, "surrogateescape")
+        is_mixed = not _is_of_single_bytes(text)
     lines, endings = split(text)
     return Text(lines, endings, codec, mark, is_mixed)
 
@@ -129,5 +130,9 @@ def encoded(text: Text) -> bytes | Unreadable:
 
 
 def _may_mix(whole: str, text: Text) -> bool:
-    """Single bytes may stay among UTF-8, and may come where all else is ASCII."""
-    return text.is_mixed or all(c.isascii() or "\udc80" <= c <= "\udcff" for c in whole)
+    """Single bytes may stay among UTF-8; where all else is ASCII, nothing but single bytes may come."""
+    return text.is_mixed or _is_of_single_bytes(whole)
+
+
+def _is_of_single_bytes(whole: str) -> bool:
+    return all(c.isascii() or "\udc80" <= c <= "\udcff" for c in whole)

@@ -215,18 +215,16 @@ def _edited(
         Sheet(base.lines) if base is not None else None,
     )
     place_all(board)
-    if board.troubles and len(hunks) > 1:
+    if board.troubles and len(hunks) > 1 and _are_missing(board):
         found = _one_by_one(hunks, text)
         if found is not None:
             return found, _all("exact", hunks)
-    if base is not None and _wants_merge(board):
+    if base is not None and board.troubles and _are_missing(board):
         found = merge_edit(hunks, text, base)
         if found is not None and found.lines != text.lines:
             return found, _all("merged", hunks)
         if found is not None:
             board.troubles[:] = [Trouble(n, "already_applied") for n in range(len(hunks))]
-        elif not board.troubles:
-            board.troubles.append(Trouble(0, "not_found"))
     if board.troubles:
         for trouble in sorted(board.troubles, key=lambda one: one.hunk):
             work.refusals.append(
@@ -241,11 +239,9 @@ def _all(level: Level, hunks: Sequence[Hunk]) -> tuple[Level, ...]:
     return (level,) * len(hunks)
 
 
-def _wants_merge(board: Board) -> bool:
-    """Whether the base may still help: not where copies of the place were made since."""
-    return bool(board.troubles) and all(
-        trouble.why in {"not_found", "already_applied"} for trouble in board.troubles
-    )
+def _are_missing(board: Board) -> bool:
+    """Whether all trouble is that lines are not there; where there are too many, nothing else helps."""
+    return all(trouble.why in {"not_found", "already_applied"} for trouble in board.troubles)
 
 
 def _one_by_one(hunks: Sequence[Hunk], text: Text) -> Text | None:

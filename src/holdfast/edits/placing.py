@@ -67,16 +67,21 @@ def place_all(board: Board) -> None:
 
 
 def _read_all(board: Board) -> None:
-    """A block that can be read in more than one way is read in the one that the file has."""
+    """A block that can be read in more than one way is read in the one that the file has.
+
+    Where it has more than one, both sides of the right one have as many lines that look like dividers.
+    """
     hunks = list(board.hunks)
     for number, hunk in enumerate(hunks):
-        if hunk.readings:
-            there = [reading for reading in hunk.readings if fits_at(reading, board.sheet, "exact")]
-            hunks[number] = (
-                there[0] if len(there) == 1 else replace(hunk, rows=hunk.readings[0].rows)
-            )
-            if len(there) > 1:
-                board.troubles.append(Trouble(number, "malformed"))
+        if not hunk.readings:
+            continue
+        there = [reading for reading in hunk.readings if fits_at(reading, board.sheet, "exact")]
+        middle = hunk.readings[len(hunk.readings) // 2] if len(hunk.readings) % 2 else None
+        if len(there) == 1 or middle in there:
+            hunks[number] = middle if middle in there and middle is not None else there[0]
+        else:
+            hunks[number] = replace(hunk, rows=hunk.readings[0].rows)
+            board.troubles.append(Trouble(number, "malformed"))
     board.hunks = hunks
 
 
@@ -146,6 +151,8 @@ def _look_further(board: Board, number: int) -> None:
         board.troubles.append(Trouble(number, "already_applied", tuple(done)))
         return
     found = fits_without_blanks(hunk, board.sheet)
+    if board.base is not None and len(fits_without_blanks(hunk, board.base)) > len(found):
+        found = []
     if len(found) > 1:
         board.troubles.append(Trouble(number, "ambiguous", tuple(fit.start for fit in found)))
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import count
 
 from holdfast.edits.compare import Span, grouped, spans
 from holdfast.edits.lines import Text
@@ -11,6 +12,7 @@ from holdfast.edits.sheet import Sheet
 from holdfast.edits.wanted import Hunk, Row
 
 _AROUND = 3
+_MARKERS = 7  # characters of a marker, if the text has none like it
 
 
 _Lines = Sequence[tuple[str, str]]  # with their endings
@@ -86,10 +88,10 @@ def _line(row: Row) -> str:
 
 
 def search_replace(path: str, hunks: Sequence[Hunk]) -> str:
-    """Search/replace blocks; their markers are longer than any in the text."""
+    """Search/replace blocks; their markers are as long as none in the text."""
     texts = [row.text for hunk in hunks for row in hunk.rows]
-    runs = [len(m[0]) for text in texts if (m := re.match(r"[<>=]{5,}", text))]
-    size = max([7, *(run + 1 for run in runs)])
+    runs = {len(m[0]) for text in texts if (m := re.match(r"<{5,}|={5,}|>{5,}", text))}
+    size = next(length for length in count(_MARKERS) if length not in runs)
     parts = []
     for hunk in hunks:
         old, new = ("".join(_plain(row) for row in rows) for rows in (hunk.old, hunk.new))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from holdfast.edits.wanted import Hunk, Row, Wanted, row_of
 from holdfast.errors import EditError
@@ -24,8 +25,9 @@ _EXECUTABLE, _PLAIN = 0o755, 0o644
 
 @dataclass(slots=True)
 class _File:
-    """A file while its headers and hunks are read."""
+    """A file while its headers and hunks are read. `is_headed`: git named it, and `---` may still come."""
 
+    is_headed: bool = False
     old: str = ""
     new: str = ""
     source: str = ""  # of `rename from`, without a prefix
@@ -43,7 +45,7 @@ def is_unified(lines: Sequence[str]) -> bool:
         _GIT.match(line)
         or _HUNK.match(line.rstrip("\r"))
         or (line.startswith("--- ") and after.startswith("+++ "))
-        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        for line, after in zip_longest(lines, lines[1:], fillvalue="")
     )
 
 
@@ -56,13 +58,14 @@ def read_unified(lines: Sequence[str]) -> Iterator[Wanted]:
         if _GIT.match(line):
             if file is not None:
                 yield _finished(file)
-            file = _File()
+            file = _File(is_headed=True)
             file.old, file.new = _git_paths(line)
         elif _is_header(lines, at):
-            if file is None or file.hunks or (file.old and not _GIT.match(_above(lines, at))):
+            if file is None or not file.is_headed:
                 if file is not None:
                     yield _finished(file)
                 file = _File()
+            file.is_headed = False
             file.old, file.new = _path(line[4:]), _path(lines[at + 1].rstrip("\r")[4:])
             at += 1
         elif line.startswith("@@") and file is not None:
@@ -82,14 +85,6 @@ def read_unified(lines: Sequence[str]) -> Iterator[Wanted]:
     yield _finished(file)
 
 
-def _above(lines: Sequence[str], at: int) -> str:
-    """The nearest header of git above, if no hunk lies between."""
-    for line in reversed(lines[:at]):
-        if line.startswith(("diff --git", "@@", "--- ")):
-            return line
-    return ""
-
-
 def _is_header(lines: Sequence[str], at: int) -> bool:
     return lines[at].startswith("--- ") and at + 1 < len(lines) and lines[at + 1].startswith("+++ ")
 
@@ -97,24 +92,22 @@ def _is_header(lines: Sequence[str], at: int) -> bool:
 def _extend(file: _File, line: str) -> None:
     """The lines that git puts between the names and the hunks."""
     word, _, rest = line.partition(" ")
-    if line.startswith(("rename from ", "rename to ", "copy to ")):
-        setattr(
-            file,
-            "source" if "from" in word + rest[:4] else "target",
-            _unquoted(rest.split(" ", 1)[1]),
-        )
-        if word == "copy":
-            raise EditError(f"the diff copies '{file.old}'", hint="create the copy instead")
+    if word == "copy":
+        raise EditError(f"the diff copies '{_plain(file)[0]}'", hint="create the copy instead")
+    if line.startswith("rename from "):
+        file.source = _unquoted(line.removeprefix("rename from "))
+    elif line.startswith("rename to "):
+        file.target = _unquoted(line.removeprefix("rename to "))
     elif line.startswith(("new file mode ", "deleted file mode ", "new mode ")):
         digits = line.rsplit(" ", 1)[1]
         if digits.startswith(("120", "160")):
-            raise EditError(f"the diff makes '{file.new or file.old}' a link or a submodule")
+            raise EditError(f"the diff makes '{_plain(file)[1]}' a link or a submodule")
         file.created |= line.startswith("new file")
         file.deleted |= line.startswith("deleted")
-        if not line.startswith("deleted"):
-            file.mode = _EXECUTABLE if int(digits, 8) & 0o100 else _PLAIN
+        if not file.deleted:
+            file.mode = _EXECUTABLE if digits.endswith("755") else _PLAIN
     elif word == "index" and ".." in rest:
-        file.blob = rest.split("..")[0]
+        file.blob = rest.split("..", maxsplit=1)[0]
     elif line.startswith(("Binary files ", "GIT binary patch")):
         file.binary = True
 
@@ -215,14 +208,14 @@ def _read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
 
 
 def _is_over(lines: Sequence[str], at: int, left: tuple[int, int]) -> bool:
+    """Whether a line is no longer part of a hunk, of which so many old and new lines are left."""
     line = lines[at]
     if line.startswith(("@@", "diff --git ")) or _FENCE.match(line):
         return True
-    if line.startswith("-- ") or line.rstrip("\r") == "--":  # a mail's signature
-        return left == (0, 0) and at + 2 >= len(lines) - 1
-    if _is_header(lines, at):
-        return left != (1, 1) and left[0] <= 1
-    return False
+    if left == (0, 0) and (line.rstrip() == "--" or (line and line[0] not in " +-\\")):
+        return True  # a mail's signature, or what somebody wrote below
+    follows = lines[at + 2] if at + 2 < len(lines) else ""
+    return _is_header(lines, at) and follows.startswith("@@") and left != (1, 1)
 
 
 def _row(line: str, rows: list[Row]) -> Row | None:

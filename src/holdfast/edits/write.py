@@ -323,7 +323,6 @@ def _keep_state(workspace: Workspace) -> None:
     above = os.path.dirname(os.path.abspath(workspace.state_dir))
     ignored = os.path.join(workspace.state_dir, ".gitignore")
     with outside_world(f"make {quoted(workspace.state_dir)}"):
-        sync_directory(above)
         sync_directory(os.path.dirname(above))
         with suppress(FileExistsError), open(ignored, "x", encoding="ascii") as file:
             file.write("*\n")

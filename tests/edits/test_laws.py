@@ -1,0 +1,124 @@
+"""Laws of edits: what is done can be undone to the byte, and no format says it differently."""
+
+import json
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from holdfast.edits.formats import read_edit
+from holdfast.edits.inverse import inverted
+from holdfast.edits.lines import Text, decoded, encoded, split
+from holdfast.edits.outcome import Outcome
+from holdfast.edits.places import work_out
+from holdfast.edits.render import hunks_between, search_replace, unified, v4a
+
+WORDS = (
+    "",
+    "a",
+    "b",
+    "    a",
+    "\tb",
+    "x = 1",
+    "}",
+    "a ",
+    "é",
+    "=======",
+    "$1\\n",
+    "- a",
+    "+ b",
+    "@@ a",
+)
+LINES = st.lists(st.sampled_from(WORDS), max_size=12)
+CONTENT = st.builds(
+    lambda lines, endings, last, mark: (
+        mark + "".join(a + b for a, b in zip(lines, endings, strict=False)).encode() + last.encode()
+    ),
+    st.lists(st.sampled_from(WORDS), max_size=12),
+    st.lists(st.sampled_from(["\n", "\r\n"]), min_size=12, max_size=12),
+    st.sampled_from(["", "end"]),
+    st.sampled_from([b"", b"\xef\xbb\xbf"]),
+)
+
+
+def applied(outcome: Outcome, files: dict[str, bytes]) -> dict[str, bytes]:
+    """The files after an outcome; deletions first, as where only case changes."""
+    assert outcome.refusals == ()
+    left = {p: c for p, c in files.items() if p not in {file.path for file in outcome.files}}
+    return left | {file.path: file.after for file in outcome.files if file.after is not None}
+
+
+@given(st.binary(max_size=60))
+@example(b"\xff\xfea\0\r\0\n\0")
+@example(b"a\rb\r")
+@example(b"caf\xe9\n\xc3\xa9")
+def test_what_is_read_as_text_is_written_as_it_was(content: bytes) -> None:
+    text = decoded(content)
+    if isinstance(text, Text):
+        assert encoded(text) == content
+
+
+@given(st.text(alphabet="ab\r\n", max_size=30))
+def test_lines_and_endings_are_all_there_is(text: str) -> None:
+    lines, endings = split(text)
+    assert "".join(a + b for a, b in zip(lines, endings, strict=True)) == text
+
+
+@pytest.mark.req("R139")
+@given(CONTENT, LINES)
+def test_an_edit_and_its_inverse_leave_the_original_bytes(content: bytes, lines: list[str]) -> None:
+    files = {"f": content, "gone": b"\0", "old": content}
+    wanted = [
+        {"path": "f", "whole": "".join(f"{line}\n" for line in lines)},
+        {"path": "new", "create": "x"},
+        {"path": "gone", "delete": True},
+        {"path": "old", "move": "dir/name", "hunks": []},
+    ]
+    outcome = work_out(read_edit(json.dumps({"edits": wanted})), files.get)
+    after = applied(outcome, files)
+    back = work_out(inverted(outcome, files.get), after.get)
+    assert applied(back, after) == files
+
+
+@pytest.mark.req("R139")
+@settings(max_examples=150)
+@given(LINES, LINES, st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_three_formats_say_one_change(
+    old: list[str], new: list[str], ending: str, is_closed: bool
+) -> None:
+    def text_of(lines: list[str]) -> Text:
+        endings = [ending] * len(lines)
+        if lines and not is_closed and lines[-1]:
+            endings[-1] = ""
+        return Text(lines, endings)
+
+    before, after = text_of(["top", *old, "bottom"]), text_of(["top", *new, "bottom"])
+    content, wanted = encoded(before), encoded(after)
+    assert isinstance(content, bytes)
+    files = {"f": content}
+    hunks = hunks_between(before, after, unique=True)
+    if not hunks:
+        return
+    for render, form in ((unified, "unified"), (search_replace, "search-replace"), (v4a, "v4a")):
+        said = read_edit(render("f", hunks), form)
+        outcome = work_out(said, files.get, {"f": content})
+        assert applied(outcome, files) == {"f": wanted}, form
+
+
+@pytest.mark.req("R139")
+@given(LINES, LINES, st.integers(0, 5))
+def test_other_peoples_lines_above_and_below_stay(
+    old: list[str], new: list[str], above: int
+) -> None:
+    base = Text(["top", *old, "bottom"], ["\n"] * (len(old) + 2))
+    after = Text(["top", *new, "bottom"], ["\n"] * (len(new) + 2))
+    hunks = hunks_between(base, after, unique=True)
+    others = "".join(f"other {number}\n" for number in range(above)).encode()
+    seen, wanted = encoded(base), encoded(after)
+    assert isinstance(seen, bytes)
+    assert isinstance(wanted, bytes)
+    files = {"f": others + seen + others}
+    if hunks:
+        outcome = work_out(read_edit(unified("f", hunks)), files.get, {"f": seen})
+        if not outcome.refusals:
+            assert applied(outcome, files) == {"f": others + wanted + others}
