@@ -114,7 +114,7 @@ WITHIN = Way(  # nothing in the root changes, so nothing else brings its names t
     ["applied"],
 )
 ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
-all_ways = pytest.mark.parametrize("way", (*WAYS, WITHIN), ids=lambda way: way.name)
+all_ways = pytest.mark.parametrize("way", [*WAYS, WITHIN], ids=lambda way: way.name)
 
 
 def check(scene: Scene, way: Way, told: str) -> str:
