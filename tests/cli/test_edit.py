@@ -354,6 +354,9 @@ WRONG = [
     ("edit", "rollback", ""),
     ("edit", "rollback", "../x"),
     ("edit", "undo"),
+    ("edit", "forget"),
+    ("edit", "forget", "e-1", "--keep", "1"),
+    ("edit", "forget", "e-1"),
 ]
 
 
@@ -386,3 +389,17 @@ def test_two_commands_at_once_take_turns(ws: Project) -> None:
     for _ in texts:
         ws.ok("edit", "rollback", "last")
     assert not [name for name in os.listdir(ws.root) if name.startswith("f")]
+
+
+def test_what_is_kept_can_be_forgotten_and_numbers_go_on(ws: Project) -> None:
+    for number in range(3):
+        entry = {"path": f"f{number}", "create": "x\n"}
+        assert edit(ws, json.dumps([entry])).code == 0
+    ids = [one["id"] for one in told(ws.ok("edit", "list", "--json"))["edits"]]
+    assert told(ws.ok("edit", "forget", ids[1][:8], "--json"))["forgotten"] == [ids[1]]
+    assert ws.ok("edit", "forget", "--keep", "1").out == "forgot 1 edit\n"
+    assert [one["id"] for one in told(ws.ok("edit", "list", "--json"))["edits"]] == ids[:1]
+    assert ws.has("f1")
+    last = told(edit(ws, BLOCK, "--json"))["id"]
+    assert last.startswith("e-000004-")
+    assert sorted(os.listdir(ws.store / "edits/journals")) == sorted([ids[0], last])

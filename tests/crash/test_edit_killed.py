@@ -304,7 +304,7 @@ def test_a_power_cut_at_every_moment_leaves_all_old_or_all_new(
     way: Way, tmp_path: Path, strace: str, sweep: Callable[[Report], None]
 ) -> None:
     def every(recording: Recording) -> Callable[[int], Iterable[Draw]]:
-        assert moments(recording) > 50
+        assert moments(recording) > 20
         return lambda _: (*ENDS, *range(1, 41))
 
     report = outage(way, tmp_path, strace, every)

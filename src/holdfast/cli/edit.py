@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -12,6 +13,7 @@ from typing import TypeVar
 import click
 
 from holdfast.cli.edited import (
+    tell_forgotten,
     tell_list,
     tell_preview,
     tell_recovered,
@@ -23,7 +25,7 @@ from holdfast.config.settings import read_protected
 from holdfast.edits.editing import Edit, Saw, Syntax, apply_edit, preview_edit
 from holdfast.edits.formats import FORMS
 from holdfast.edits.scope import MOST_FILES, MOST_LINES, Scope
-from holdfast.edits.write import Workspace, history, recover_workspace, roll_back
+from holdfast.edits.write import Workspace, forget_edits, history, recover_workspace, roll_back
 from holdfast.errors import UsageError
 
 MOST_BYTES = 64 << 20
@@ -181,6 +183,25 @@ def list_edits(*, as_json: bool, root: str, state: str | None) -> int:
     return 0
 
 
+@edit.command("forget", epilog="\b\nExample:\n  holdfast edit forget --keep 100")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option(
+    "--keep", type=click.IntRange(0), metavar="N", help="Forget all but the latest N instead."
+)
+@_where
+@json_option
+def forget(
+    ids: tuple[str, ...], *, keep: int | None, as_json: bool, root: str, state: str | None
+) -> int:
+    """Remove edits from what is kept; the files stay as they are, and cannot be taken back any more."""
+    if bool(ids) == (keep is not None):
+        raise UsageError("say which edits to forget, or how many to keep", hint="--keep 100")
+    workspace = _workspace(root, state)
+    tell_recovered(recover_workspace(workspace))
+    tell_forgotten(forget_edits(workspace, ids, keep), as_json=as_json)
+    return 0
+
+
 def _edit(
     file: str,
     root: str,
@@ -206,7 +227,7 @@ def _edit(
     if only_look:
         tell_preview(report, as_json=as_json)
     else:
-        tell_report(report, as_json=as_json)
+        tell_report(report, _where_words(root, state), as_json=as_json)
     return 1 if report.refusals else 0
 
 
@@ -230,6 +251,12 @@ def _scope(root: str, words: Mapping[str, object]) -> Scope:
         files,
         lines,
     )
+
+
+def _where_words(root: str, state: str | None) -> str:
+    """What must be said again for another command about the same place."""
+    words = (("--root", root if root != "." else ""), ("--state", state or ""))
+    return "".join(f" {flag} {shlex.quote(value)}" for flag, value in words if value)
 
 
 def _workspace(root: str, state: str | None, scope: Scope | None = None) -> Workspace:

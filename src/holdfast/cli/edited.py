@@ -30,8 +30,8 @@ def tell_preview(report: Report, *, as_json: bool) -> None:
         talk(f"would change {_total(report.files)}" if report.files else "nothing to change")
 
 
-def tell_report(report: Report, *, as_json: bool) -> None:
-    """What was done, file by file."""
+def tell_report(report: Report, where: str, *, as_json: bool) -> None:
+    """What was done, file by file; `where` are the options that name the place again."""
     if as_json:
         out_json(_report_json(report, "apply"))
     elif report.id:
@@ -42,7 +42,7 @@ def tell_report(report: Report, *, as_json: bool) -> None:
         out("nothing to change")
     _tell_beside(report)
     if report.id and not as_json:
-        out_next(f"holdfast edit rollback {report.id}")
+        out_next(f"holdfast edit rollback {report.id}{where}")
 
 
 def tell_rollback(key: str, journal: Journal, *, as_json: bool) -> None:
@@ -76,6 +76,14 @@ def tell_list(edits: Sequence[Kept], *, as_json: bool) -> None:
         out(f"{edit.key}  {edit.state:<11}  {moment(round(edit.when * 1000))}  {names}{more}")
     if not edits:
         out("no edit is kept here")
+
+
+def tell_forgotten(keys: Sequence[str], *, as_json: bool) -> None:
+    """Which edits are not kept any more."""
+    if as_json:
+        out_json({"schema": _SCHEMA, "action": "forget", "forgotten": list(keys)})
+    else:
+        out(f"forgot {count(len(keys), 'edit')}")
 
 
 def tell_recovered(ended: Sequence[Ended]) -> None:

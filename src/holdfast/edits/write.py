@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from holdfast.edits.apply import apply, recover
+from holdfast.edits.apply import apply, forget, recover
 from holdfast.edits.beneath import Seen, read_beneath
 from holdfast.edits.change import FileChange, check_disjoint, cleared_by, in_the_way
 from holdfast.edits.diff import Stat, count_lines, unified
@@ -141,6 +141,19 @@ def roll_back(workspace: Workspace, key: str) -> tuple[str, Journal]:
     with _held(workspace):
         found = _find(workspace, key)
         return found, take_back(workspace.root, workspace.journals, found)
+
+
+def forget_edits(
+    workspace: Workspace, keys: Sequence[str] = (), keep_latest: int | None = None
+) -> tuple[str, ...]:
+    """Remove edits from what is kept, named ones or old ones; they cannot be taken back any more."""
+    with _held(workspace):
+        known = [edit.key for edit in kept(workspace.journals)]
+        gone = [_matching(known, key) for key in keys]
+        gone += known[keep_latest:] if keep_latest is not None else []
+        for key in gone:
+            forget(workspace.journals, key)
+    return tuple(gone)
 
 
 def history(workspace: Workspace) -> tuple[Kept, ...]:
@@ -338,18 +351,22 @@ def _check_written(workspace: Workspace, key: str) -> None:
 
 
 def _find(workspace: Workspace, given: str) -> str:
-    applied = [edit.key for edit in kept(workspace.journals) if edit.state == "applied"]
+    states = {edit.key: edit.state for edit in kept(workspace.journals)}
     if given == "last":
-        if not applied:
+        found = next((key for key, state in states.items() if state == "applied"), None)
+        if found is None:
             raise UsageError("there is no edit to roll back", hint="holdfast edit list")
-        return applied[0]
-    others = {edit.key: edit.state for edit in kept(workspace.journals)}
-    matching = [given] if given in others else [key for key in others if key.startswith(given)]
-    if not given or len(matching) != 1:
-        what = f"{len(matching)} edits begin with" if matching and given else "there is no edit"
+        return found
+    key = _matching(list(states), given)
+    if states[key] != "applied":
+        raise UsageError(f"the edit '{key}' is {states[key]}", hint="holdfast edit list")
+    return key
+
+
+def _matching(known: Sequence[str], given: str) -> str:
+    """An edit by its id, or by a beginning of it that no other has."""
+    found = [given] if given in known else [key for key in known if given and key.startswith(given)]
+    if len(found) != 1:
+        what = f"{len(found)} edits begin with" if found else "there is no edit"
         raise UsageError(f"{what} '{given}'", hint="holdfast edit list")
-    if matching[0] not in applied:
-        raise UsageError(
-            f"the edit '{matching[0]}' is {others[matching[0]]}", hint="holdfast edit list"
-        )
-    return matching[0]
+    return found[0]
