@@ -1,20 +1,32 @@
 """An edit is made whole or refused with reasons, is kept, and can be taken back exactly."""
 
 import hashlib
+import json
 import os
 import shutil
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import holdfast.edits
 from holdfast.edits.outcome import Outcome, Planned
 from holdfast.edits.scope import Scope, judge
-from holdfast.edits.write import Workspace, history, read_file, roll_back, survey, write
-from holdfast.errors import EditError, UsageError
+from holdfast.edits.write import (
+    Workspace,
+    history,
+    read_file,
+    recover_workspace,
+    roll_back,
+    survey,
+    write,
+)
+from holdfast.errors import EditError, IntegrityError, UsageError
 from tests.edits.test_apply import tree
 
 
@@ -229,7 +241,7 @@ def test_a_workspace_cannot_choose_where_edits_are_kept(
 ) -> None:
     target = tmp_path / "elsewhere"
     (target / "edits/journals").mkdir(parents=True)
-    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).parent.mkdir(0o700, parents=True, exist_ok=True)
     (root / name).symlink_to(target)
     before = tree(target)
     with pytest.raises(EditError, match="is a link or not a directory"):
@@ -308,3 +320,77 @@ def test_a_file_that_moves_on_after_the_preview_is_a_refusal(root: Path) -> None
     (root / "a.txt").write_bytes(b"meanwhile")
     assert [one.why for one in write(workspace, outcome).refusals] == ["stale"]
     assert not (root / "late").exists()
+
+
+def planted(root: Path, body: dict[str, object], mode: int = 0o700) -> Path:
+    """A state directory that came with a workspace."""
+    place = root / ".holdfast/edits/journals/e-000001-abcdefab"
+    place.mkdir(parents=True)
+    (root / ".holdfast/edits").chmod(mode)
+    (place / "journal.json").write_text(json.dumps(body))
+    (place / "0.old").write_bytes(b"evil")
+    return place
+
+
+ROW = {
+    "path": "a.txt",
+    "before": {"digest": digest(b"evil"), "mode": 0o644, "staged": "0.old"},
+    "after": {"digest": digest(ONE), "mode": 0o644, "staged": "0.new"},
+    "temp": ".holdfast-0123.tmp",
+}
+OLD_IMAGE = {"digest": digest(b"evil"), "mode": 0o644, "staged": "0.old"}
+
+
+@pytest.mark.req("D22", "D37", "I8")
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"temp": "../outside/f"},
+        {"temp": "/etc/none"},
+        {"path": "../outside/f"},
+        {"path": ".git/config"},
+        {"before": {**OLD_IMAGE, "staged": "../../../../../outside/f"}},
+        {"before": {**OLD_IMAGE, "mode": 0o4755}},
+    ],
+)
+def test_a_journal_that_came_with_a_workspace_does_nothing_outside(
+    root: Path, tmp_path: Path, row: dict[str, object]
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/f").write_bytes(b"outside")
+    planted(root, {"version": 1, "rows": [{**ROW, **row}], "made": [], "cleared": []})
+    own = "ws/.holdfast/edits/.gitignore"
+    before = {**tree(tmp_path), own: (0o644, b"*\n")}
+    for act in (recover_workspace, lambda ws: write(ws, ALL), lambda ws: roll_back(ws, "last")):
+        with pytest.raises(IntegrityError):
+            act(Workspace(str(root)))
+    assert tree(tmp_path) == before
+
+
+def test_a_state_directory_that_others_may_read_was_not_made_here(root: Path) -> None:
+    planted(root, {"version": 1, "rows": [ROW], "made": [], "cleared": []}, mode=0o755)
+    with pytest.raises(EditError, match="was not made by this program"):
+        recover_workspace(Workspace(str(root)))
+    assert (root / "a.txt").read_bytes() == ONE
+
+
+def test_what_is_no_edit_is_never_taken_for_litter(root: Path, tmp_path: Path) -> None:
+    state = tmp_path / "diary"
+    (state / "journals/monday").mkdir(parents=True)
+    (state / "journals/monday/text").write_bytes(b"dear diary")
+    for act in (recover_workspace, lambda ws: write(ws, ALL)):
+        with pytest.raises(EditError, match="is no edit"):
+            act(Workspace(str(root), state=str(state)))
+    assert (state / "journals/monday/text").read_bytes() == b"dear diary"
+
+
+def test_what_is_exported_is_there_and_loads_nothing_before(tmp_path: Path) -> None:
+    code = (
+        "import sys, holdfast.edits as e; early = set(sys.modules)\n"
+        "assert not {m for m in early if m.startswith('holdfast.edits.')}, early\n"
+        "assert all(getattr(e, name) for name in e.__all__)\n"
+        "assert 'tree_sitter' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = holdfast.edits.nothing

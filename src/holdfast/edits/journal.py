@@ -10,7 +10,8 @@
 The list changes its name within its directory, which is one act on every disk.
 A directory with none of these names is litter: either no target was touched yet, or the edit is finished.
 The images lie beside the list, not in a store, so that recovery needs nothing but this directory.
-The journal directory belongs to the engine; nothing in it is data from strangers.
+The journal directory is ours. It may have come with a workspace all the same, so the names in a list are
+held to the form that we give them: none can mean a file elsewhere.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from holdfast.edits.tree import (
+    TEMP_PREFIX,
+    TEMP_SUFFIX,
     chunks,
     open_directory,
     open_file,
@@ -47,6 +50,8 @@ _JOURNAL: Marker = "journal.json"
 _SETTLED: Marker = "settled.json"
 _UNFINISHED = "journal.json.tmp"
 _VERSION = 1
+_STAGED = re.compile(r"[0-9]+\.(?:old|new)")
+_TEMP = re.compile(rf"{re.escape(TEMP_PREFIX)}[0-9a-f]+{re.escape(TEMP_SUFFIX)}")
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@=+-]{0,199}")
 
 
@@ -176,7 +181,7 @@ def read_journal(place: str, marker: Marker = _JOURNAL) -> Journal:
                 hint="recover with the version of holdfast that wrote it",
             )
         rows = tuple(
-            Row(row["path"], _image(row["before"]), _image(row["after"]), row["temp"])
+            Row(row["path"], _image(row["before"]), _image(row["after"]), _own(_TEMP, row["temp"]))
             for row in body["rows"]
         )
         modes = tuple(int(mode) for mode in body.get("modes", ()))
@@ -191,7 +196,14 @@ def read_journal(place: str, marker: Marker = _JOURNAL) -> Journal:
 def _image(body: dict[str, str | int] | None) -> Image | None:
     if body is None:
         return None
-    return Image(str(body["digest"]), int(body["mode"]), str(body["staged"]))
+    return Image(str(body["digest"]), int(body["mode"]), _own(_STAGED, str(body["staged"])))
+
+
+def _own(form: re.Pattern[str], name: str) -> str:
+    """A name that we gave; ValueError for any other."""
+    if not form.fullmatch(name):
+        raise ValueError(name)
+    return name
 
 
 def is_open(place: str) -> bool:

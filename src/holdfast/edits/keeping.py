@@ -9,7 +9,9 @@ between, it is finished by `recover_all`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,9 +38,10 @@ from holdfast.edits.tree import (
     quoted,
     split_path,
 )
-from holdfast.errors import EditError, HoldfastError
+from holdfast.errors import EditError, HoldfastError, IntegrityError
 
 State = Literal["applied", "rolled back", "in conflict", "unfinished"]
+_KEY = re.compile(r"e-[0-9]{6,}-[0-9a-f]{8}")
 _STATES: dict[Marker, State] = {
     "kept.json": "applied",
     "undone.json": "rolled back",
@@ -85,9 +88,19 @@ def kept(journal_dir: str) -> Iterator[Kept]:
 
 def next_key(journal_dir: str, digest: str) -> str:
     """A name for the next edit: its number, and the beginning of its digest."""
-    numbers = [key.split("-")[1] for key in keys_in(journal_dir) if key.startswith("e-")]
-    last = max((int(number) for number in numbers if number.isdigit()), default=0)
+    last = max((int(key.split("-")[1]) for key in keys_in(journal_dir)), default=0)
     return f"e-{last + 1:06}-{digest[:8]}"
+
+
+def check_keys(journal_dir: str) -> None:
+    """EditError if there is something in the directory that is no edit: recovery would take it for litter."""
+    with suppress(FileNotFoundError):
+        for name in os.listdir(journal_dir):
+            if not _KEY.fullmatch(name):
+                raise EditError(
+                    f"{quoted(name)} in {quoted(journal_dir)} is no edit",
+                    hint="keep edits in a directory of their own (--state DIR)",
+                )
 
 
 def image_of(journal_dir: str, digest: str) -> bytes | None:
@@ -173,6 +186,10 @@ def _is_as_left(root_fd: int, row: Row) -> bool:
 
 def recover_all(root: str, journal_dir: str) -> list[Ended]:
     """Bring what a crash cut short to its end: an edit that did not count yet, back; so one half back."""
+    for edit in kept(journal_dir):
+        images = [image for row in edit.rows for image in (row.before, row.after) if image]
+        if edit.state == "unfinished" and any(image.mode & ~0o777 for image in images):
+            raise IntegrityError(f"the edit {quoted(edit.key)} has a mode that no edit has")
     ended = [
         Ended(found.key, found.conflicts)
         for found in recover(root, journal_dir, committed=lambda _: False)

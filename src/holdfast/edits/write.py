@@ -25,6 +25,7 @@ from holdfast.edits.journal import Journal, keep_home, place_of, read_journal
 from holdfast.edits.keeping import (
     Ended,
     Kept,
+    check_keys,
     is_unfinished,
     keep,
     kept,
@@ -322,12 +323,24 @@ def _held(workspace: Workspace) -> Iterator[None]:
 
 
 def _check_state(workspace: Workspace) -> None:
-    """A link in the place of the state directory would let a workspace choose where we write."""
-    if workspace.state:
-        return
-    doing = outside_world(f"open {quoted(workspace.root)}")
-    with doing, opened(open_root(workspace.root)) as root, suppress(FileNotFoundError):
-        os.close(open_directory(root, [*STATE.split("/"), _JOURNALS]))
+    """Refuse a state directory that came with the workspace: it would say what we write, and where."""
+    if not workspace.state:
+        doing = outside_world(f"open {quoted(workspace.root)}")
+        with doing, opened(open_root(workspace.root)) as root, suppress(FileNotFoundError):
+            _check_own(root, workspace.root)
+    check_keys(workspace.journals)
+
+
+def _check_own(root: int, name: str) -> None:
+    """Ours is made for its owner alone, which no checkout does; a link in its place could lead anywhere."""
+    with opened(open_directory(root, STATE.split("/"))) as own:
+        status = os.fstat(own)
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise EditError(
+                f"{quoted(STATE)} in {quoted(name)} was not made by this program for you",
+                hint="look at what it holds, then remove it; or keep edits elsewhere (--state DIR)",
+            )
+        os.close(open_directory(own, [_JOURNALS]))
 
 
 def _keep_state(workspace: Workspace) -> None:
