@@ -311,3 +311,66 @@ def test_a_power_cut_at_every_moment_leaves_all_old_or_all_new(
     sweep(report)
     assert report.violations == []
     assert report.fired >= 8
+
+
+# What somebody does between the kill and the next command, and a kernel without the one call.
+
+
+def mixed_scene(tmp_path: Path, shim: Shim) -> Scene:
+    """A project whose edit was killed with `src/big.txt` changed and others not yet."""
+    base = lay(tmp_path / "base")
+    calls = shim.count(base.copied("clean"), *APPLY)
+    for number in range(len(calls), 0, -1):
+        scene = base.copied(str(number))
+        assert scene.call(*APPLY, fault=shim.fault(number)).code == KILLED
+        now = tree(scene.root)
+        if now["src/big.txt"] != OLD["src/big.txt"] and "gone.txt" in now:
+            return scene
+    raise AssertionError("no call lies between the first file and the last")
+
+
+@pytest.mark.req("D21", "R141", "I7")
+def test_what_somebody_wrote_after_the_kill_stays_and_is_named(tmp_path: Path, shim: Shim) -> None:
+    scene = mixed_scene(tmp_path, shim)
+    (scene.root / "src/big.txt").write_text("a person's\n")
+    answer = scene.call(*LIST)
+    assert answer.code == 0
+    assert 'left  src/big.txt: "src/big.txt" was changed by someone else' in answer.err
+    assert tree(scene.root) == {**OLD, "src/big.txt": (0o644, "a person's\n")}
+    [edit] = json.loads(answer.out)["edits"]
+    assert edit["state"] == "in conflict"
+    kept = answer.err.rpartition("what was there before the edit is in ")[2].strip()
+    assert Path(kept).read_text() == BIG
+    assert scene.call(*BACK).code == 2
+    assert scene.call("edit", "forget", edit["id"]).code == 0
+    assert json.loads(scene.call(*LIST).out)["edits"] == []
+
+
+@pytest.mark.req("D22", "D23", "I8")
+def test_a_kernel_without_openat2_changes_nothing(tmp_path: Path, strace: str) -> None:
+    scene = lay(tmp_path / "base")
+    log = scene.folder / "openat2.txt"
+    rules = (
+        "-f",
+        "-qq",
+        "-o",
+        str(log),
+        "-e",
+        "trace=openat2",
+        "-e",
+        "inject=openat2:error=ENOSYS",
+    )
+    without = Fault("no openat2", (strace, *rules))
+    assert scene.call(*APPLY, fault=without).code == 0
+    assert "ENOSYS" in log.read_text(), "it was tried"
+    assert tree(scene.root) == NEW
+    (scene.folder / "outside").mkdir()
+    (scene.folder / "outside/big.txt").write_text(BIG)
+    (scene.root / "src/big.txt").unlink()
+    (scene.root / "src").rmdir()
+    (scene.root / "src").symlink_to(scene.folder / "outside")
+    for fault in (without, Fault("as it is")):
+        answer = scene.call("edit", "apply", "../inside.json", "--json", fault=fault)
+        assert answer.code == 1
+        assert {one["why"] for one in json.loads(answer.out)["refusals"]} <= {"special", "repeated"}
+    assert (scene.folder / "outside/big.txt").read_text() == BIG
