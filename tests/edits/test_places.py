@@ -217,7 +217,9 @@ def test_a_place_whose_likes_are_gone_is_not_taken_for_the_one_that_was_meant() 
 def test_votes_do_not_prefer_the_copy_that_nobody_touched() -> None:
     pair = b"f\nreturn a\n1\n2\n3\n4\n5\n6\n7\n8\nf\nreturn a\n"
     text = diff("@@ -1,2 +1,2 @@\n f\n-return a\n+return b\n")
-    assert after(text, b"0\n" + pair, base=pair) == b"0\n" + pair.replace(b"return a", b"return b", 1)
+    assert after(text, b"0\n" + pair, base=pair) == b"0\n" + pair.replace(
+        b"return a", b"return b", 1
+    )
     assert why(text, b"g" + pair[1:], base=pair) == "not_found"
 
 
