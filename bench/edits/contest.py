@@ -47,6 +47,7 @@ class Row:
     answered: dict[str, dict[str, int]] = field(default_factory=dict)
     refused: dict[str, dict[str, int]] = field(default_factory=dict)
     p95_ms: float = 0.0
+    p95_cpu_ms: float = 0.0
     missing: str = ""
 
     def share(self, name: str) -> float:
@@ -86,15 +87,16 @@ def read(path: Path) -> Contest:
 
 def measure(name: str, engine: Engine, cases: Sequence[Case]) -> Row:
     """All cases, one after the other."""
-    row, seconds = Row(name), []
+    row, answers = Row(name), []
     for case in cases:
         answer = engine(case)
-        seconds.append(answer.seconds)
+        answers.append(answer)
         part = row.refused if case.truth is None else row.answered
         counts = Counter(part.get(case.kind, {}))
         counts[verdict(case, answer)] += 1
         part[case.kind] = dict(counts)
-    row.p95_ms = 1e3 * _p95(seconds)
+    row.p95_ms = 1e3 * _p95(answer.seconds for answer in answers)
+    row.p95_cpu_ms = 1e3 * _p95(answer.cpu for answer in answers)
     return row
 
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 from bench.edits.disturb import Case
+from bench.edits.drivers.talk import cpu
 from bench.envs import Found
 from bench.measure import REPOSITORY
 from holdfast.edits.formats import read_edit
@@ -25,11 +26,22 @@ from holdfast.errors import EditError
 
 
 class Answer(NamedTuple):
-    """The file as the engine left it, whether it says that it is done, and how long it took."""
+    """The file as the engine left it, whether it says that it is done, how long it took and computed."""
 
     after: bytes
     done: bool
     seconds: float
+    cpu: float = 0.0
+
+
+class Watch:
+    """Wall time and CPU, children's too, from when it is made."""
+
+    def __init__(self) -> None:
+        self._began, self._used = time.perf_counter(), cpu()
+
+    def answer(self, after: bytes, *, done: bool) -> Answer:
+        return Answer(after, done, time.perf_counter() - self._began, cpu() - self._used)
 
 
 class Engine(Protocol):
@@ -62,27 +74,26 @@ class Ours:
         path, text = case.change.path, self.text(case)
         files = {path: case.target}
         bases = {path: case.change.before} if self.knows_base else {}
-        began = time.perf_counter()
+        watch = Watch()
         try:
             found = work_out(read_edit(text, self.form), files.get, bases)
         except EditError:
-            return Answer(case.target, False, time.perf_counter() - began)
-        took = time.perf_counter() - began
-        if found.refusals:
-            return Answer(case.target, False, took)
+            return watch.answer(case.target, done=False)
         after = [file.after for file in found.files if file.path == path]
-        return Answer((after[0] or b"") if after else case.target, True, took)
+        whole = (after[0] or b"") if after else case.target
+        return watch.answer(whole, done=not found.refusals)
 
 
 def exactly(case: Case) -> Answer:
     """What most tools do: each block stands there once, to the byte, or nothing is done."""
-    text, began = case.target.decode(), time.perf_counter()
+    watch = Watch()
+    text = case.target.decode()
     for hunk in case.unique:
         old, new = ("".join(f"{row.text}\n" for row in rows) for rows in (hunk.old, hunk.new))
         if not old or text.count(old) != 1:
-            return Answer(case.target, False, time.perf_counter() - began)
+            return watch.answer(case.target, done=False)
         text = text.replace(old, new)
-    return Answer(text.encode(), True, time.perf_counter() - began)
+    return watch.answer(text.encode(), done=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +122,13 @@ class Program:
                 run("git", "init", "-q")
                 run("git", "hash-object", "-w", "--stdin", given=case.change.before)
                 run("git", "add", "--", case.change.path)
-            began = time.perf_counter()
+            watch = Watch()
             code = run(*self.words, diff.name)
-            took = time.perf_counter() - began
+            timed = watch.answer(b"", done=code == 0)
             after = file.read_bytes() if file.exists() else b""
             if self.base and code != 0:
                 after = case.target  # it leaves conflict markers and says so
-            return Answer(after, code == 0, took)
+            return timed._replace(after=after)
 
 
 class Peer:
@@ -160,7 +171,8 @@ class Peer:
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         said = json.loads(self._process.stdout.readline())
-        return Answer(base64.b64decode(said["after"]), said["done"], said["seconds"])
+        after = base64.b64decode(said["after"])
+        return Answer(after, said["done"], said["seconds"], said["cpu"])
 
 
 OURS: dict[str, Engine] = {

@@ -48,7 +48,7 @@ def _about(found: Contest) -> str:
 
 
 def _engines(found: Contest) -> str:
-    head = ["engine", *VERDICTS, "wrong where it must be refused", "95 % within ms"]
+    head = ["engine", *VERDICTS, "wrong where it must be refused", "95 % within ms", "CPU"]
     return _table(head, [_engine(found, row) for row in found.rows])
 
 
@@ -56,11 +56,17 @@ def _engine(found: Contest, row: Row) -> list[str]:
     version = next((v for name, v in found.versions.items() if row.engine.startswith(name)), "")
     name = f"{row.engine} ({version})" if version else row.engine
     if row.missing:
-        return [name, row.missing, *[NONE] * 6]
+        return [name, row.missing, *[NONE] * 7]
     shares = [
         f"{row.share(one):.1f}" if one != "wrong" else f"{row.share(one):.2f}" for one in VERDICTS
     ]
-    return [name, *shares, f"{row.wrong_where_refused():.1f}", f"{row.p95_ms:.1f}"]
+    return [
+        name,
+        *shares,
+        f"{row.wrong_where_refused():.1f}",
+        f"{row.p95_ms:.1f}",
+        f"{row.p95_cpu_ms:.1f}",
+    ]
 
 
 def figures(row: Row) -> list[float]:

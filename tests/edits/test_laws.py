@@ -81,6 +81,36 @@ def test_an_edit_and_its_inverse_leave_the_original_bytes(content: bytes, lines:
 
 
 @pytest.mark.req("R139")
+@pytest.mark.parametrize(
+    "edits, files",
+    [
+        ([{"path": "a", "move": "b"}, {"path": "b", "move": "a"}], {"a": b"A\n", "b": b"\0"}),
+        ([{"path": "a", "move": "A", "hunks": [{"old": "x\n", "new": "y\n"}]}], {"a": b"w\nx\n"}),
+        ([{"path": "a", "whole": ""}], {"a": b"\xef\xbb\xbfx\r\ny"}),
+        ([{"path": "a", "delete": True}], {"a": b"\xff\0"}),
+        ([{"path": "a", "create": "x\n"}], {"a": b""}),
+        ([{"path": "a", "header": "# h\n"}], {"a": "#!x\né".encode("utf-16")}),
+    ],
+)
+def test_whatever_is_done_to_files_is_undone(
+    edits: list[dict[str, object]], files: dict[str, bytes]
+) -> None:
+    outcome = work_out(read_edit(json.dumps({"edits": edits})), files.get)
+    after = applied(outcome, files)
+    assert after != files
+    assert applied(work_out(inverted(outcome, files.get), after.get), after) == files
+
+
+def test_undoing_keeps_what_others_did_meanwhile() -> None:
+    files = {"a": b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"}
+    said = json.dumps({"edits": [{"path": "a", "hunks": [{"old": "2\n", "new": "two\n"}]}]})
+    outcome = work_out(read_edit(said), files.get)
+    now = {"a": applied(outcome, files)["a"].replace(b"9\n", b"nine\n")}
+    back = applied(work_out(inverted(outcome, files.get), now.get), now)
+    assert back == {"a": files["a"].replace(b"9\n", b"nine\n")}
+
+
+@pytest.mark.req("R139")
 @settings(max_examples=150)
 @given(LINES, LINES, st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_three_formats_say_one_change(

@@ -160,6 +160,32 @@ def test_kept_lines_that_changed_are_outvoted_and_not_written() -> None:
     assert level(text, content) == "voted"
 
 
+def test_half_of_the_kept_lines_must_be_there() -> None:
+    rows = " p1\n p2\n keep\n-old\n+new\n p3\n p4\n"
+    text = diff(f"@@ -1,6 +1,6 @@\n{rows}")
+    assert why(text, b"q1\nq2\nkeep\nold\nq3\nq4\n") == "not_found"
+    assert after(text, b"q1\np2\nkeep\nold\np3\nq4\n") == b"q1\np2\nkeep\nnew\np3\nq4\n"
+
+
+def test_lines_on_both_sides_of_an_insertion_must_be_there() -> None:
+    text = diff("@@ -1,6 +1,7 @@\n a\n b\n c\n+new\n d\n e\n f\n")
+    assert why(text, b"a\nb\nc\nx\ny\nz\n") == "not_found"
+    assert after(text, b"a\nb\nc\nx\ne\nf\n") == b"a\nb\nc\nnew\nx\ne\nf\n"
+    others_came_first = b"a\nb\nc\nother\nd\ne\nf\n"
+    assert why(text, others_came_first) == "not_found"
+    assert why(text, others_came_first, base=b"a\nb\nc\nd\ne\nf\n") == "not_found"
+
+
+def test_two_places_side_by_side_are_told_apart_by_no_neighbour() -> None:
+    text = diff(
+        "@@ -1,1 +1,1 @@\n-top\n+TOP\n",
+        "@@ -4,2 +4,2 @@\n x\n-y\n+Y\n",
+    )
+    apart = b"top\n1\n2\nx\ny\n" + b"3\n" * 9 + b"x\ny\n"
+    assert after(text, apart) == b"TOP\n1\n2\nx\nY\n" + b"3\n" * 9 + b"x\ny\n"
+    assert why(text, b"top\n1\n2\nx\ny\nx\ny\n3\n") == "ambiguous"
+
+
 def test_removed_lines_must_be_there() -> None:
     content = CODE.replace(b"value = 1", b"value = 1.5")
     text = diff(
@@ -199,6 +225,14 @@ def test_a_merge_with_what_the_author_saw_finds_the_place() -> None:
 
 
 @pytest.mark.req("R141")
+def test_a_merge_loses_no_blanks_that_the_edit_is_about() -> None:
+    base = b"a  \nb\nc\nd\ne\nf\ng\n"
+    now = b"a  \nb  \nC by others\nd\ne\nf\ng\n"
+    text = diff("@@ -1,7 +1,7 @@\n-a  \n+a\n b\n-c\n+c\n d\n e\n f\n-g\n+G\n")
+    assert why(text, now, base) == "not_found"
+
+
+@pytest.mark.req("R141")
 def test_a_contradiction_is_refused() -> None:
     base, now = b"a\nb\nc\n", b"a\nB by others\nc\n"
     assert why(diff("@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"), now, base) == "not_found"
@@ -211,6 +245,19 @@ def test_a_place_whose_likes_are_gone_is_not_taken_for_the_one_that_was_meant() 
     now = pair.replace(b"x\nreturn a", b"x\nreturn other")
     text = diff("@@ -2,1 +2,1 @@\n-return a\n+return b\n")
     assert why(text, now, base=pair) == "not_found"
+    other = diff("@@ -12,1 +12,1 @@\n-return a\n+return b\n")
+    assert after(other, now, base=pair) == now.replace(b"y\nreturn a", b"y\nreturn b")
+    assert level(other, now, base=pair) == "merged"
+
+
+@pytest.mark.req("R141")
+def test_votes_do_not_prefer_the_copy_that_nobody_touched() -> None:
+    pair = b"f\nreturn a\n1\n2\n3\n4\n5\n6\n7\n8\nf\nreturn a\n"
+    text = diff("@@ -1,2 +1,2 @@\n f\n-return a\n+return b\n")
+    assert after(text, b"0\n" + pair, base=pair) == b"0\n" + pair.replace(
+        b"return a", b"return b", 1
+    )
+    assert why(text, b"g" + pair[1:], base=pair) == "not_found"
 
 
 @pytest.mark.req("R141")

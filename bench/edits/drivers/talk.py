@@ -5,10 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import os
+import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+
+
+def cpu() -> float:
+    """Seconds that this process and its children have computed."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def serve(edit: Callable[[str, str], None]) -> None:
@@ -23,15 +30,17 @@ def serve(edit: Callable[[str, str], None]) -> None:
             with open(path, "wb") as file:
                 file.write(base64.b64decode(asked["target"]))
             os.chdir(folder)
-            began, done = time.perf_counter(), True
+            began, used, done = time.perf_counter(), cpu(), True
             try:
                 edit(asked["path"], asked["edit"])
             except Exception as error:  # noqa: BLE001 - whatever it is, the engine gave up
                 print(f"{type(error).__name__}: {error}"[:200], file=sys.stderr)
                 done = False
-            took = time.perf_counter() - began
+            took, used = time.perf_counter() - began, cpu() - used
             with open(path, "rb") as file:
                 after = base64.b64encode(file.read()).decode()
             os.chdir("/")
-        answers.write(json.dumps({"after": after, "done": done, "seconds": took}) + "\n")
+        answers.write(
+            json.dumps({"after": after, "done": done, "seconds": took, "cpu": used}) + "\n"
+        )
         answers.flush()

@@ -33,7 +33,10 @@ def merge_whole(wanted: Text, present: Text, base: Text) -> Text | None:
     found = _merge(wanted, present, base, _itself)
     if found is not None:
         return found
-    old, new = ([line.rstrip() for line in text.lines] for text in (base, wanted))
+    texts = (wanted, present, base)
+    new, _, old = bare = [[line.rstrip() for line in text.lines] for text in texts]
+    if all(one == text.lines for one, text in zip(bare, texts, strict=True)):
+        return None  # there are no such blanks
     if spans(old, new) != spans(base.lines, wanted.lines):
         return None  # a change of such blanks is part of the edit, and would be lost
     return _merge(wanted, present, base, str.rstrip)

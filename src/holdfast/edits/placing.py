@@ -99,7 +99,7 @@ def _choose(board: Board, number: int) -> None:
     if chosen is None and board.base is not None:
         chosen, is_known = _by_base(board, number, found)
         if chosen is None and is_known:
-            board.open[number] = []
+            board.troubles.append(Trouble(number, "not_found"))
             return
     if chosen is None and board.base is None and not board.is_base:
         chosen = choice.by_neighbours(hunk, found, board.placed, board.hunks)
@@ -119,7 +119,7 @@ def _choose(board: Board, number: int) -> None:
 def _by_base(board: Board, number: int, found: Sequence[Fit]) -> tuple[Fit | None, bool]:
     """The place that has the same number among its likes as in the base.
 
-    The second answer is whether the base has fewer of them now: then only a merge may tell which one is left.
+    The second answer is whether some of them are gone: then only a merge may tell which one is left.
     """
     assert board.base is not None
     hunk = board.hunks[number]
