@@ -300,6 +300,11 @@ def test_a_removed_line_may_look_like_the_header_of_a_file() -> None:
     assert result(text, {"a.sql": b"x\n-- old\ny\n"}) == {"a.sql": b"x\n++ new\ny\n"}
 
 
+def test_such_a_line_may_be_the_last_of_its_hunk() -> None:
+    text = "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n x\n--- old\n+++ new\n@@ -4 +4 @@\n-y\n+z\n"
+    assert result(text, {"a": b"x\n-- old\n\ny\n"}) == {"a": b"x\n++ new\n\nz\n"}
+
+
 @pytest.mark.parametrize("counts", ["-2,3 +2,3", "-2,9 +2,9", "-2,1 +2,1"])
 def test_two_files_in_a_plain_diff_are_told_apart(counts: str) -> None:
     text = (DIFF + DIFF.replace("a.txt", "b.txt")).replace("-2,3 +2,3", counts)

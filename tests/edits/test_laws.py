@@ -1,6 +1,7 @@
 """Laws of edits: what is done can be undone to the byte, and no format says it differently."""
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,6 +13,7 @@ from holdfast.edits.lines import Text, decoded, encoded, split
 from holdfast.edits.outcome import Outcome
 from holdfast.edits.places import work_out
 from holdfast.edits.render import hunks_between, search_replace, unified, v4a
+from holdfast.errors import EditError
 
 WORDS = (
     "",
@@ -152,3 +154,22 @@ def test_other_peoples_lines_above_and_below_stay(
         outcome = work_out(read_edit(unified("f", hunks)), files.get, {"f": seen})
         if not outcome.refusals:
             assert applied(outcome, files) == {"f": others + wanted + others}
+
+
+PIECES = (
+    *("a.py", "```", "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE", "a", "b", "", "\r"),
+    *("diff --git a/a.py b/a.py", "rename from a.py", "rename to b.py", "new file mode 100644"),
+    *("--- a/a.py", "+++ b/a.py", "+++ /dev/null", "--- /dev/null", "@@ -1,2 +1,2 @@ x", "@@"),
+    *("@@ -0,0 +1 @@", " a", "-a", "+b", "\\ No newline at end of file", "-- ", "-", "+"),
+    *("*** Begin Patch", "*** Update File: a.py", "*** Add File: a.py", "*** Delete File: a.py"),
+    *("*** Move to: c.py", "*** End of File", "*** End Patch", "deleted file mode 100644"),
+    *("{", '{"edits": [{"path": "a.py", "hunks": []}]}'),
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(PIECES), max_size=14), CONTENT)
+def test_nonsense_is_refused_and_nothing_else(pieces: list[str], content: bytes) -> None:
+    with suppress(EditError):
+        outcome = work_out(read_edit("\n".join(pieces)), {"a.py": content}.get)
+        assert not (outcome.files and outcome.refusals)

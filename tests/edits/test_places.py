@@ -261,6 +261,15 @@ def test_votes_do_not_prefer_the_copy_that_nobody_touched() -> None:
 
 
 @pytest.mark.req("R141")
+def test_votes_do_not_take_the_copy_that_is_left() -> None:
+    base = b"print command\nargs\nrun\nsay(print)\n\necho command\nargs\nrun\nsay(print)\n"
+    now = base[: base.rindex(b"say")] + b"say(other)\n"
+    text = diff("@@ -6,4 +6,4 @@\n echo command\n args\n run\n-say(print)\n+say(echo)\n")
+    assert after(text, base) == base[: base.rindex(b"say")] + b"say(echo)\n"
+    assert why(text, now, base) == "not_found"
+
+
+@pytest.mark.req("R141")
 def test_a_copy_made_since_is_not_edited() -> None:
     now = CODE + CODE
     assert why(block("    value = 1\n", "    value = 3\n"), now, base=CODE) == "ambiguous"
@@ -365,6 +374,14 @@ def test_each_line_keeps_its_own_ending() -> None:
     assert after(block("b\nc\n", "B\nC\n"), content) == b"a\r\nB\nC\r\nd\n"
     assert after(block("a\n", "a\nnew\n"), content) == b"a\r\nnew\r\nb\nc\r\nd\n"
     assert after("a.py\n```\na\nb\nnew\nd\n```\n", content) == b"a\r\nb\nnew\r\nd\n"
+
+
+def test_a_block_that_repeats_its_last_line_is_added_below() -> None:
+    content = b"f {\r\n}  \r\nend\n"
+    wanted = b"f {\r\n}  \r\ng {\r\n}\r\nend\n"
+    assert after(block("f {\n}\n", "f {\n}\ng {\n}\n"), content) == wanted
+    text = block("x\nf {\n}\nend\n", "X\nf {\n}\ng {\n}\nend\n")
+    assert after(text, b"x\r\n" + content) == b"X\r\n" + wanted
 
 
 def test_a_diff_may_change_the_endings_themselves() -> None:
