@@ -19,6 +19,7 @@ from pathlib import Path
 import apsw
 
 from bench import alone, envs, markdown, promises, shapes
+from bench.edits import __main__ as edits
 from bench.kill import kill_and_resume
 from bench.measure import BARE, FULL, HOLDFAST, REPOSITORY, SHELL, Tool, tool_of
 from bench.results import Contender, Results, read
@@ -30,7 +31,7 @@ FOLDER = REPOSITORY / ".bench"
 PAGE = REPOSITORY / "docs" / "benchmarks.md"
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000), (1_000, 10_000)
 LEAST = 3 * shapes.LAYERS  # steps need three of the layer above
-WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "alone")
+WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "alone", "edits")
 GRAPH_OF = {"W1": "wide", "W2": "chain", "W3": "layered", "W8": "layered"}
 PHASES_OF = {"W4": ("cold", "noop", "shortcut"), "W5": ("cold", "noop", "change")}
 BARE_KEEPS = "a row after each step, no fsync"
@@ -47,6 +48,7 @@ class Asked:
     write: bool
     cache: Path
     earlier: Path | None
+    histories: tuple[str, ...]
 
     @property
     def base(self) -> int:
@@ -68,6 +70,7 @@ def asked(words: Sequence[str]) -> Asked:
     parser.add_argument("--quick", action="store_true", help="about three minutes")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     parser.add_argument("--from", metavar="FILE", help="measure nothing: results of an earlier run")
+    parser.add_argument("--histories", default="", help="git directories, for the workload edits")
     parser.add_argument("--cache", help="where the environments of the peers are kept")
     given = vars(parser.parse_args(words))
     sizes = [int(size.replace("_", "")) for size in given["sizes"].split(",") if size]
@@ -85,11 +88,15 @@ def asked(words: Sequence[str]) -> Asked:
         write=given["write"],
         cache=envs.cache_folder(given["cache"]),
         earlier=Path(given["from"]) if given["from"] else None,
+        histories=tuple(folder for folder in given["histories"].split(",") if folder),
     )
 
 
 def main(words: Sequence[str]) -> None:
     wish = asked(words)
+    if wish.workloads == {"edits"}:
+        _edits(wish)
+        return
     found = read(wish.earlier) if wish.earlier else measured(wish)
     text = markdown.page(found)
     if wish.write:
@@ -114,10 +121,22 @@ def measured(wish: Asked) -> Results:
             found.own += alone.figures(FOLDER / "alone", repeats=wish.repeats, quick=wish.quick)
         except RuntimeError as error:
             print(error, file=sys.stderr)
+    if "edits" in wish.workloads and wish.wants("holdfast"):
+        _edits(wish)
     found.seconds = time.monotonic() - began
     found.promises = promises.judge(found)
     found.write(FOLDER / "results.json")
     return found
+
+
+def _edits(wish: Asked) -> None:
+    """A page of its own, from histories that are given: none comes with the repository."""
+    if not wish.histories:
+        print("edits: not measured; hint: --histories GITDIR,GITDIR", file=sys.stderr, flush=True)
+        return
+    count = ["--count", "5"] if wish.quick else []
+    more = ["--write"] if wish.write else []
+    edits.main([*count, *more, "--cache", str(wish.cache), *wish.histories])
 
 
 def _environment() -> dict[str, str]:

@@ -67,6 +67,7 @@ COMMANDS = {
     "verify": "holdfast.cli.maintain:verify",
     "rebuild": "holdfast.cli.maintain:rebuild",
     "schema": "holdfast.cli.schema:schema",
+    "edit": "holdfast.cli.edit:edit",
 }
 PANELS = {
     "Start": (
@@ -113,6 +114,7 @@ PANELS = {
         "conflicts",
         "agents",
     ),
+    "Hands": ("edit",),
     "Connect": (
         "export",
         "import",
@@ -183,6 +185,7 @@ SHORT = {
     "verify": "Check the whole store: chain, digests, state, index.",
     "rebuild": "Make the index of artifacts again from the journals.",
     "schema": "Print the JSON Schema of plan files, or of what --json prints.",
+    "edit": "Make an edit of files, all or nothing; preview it, take it back.",
 }
 EXIT_CODES = """\b
 Exit codes:

@@ -2,7 +2,8 @@
 
 What touches trust (programs to start, providers, people, policies) is taken only from the person's own
 file: a project that was cloned cannot grant itself anything. A project may name tiers, concurrency and
-templates, and may lower budgets. Precedence: flag, `HOLDFAST_*`, person, project.
+templates, may lower budgets, and may protect more names from edits. Precedence: flag, `HOLDFAST_*`, person,
+project.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _PERSONAL = {
     "prices",
     "planner",
     "templates",
+    "edits",
 } | _MODELS
-_OF_PROJECT = {"run", "resources", "templates"} | _MODELS
+_OF_PROJECT = {"run", "resources", "templates", "edits"} | _MODELS
 _MOST = 1_000_000_000_000
 _RULE = ("line", "step", "gate", "effects", "from")  # what a rule may be about
 _WORDS = {
@@ -59,6 +61,8 @@ def read_settings(root: str, env: Mapping[str, str] = os.environ) -> Settings:
     _check(project, place, _OF_PROJECT)
     _folder(own, personal)
     _folder(project, place)
+    section(own, "edits", {"protected"}, personal)
+    section(project, "edits", {"protected"}, place)
     origin: list[tuple[str, str]] = []
     parallel = None
     for source, value in (
@@ -190,6 +194,18 @@ def _folder(given: Mapping[str, object], place: str) -> str | None:
     if not isinstance(named, str) or not named.strip():
         raise UsageError(f"'templates' in '{place}' must be the name of a folder")
     return named
+
+
+def read_protected(root: str, env: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Names that no edit may write, beyond those that none ever may: a project can add, never take away."""
+    personal = personal_file(env)
+    found: list[str] = []
+    for given, place in ((table(personal), personal), project_table(root)):
+        names = section(given, "edits", {"protected"}, place).get("protected", [])
+        if not isinstance(names, list) or not all(isinstance(n, str) and n for n in names):
+            raise UsageError(f"'edits.protected' in '{place}' must be a list of names")
+        found += names
+    return tuple(found)
 
 
 def agents_file(env: Mapping[str, str] = os.environ) -> str | None:

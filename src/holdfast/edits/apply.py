@@ -34,6 +34,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,9 +47,9 @@ from holdfast.edits.journal import (
     Row,
     changed,
     is_open,
-    is_settled,
     keys_in,
     make_home,
+    marker_of,
     pieces,
     place_of,
     read_journal,
@@ -97,7 +98,7 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
+class Site:
     """Where work happens: the open root, the journal directory, and who has content to spare."""
 
     root: int
@@ -169,22 +170,22 @@ def apply(
             claims.check(paths)
             journal = _plan(root_fd, changes, key)
             stage(root_fd, place, journal, content)
-            _carry_out(_Site(root_fd, place), journal)
+            _carry_out(Site(root_fd, place), journal)
     except BaseException:
         claims.unsure()
         raise
     claims.made(key, paths)
 
 
-def _carry_out(site: _Site, journal: Journal) -> None:
+def _carry_out(site: Site, journal: Journal) -> None:
     try:
-        conflicts = _forward(site, journal)
+        conflicts = bring_forward(site, journal)
     except OSError:
-        _close(site.place, _back(site, journal))
+        _close(site.place, bring_back(site, journal))
         raise
     if conflicts:
         untouched = {conflict.path for conflict in conflicts}
-        undone = _back(site, journal)
+        undone = bring_back(site, journal)
         _close(site.place, tuple(lost for lost in undone if lost.path not in untouched))
         raise changed(untouched)
 
@@ -215,11 +216,11 @@ def recover(
             if is_open(place):
                 journal = read_journal(place)
                 forward = committed(key)
-                bring = _forward if forward else _back
-                conflicts = bring(_Site(root_fd, place, content), journal)
+                bring = bring_forward if forward else bring_back
+                conflicts = bring(Site(root_fd, place, content), journal)
                 _close(place, conflicts)
                 found.append(Recovered(key, forward, conflicts))
-            elif not is_settled(place):
+            elif marker_of(place) is None:
                 remove(place)
     return found
 
@@ -253,7 +254,18 @@ def _plan(root_fd: int, changes: Sequence[FileChange], key: str) -> Journal:
         rows.append(_row(index, change, found, key))
     if conflicts:
         raise changed(conflicts)
-    return Journal(tuple(rows), tuple(made), cleared)
+    modes = tuple(_mode_of(root_fd, path) for path in cleared)
+    return Journal(tuple(rows), tuple(made), cleared, modes)
+
+
+def _mode_of(root_fd: int, path: str) -> int:
+    """The permissions of a directory; 0 if there is none."""
+    with (
+        suppress(FileNotFoundError, EditError),
+        opened(open_directory(root_fd, split_path(path))) as it,
+    ):
+        return stat.S_IMODE(os.fstat(it).st_mode)
+    return 0
 
 
 def _find(
@@ -306,7 +318,7 @@ def _close(place: str, conflicts: tuple[Conflict, ...]) -> None:
         remove(place)
 
 
-def _forward(site: _Site, journal: Journal) -> tuple[Conflict, ...]:
+def bring_forward(site: Site, journal: Journal) -> tuple[Conflict, ...]:
     wanted = [(row, row.after) for row in journal.rows]
     conflicts = _make_way(site, wanted, journal.cleared)
     for path in journal.made:
@@ -315,7 +327,7 @@ def _forward(site: _Site, journal: Journal) -> tuple[Conflict, ...]:
     return conflicts + _bring_all(site, wanted)
 
 
-def _back(site: _Site, journal: Journal) -> tuple[Conflict, ...]:
+def bring_back(site: Site, journal: Journal) -> tuple[Conflict, ...]:
     wanted = [(row, row.before) for row in journal.rows]
     files = {row.path for row in journal.rows if row.before is not None}
     made = [path for path in journal.made if not files.isdisjoint({path, *parents(path)})]
@@ -324,13 +336,16 @@ def _back(site: _Site, journal: Journal) -> tuple[Conflict, ...]:
     for path in reversed(journal.made):
         with suppress(FileNotFoundError, EditError):
             _remove_directory(site.root, split_path(path))
+    for path, mode in zip(journal.cleared, journal.modes, strict=False):
+        with suppress(FileNotFoundError, EditError):
+            _restore_mode(site.root, split_path(path), mode)
     return conflicts
 
 
 _Wanted = list[tuple[Row, Image | None]]
 
 
-def _make_way(site: _Site, wanted: _Wanted, directories: Sequence[str]) -> tuple[Conflict, ...]:
+def _make_way(site: Site, wanted: _Wanted, directories: Sequence[str]) -> tuple[Conflict, ...]:
     """Remove the files, then the directories, in whose place others come; they are brought no more."""
     way = in_the_way([(row.path, image is not None) for row, image in wanted])
     first = [(row, image) for row, image in wanted if row.path in way]
@@ -342,7 +357,7 @@ def _make_way(site: _Site, wanted: _Wanted, directories: Sequence[str]) -> tuple
     return conflicts
 
 
-def _bring_all(site: _Site, wanted: _Wanted, *, gives_way: bool = False) -> tuple[Conflict, ...]:
+def _bring_all(site: Site, wanted: _Wanted, *, gives_way: bool = False) -> tuple[Conflict, ...]:
     """Bring every path to its image: what is written first, then what is removed."""
     conflicts: list[Conflict] = []
     for row, image in sorted(wanted, key=lambda one: one[1] is None):
@@ -354,7 +369,7 @@ def _bring_all(site: _Site, wanted: _Wanted, *, gives_way: bool = False) -> tupl
     return tuple(conflicts)
 
 
-def _bring(site: _Site, row: Row, image: Image | None, *, gives_way: bool = False) -> None:
+def _bring(site: Site, row: Row, image: Image | None, *, gives_way: bool = False) -> None:
     """Give the path this image if it holds one of its two images, else raise EditError.
 
     A file that gives way is gone if what takes its place, a file above it or a directory, is there.
@@ -404,7 +419,7 @@ def _check_known(row: Row, found: Found | None) -> None:
         raise EditError(f"{quoted(row.path)} was changed by someone else")
 
 
-def _write_temp(site: _Site, parent: int, row: Row, image: Image) -> None:
+def _write_temp(site: Site, parent: int, row: Row, image: Image) -> None:
     for source in _sources(site, image):
         if write_file(parent, row.temp, source, image.mode) == image.digest:
             return
@@ -412,7 +427,7 @@ def _write_temp(site: _Site, parent: int, row: Row, image: Image) -> None:
     raise IntegrityError(f"the copy of {quoted(row.path)} in {quoted(site.place)} is damaged")
 
 
-def _sources(site: _Site, image: Image) -> Iterator[Iterable[bytes]]:
+def _sources(site: Site, image: Image) -> Iterator[Iterable[bytes]]:
     with opened(open_root(site.place)) as directory:
         staged = open_file(directory, image.staged, image.staged)
     if staged is not None:
@@ -432,6 +447,14 @@ def _make_directory(root_fd: int, parts: Sequence[str]) -> None:
         with suppress(FileExistsError):
             os.mkdir(parts[-1], dir_fd=parent)
         sync(parent)
+
+
+def _restore_mode(root_fd: int, parts: Sequence[str], mode: int) -> None:
+    """Give a directory that stands again the permissions that it had."""
+    with opened(open_directory(root_fd, parts)) as directory:
+        if mode and stat.S_IMODE(os.fstat(directory).st_mode) != mode:
+            os.fchmod(directory, mode)
+        sync(directory)
 
 
 def _remove_directory(root_fd: int, parts: Sequence[str]) -> None:

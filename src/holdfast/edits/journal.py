@@ -3,10 +3,15 @@
     <journal_dir>/<key>/0.old, 0.new, 1.new, ...   the images, written and synchronised first
     <journal_dir>/<key>/journal.json               the list, which has its name last: an open edit
     <journal_dir>/<key>/settled.json               the same after a recovery with conflicts: closed
+    <journal_dir>/<key>/kept.json                  the same once it counts: can be taken back
+    <journal_dir>/<key>/undoing.json               the same while it is taken back: goes on back
+    <journal_dir>/<key>/undone.json                the same when it was taken back
 
-A directory with neither name is litter: either no target was touched yet, or the edit is finished.
+The list changes its name within its directory, which is one act on every disk.
+A directory with none of these names is litter: either no target was touched yet, or the edit is finished.
 The images lie beside the list, not in a store, so that recovery needs nothing but this directory.
-The journal directory belongs to the engine; nothing in it is data from strangers.
+The journal directory is ours. It may have come with a workspace all the same, so the names in a list are
+held to the form that we give them: none can mean a file elsewhere.
 """
 
 from __future__ import annotations
@@ -17,8 +22,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from typing import Literal, get_args
 
 from holdfast.edits.tree import (
+    TEMP_PREFIX,
+    TEMP_SUFFIX,
     chunks,
     open_directory,
     open_file,
@@ -35,8 +43,15 @@ from holdfast.errors import EditError, IntegrityError, StoreError
 
 Content = Callable[[str], bytes | Iterable[bytes]]
 
-_JOURNAL, _SETTLED, _UNFINISHED = "journal.json", "settled.json", "journal.json.tmp"
+Marker = Literal["journal.json", "settled.json", "kept.json", "undoing.json", "undone.json"]
+MARKERS: tuple[Marker, ...] = get_args(Marker)
+
+_JOURNAL: Marker = "journal.json"
+_SETTLED: Marker = "settled.json"
+_UNFINISHED = "journal.json.tmp"
 _VERSION = 1
+_STAGED = re.compile(r"[0-9]+\.(?:old|new)")
+_TEMP = re.compile(rf"{re.escape(TEMP_PREFIX)}[0-9a-f]+{re.escape(TEMP_SUFFIX)}")
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@=+-]{0,199}")
 
 
@@ -60,6 +75,7 @@ class Journal:
     rows: tuple[Row, ...]
     made: tuple[str, ...]
     cleared: tuple[str, ...] = ()  # directories that a file takes the place of, outermost first
+    modes: tuple[int, ...] = ()  # theirs, in the same order
     version: int = _VERSION
 
 
@@ -154,8 +170,8 @@ def _stage_new(directory: int, image: Image, content: Content) -> None:
         raise IntegrityError(f"the content given for {quoted(image.digest)} has another digest")
 
 
-def read_journal(place: str) -> Journal:
-    with open(os.path.join(place, _JOURNAL), "rb") as file:
+def read_journal(place: str, marker: Marker = _JOURNAL) -> Journal:
+    with open(os.path.join(place, marker), "rb") as file:
         text = file.read()
     try:
         body = json.loads(text)
@@ -165,10 +181,11 @@ def read_journal(place: str) -> Journal:
                 hint="recover with the version of holdfast that wrote it",
             )
         rows = tuple(
-            Row(row["path"], _image(row["before"]), _image(row["after"]), row["temp"])
+            Row(row["path"], _image(row["before"]), _image(row["after"]), _own(_TEMP, row["temp"]))
             for row in body["rows"]
         )
-        journal = Journal(rows, tuple(body["made"]), tuple(body.get("cleared", ())))
+        modes = tuple(int(mode) for mode in body.get("modes", ()))
+        journal = Journal(rows, tuple(body["made"]), tuple(body.get("cleared", ())), modes)
         for path in (*(row.path for row in rows), *journal.made, *journal.cleared):
             split_path(path)
     except (ValueError, KeyError, TypeError, AttributeError, EditError) as error:
@@ -179,7 +196,14 @@ def read_journal(place: str) -> Journal:
 def _image(body: dict[str, str | int] | None) -> Image | None:
     if body is None:
         return None
-    return Image(str(body["digest"]), int(body["mode"]), str(body["staged"]))
+    return Image(str(body["digest"]), int(body["mode"]), _own(_STAGED, str(body["staged"])))
+
+
+def _own(form: re.Pattern[str], name: str) -> str:
+    """A name that we gave; ValueError for any other."""
+    if not form.fullmatch(name):
+        raise ValueError(name)
+    return name
 
 
 def is_open(place: str) -> bool:
@@ -190,18 +214,31 @@ def is_settled(place: str) -> bool:
     return os.path.lexists(os.path.join(place, _SETTLED))
 
 
+def marker_of(place: str) -> Marker | None:
+    """How far an edit is; None for litter."""
+    with suppress(FileNotFoundError):
+        names = set(os.listdir(place))
+        return next((marker for marker in MARKERS if marker in names), None)
+    return None
+
+
+def mark(place: str, old: Marker, new: Marker) -> None:
+    """Let the list of an edit have its next name, for good."""
+    os.rename(os.path.join(place, old), os.path.join(place, new))
+    sync_directory(place)
+
+
 def images_in(journal_dir: str, key: str) -> Iterator[Iterable[bytes]]:
     """The contents that lie in a journal, each in pieces."""
     place = place_of(journal_dir, key)
-    for name in sorted(set(os.listdir(place)) - {_JOURNAL, _SETTLED, _UNFINISHED}):
+    for name in sorted(set(os.listdir(place)) - {*MARKERS, _UNFINISHED}):
         with open(os.path.join(place, name), "rb") as file:
             yield chunks(file.fileno())
 
 
 def settle(place: str) -> None:
     """Close the journal and keep its images: some found no place."""
-    os.rename(os.path.join(place, _JOURNAL), os.path.join(place, _SETTLED))
-    sync_directory(place)
+    mark(place, _JOURNAL, _SETTLED)
 
 
 def remove(place: str) -> None:
@@ -210,10 +247,10 @@ def remove(place: str) -> None:
         names = set(os.listdir(place))
     except FileNotFoundError:
         return
-    for marker in names & {_JOURNAL, _SETTLED}:
+    for marker in names & {*MARKERS}:
         os.unlink(os.path.join(place, marker))
     sync_directory(place)
-    for name in names - {_JOURNAL, _SETTLED}:
+    for name in names - {*MARKERS}:
         os.unlink(os.path.join(place, name))
     os.rmdir(place)
     sync_directory(os.path.dirname(place))

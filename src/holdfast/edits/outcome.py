@@ -36,8 +36,9 @@ Why = Literal[
 class Planned:
     """One file: the digest of what stands there (None: nothing may), and its content afterwards.
 
-    `after=None` deletes it. `mode=None` keeps the mode it has. `levels` says by which step of the ladder
-    each of its hunks found its place.
+    `after=None` deletes it. `mode=None` keeps the mode it has, or that of the file at `moved_from`, whose
+    content this is; a new file gets the usual one. `levels` says by which step of the ladder each of its
+    hunks found its place.
     """
 
     path: str
@@ -45,6 +46,7 @@ class Planned:
     after: bytes | None
     mode: int | None = None
     levels: tuple[Level, ...] = ()
+    moved_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,9 +78,8 @@ def contents(repository: Repository, names: Sequence[str]) -> Iterator[bytes]:
     with tempfile.TemporaryFile() as asked:
         asked.write("".join(f"{name}\n" for name in names).encode())
         asked.seek(0)
-        command = _command("cat-file", "--batch")
         with subprocess.Popen(
-            command,
+            command("cat-file", "--batch"),
             cwd=repository.root,
             env=environment(),
             stdin=asked,
@@ -136,7 +135,7 @@ def git(folder: str, *words: str, lock: int | None = None) -> bytes:
     """What git answers; ProcessError, with its last words, if it does not want to."""
     try:
         done = subprocess.run(
-            _command(*words),
+            command(*words),
             cwd=folder,
             env=environment(),
             stdin=subprocess.DEVNULL,
@@ -155,7 +154,8 @@ def git(folder: str, *words: str, lock: int | None = None) -> bytes:
     return done.stdout
 
 
-def _command(*words: str) -> list[str]:
+def command(*words: str) -> list[str]:
+    """The program and its words, with all that a repository may configure switched off."""
     program = shutil.which("git")
     if program is None:
         raise ProcessError("git was not found on PATH", hint="install it")

@@ -1,0 +1,75 @@
+"""Which of several places a hunk means: what is known about its neighbours, its base and its anchors.
+
+A line number alone decides nothing: people and models write wrong ones, and other people's edits move
+lines. It counts where the file is known to be the one that the author saw, and where hunks next to it, which
+have one place only, were moved as far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.edits.fit import Fit
+from holdfast.edits.indent import indent_of
+from holdfast.edits.sheet import Sheet
+from holdfast.edits.wanted import Hunk
+
+_BESIDE = 3  # lines between places that count as side by side
+
+
+def by_line(hunk: Hunk, fits: Sequence[Fit]) -> Fit | None:
+    """The place whose number the hunk has; only if the file is what the author saw."""
+    return next((fit for fit in fits if hunk.line and fit.start == hunk.line - 1), None)
+
+
+def by_neighbours(
+    hunk: Hunk, fits: Sequence[Fit], placed: Mapping[int, Fit], hunks: Sequence[Hunk]
+) -> Fit | None:
+    """The one place that was moved as far as the hunks above and below, or between the two.
+
+    Above the first one is the start of the file, which never moves. Of two places side by side, neither is
+    taken: one is a copy, and nobody can say which.
+    """
+    known = [
+        (hunks[n].line, fit.start - hunks[n].line + 1) for n, fit in placed.items() if hunks[n].line
+    ]
+    if not hunk.line or not known:
+        return None
+    above = max((one for one in known if one[0] < hunk.line), default=(0, 0))
+    below = min((one for one in known if one[0] > hunk.line), default=above)
+    low, high = sorted((above[1], below[1]))
+    left = [fit for fit in fits if low <= fit.start - hunk.line + 1 <= high]
+    if len(left) != 1:
+        return None
+    beside = len(hunk.old) + _BESIDE
+    if any(0 < abs(fit.start - left[0].start) <= beside for fit in fits):
+        return None
+    return left[0]
+
+
+def by_anchors(hunk: Hunk, fits: Sequence[Fit], sheet: Sheet) -> Fit | None:
+    """The one place that lies in what the hunk's last anchor opens."""
+    if not hunk.anchors:
+        return None
+    anchor = hunk.anchors[-1]
+    left = [fit for fit in fits if _lies_in(sheet, fit.start, anchor)]
+    return left[0] if len(left) == 1 else None
+
+
+def _lies_in(sheet: Sheet, start: int, anchor: str) -> bool:
+    """Whether the anchor is the nearest line above of those that are indented no deeper than it is."""
+    depth = None
+    for line in reversed(sheet.lines[:start]):
+        if line.strip().startswith(anchor):
+            return depth is None or len(indent_of(line)) < depth
+        if line.strip() and (line.strip()[0].isalnum() or line.strip()[0] in "_@$\"'"):
+            width = len(indent_of(line))
+            depth = width if depth is None else min(depth, width)
+    return False
+
+
+def twins(hunks: Sequence[Hunk], number: int) -> list[int]:
+    """The hunks that say the same as this one, itself among them."""
+    mine = replace(hunks[number], line=0, anchors=())
+    return [n for n, hunk in enumerate(hunks) if replace(hunk, line=0, anchors=()) == mine]

@@ -1,0 +1,181 @@
+"""What helps whoever wrote an edit that found no place: the nearest lines, the places that fit, what differs.
+
+Likeness is used here and nowhere else: it never decides where a hunk goes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from difflib import unified_diff
+
+from rapidfuzz import fuzz, process
+
+from holdfast.edits.lines import Unreadable, decoded
+from holdfast.edits.outcome import Refusal
+from holdfast.edits.placing import Board, Trouble
+from holdfast.edits.sheet import Sheet
+from holdfast.edits.wanted import Hunk, Wanted
+
+_FEW = 5
+_LINES = 40  # of a block that is shown
+_WIDTH = 200  # characters of a line that is shown
+_LIKE = 60.0  # of 100
+_MOST = 20_000  # lines that are compared by likeness
+_OTHERS = 200  # files that are searched
+
+
+def explained(
+    path: str,
+    trouble: Trouble,
+    board: Board,
+    numbers: Sequence[int],
+    read: Callable[[str], bytes | None],
+    others: Collection[str],
+) -> Refusal:
+    """The trouble of one hunk in words."""
+    hunk, number = board.hunks[trouble.hunk], numbers[trouble.hunk]
+    line = trouble.starts[0] + 1 if trouble.starts else 0
+    match trouble.why:
+        case "ambiguous":
+            message = f"hunk {number} fits at {len(trouble.starts)} places"
+            guidance = _places(board.sheet, hunk, trouble.starts)
+        case "already_applied":
+            message = f"hunk {number} is already applied"
+            guidance = (
+                f"its new lines stand at line {line}" if line else "nothing is left to change"
+            )
+        case "overlapping":
+            message = f"hunks {numbers[trouble.other]} and {number} change the same lines"
+            guidance = f"make them one hunk; they meet at line {line}"
+        case "malformed":
+            message = f"hunk {number} does not say where its lines go"
+            guidance = "add a line of the file above them, and one below"
+            if hunk.readings:
+                message = f"hunk {number} can be read in more than one way"
+                guidance = "make its three markers longer than those in its text"
+        case _:
+            message = f"hunk {number} was not found"
+            line, guidance = _nearest(board.sheet, hunk)
+            elsewhere = _elsewhere(path, hunk, read, others)
+            guidance = "\n".join(part for part in (guidance, elsewhere) if part)
+    return Refusal(path, trouble.why, message, number, line, guidance)
+
+
+def reason(wanted: Wanted, read: Callable[[str], bytes | None], others: Collection[str]) -> str:
+    """Where the lines of an edit are, if its file is missing."""
+    for hunk in wanted.hunks[:1]:
+        return _elsewhere(wanted.path, hunk, read, others)
+    return ""
+
+
+# Several places.
+
+
+def _places(sheet: Sheet, hunk: Hunk, starts: Sequence[int]) -> str:
+    shown = ", ".join(str(start + 1) for start in starts[:_FEW])
+    more = f" and {len(starts) - _FEW} more" if len(starts) > _FEW else ""
+    said = [f"it fits at the lines {shown}{more}"]
+    for start in starts[:_FEW]:
+        telling = _telling(sheet, hunk, start, starts)
+        if telling is not None:
+            said.append(
+                f"for the place at line {start + 1}, add line {telling + 1}: {_cut(sheet.lines[telling])}"
+            )
+    return "\n".join(said)
+
+
+def _telling(sheet: Sheet, hunk: Hunk, start: int, starts: Sequence[int]) -> int | None:
+    """The nearest line around a place that the other places do not have there."""
+    length = len(hunk.old)
+    for distance in range(1, 30):
+        for offset in (-distance, length - 1 + distance):
+            at = start + offset
+            if not 0 <= at < len(sheet.lines) or not sheet.lines[at].strip():
+                continue
+            theirs = [other + offset for other in starts if other != start]
+            if all(
+                not 0 <= there < len(sheet.lines) or sheet.lines[there] != sheet.lines[at]
+                for there in theirs
+            ):
+                return at
+    return None
+
+
+# No place.
+
+
+def _nearest(sheet: Sheet, hunk: Hunk) -> tuple[int, str]:
+    """The block that is most like what the hunk looks for, from its first line, as a diff."""
+    old = [row.text for row in hunk.old]
+    start = _by_shared_lines(sheet, old)
+    if start is None:
+        start = _by_likeness(sheet, old)
+    if start is None:
+        return 0, "no line of the file is like those that it looks for"
+    start = max(min(start, len(sheet.lines) - 1), 0)
+    there = list(sheet.lines[start : start + len(old)])
+    numbered = [f"{start + 1 + at:>5}  {_cut(line)}" for at, line in enumerate(there[:_LINES])]
+    lines = ["the nearest lines are:", *numbered]
+    marks = [
+        _special(at, a, b) for at, (a, b) in enumerate(zip(old, there, strict=False), start + 1)
+    ]
+    diff = list(
+        unified_diff([*map(_cut, old)], [*map(_cut, there)], "edit", "file", lineterm="", n=1)
+    )
+    if diff:
+        lines += ["what differs:", *diff[2 : _LINES + 2]]
+    return start + 1, "\n".join([*lines, *(mark for mark in marks if mark)])
+
+
+def _by_shared_lines(sheet: Sheet, old: Sequence[str]) -> int | None:
+    votes: Counter[int] = Counter()
+    for at, line in enumerate(old):
+        if any(c.isalnum() for c in line):
+            votes.update(place - at for place in sheet.places("bare", line.strip(), _LINES))
+    return max(votes, key=lambda start: (votes[start], -start)) if votes else None
+
+
+def _by_likeness(sheet: Sheet, old: Sequence[str]) -> int | None:
+    at = max(range(len(old)), key=lambda n: len(old[n].strip()), default=None)
+    if at is None or not old[at].strip():
+        return None
+    found = process.extractOne(
+        old[at].strip()[:_WIDTH],
+        [line[:_WIDTH] for line in sheet.keys("bare")[:_MOST]],
+        scorer=fuzz.ratio,
+        score_cutoff=_LIKE,
+    )
+    return None if found is None else found[2] - at
+
+
+def _special(number: int, edit: str, file: str) -> str:
+    """Characters that look alike and are not: they explain what nobody can see."""
+    if edit == file or unicodedata.normalize("NFKC", edit) != unicodedata.normalize("NFKC", file):
+        return ""
+    odd = next((c for c in file if not c.isascii() and c not in edit), "")
+    if not odd:
+        return f"line {number} differs only in how its characters are composed"
+    name = unicodedata.name(odd, f"U+{ord(odd):04X}").lower()
+    return f"line {number} of the file has a {name} (U+{ord(odd):04X})"
+
+
+def _elsewhere(
+    path: str, hunk: Hunk, read: Callable[[str], bytes | None], others: Collection[str]
+) -> str:
+    """Another file that has the lines."""
+    keys = [row.text.rstrip() for row in hunk.old]
+    for other in [one for one in others if one != path][:_OTHERS]:
+        content = read(other)
+        text = None if content is None else decoded(content)
+        if text is None or isinstance(text, Unreadable) or not any(keys):
+            continue
+        found = Sheet(text.lines).find("trailing", keys)
+        if found:
+            return f"'{other}' has these lines, at line {found[0] + 1}"
+    return ""
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…"

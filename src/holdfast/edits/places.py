@@ -1,0 +1,305 @@
+"""Work out what an edit comes to: each file as it would be, or why it cannot be; nothing is written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.edits.compare import spans
+from holdfast.edits.guidance import explained, reason
+from holdfast.edits.lines import Text, Unreadable, decoded, encoded
+from holdfast.edits.merging import merge_edit, merge_whole
+from holdfast.edits.outcome import Level, Outcome, Planned, Refusal, Why
+from holdfast.edits.placing import Board, Trouble, place_all
+from holdfast.edits.sheet import Sheet
+from holdfast.edits.splice import rewritten, spliced
+from holdfast.edits.wanted import Hunk, Wanted
+from holdfast.errors import EditError
+
+Read = Callable[[str], bytes | None]
+
+
+@dataclass(slots=True)
+class _Work:
+    """An edit while it is worked out."""
+
+    read: Read
+    bases: Mapping[str, bytes]
+    leaving: Collection[str]
+    others: Collection[str]
+    files: dict[str, Planned] = field(default_factory=dict)
+    refusals: list[Refusal] = field(default_factory=list)
+    skipped: list[tuple[str, int]] = field(default_factory=list)
+
+    def refuse(self, path: str, why: Why, message: str, guidance: str = "") -> None:
+        self.refusals.append(Refusal(path, why, message, guidance=guidance))
+
+    def plan(self, file: Planned) -> None:
+        """A file that goes and one that comes at the same path are one change of that path."""
+        other = self.files.get(file.path)
+        if other is not None and other.after is None:
+            file = replace(file, before=other.before)
+        elif other is not None and file.after is None:
+            file = replace(other, before=file.before)
+        elif other is not None:
+            self.refuse(file.path, "overlapping", "two parts of the edit write this file")
+        self.files[file.path] = file
+
+
+def work_out(
+    wanted: Sequence[Wanted],
+    read: Read,
+    bases: Mapping[str, bytes] | None = None,
+    *,
+    others: Collection[str] = (),
+) -> Outcome:
+    """What an edit comes to with the files as they are.
+
+    `read` gives the bytes at a path, or None where nothing is. `bases` are contents as the author saw them,
+    by path. `others` are paths that are searched for lines that are not where the edit has them.
+    """
+    leaving = {one.path for one in wanted if one.to is not None or one.operation == "delete"}
+    paths = {*(one.path for one in wanted), *others}
+    work = _Work(read, bases or {}, leaving, sorted(paths))
+    for one in wanted:
+        try:
+            _work_out_file(work, one)
+        except EditError as error:
+            work.refuse(one.path, "special", error.message)
+    if work.refusals:
+        return Outcome(refusals=tuple(work.refusals), skipped=tuple(work.skipped))
+    return Outcome(tuple(work.files.values()), skipped=tuple(work.skipped))
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _work_out_file(work: _Work, wanted: Wanted) -> None:
+    present = work.read(wanted.path)
+    if wanted.operation == "create":
+        _create(work, wanted, present)
+        return
+    if present is None and wanted.operation == "whole" and wanted.base is None:
+        _create(work, wanted, present)
+        return
+    if present is None:
+        guidance = reason(wanted, work.read, work.others)
+        work.refuse(wanted.path, "missing", "there is no such file", guidance)
+        return
+    if wanted.operation == "delete":
+        _delete(work, wanted, present)
+        return
+    after: bytes | None = present
+    levels: tuple[Level, ...] = ()
+    if wanted.operation == "replace":
+        if wanted.base != digest(present):
+            work.refuse(wanted.path, "stale", "the file is no longer what was to be replaced")
+            return
+        after, levels = wanted.content, ("whole",)
+    elif wanted.hunks or wanted.operation in {"whole", "header"}:
+        after, levels = _changed(work, wanted, present)
+    if after is not None:
+        _plan(work, wanted, present, after, levels)
+
+
+def _plan(
+    work: _Work, wanted: Wanted, present: bytes, after: bytes, levels: tuple[Level, ...]
+) -> None:
+    if wanted.to is None:
+        if after == present and wanted.mode is None:
+            return
+        work.plan(Planned(wanted.path, digest(present), after, wanted.mode, levels))
+        return
+    there = None if wanted.to in work.leaving else work.read(wanted.to)
+    if there is not None and not _is_same_name(wanted.path, wanted.to, present, there):
+        work.refuse(wanted.path, "exists", f"there is a file at '{wanted.to}' already")
+        return
+    work.plan(Planned(wanted.path, digest(present), None, None, ("deleted",)))
+    before = digest(work.read(wanted.to) or b"") if wanted.to in work.leaving else None
+    work.plan(Planned(wanted.to, before, after, wanted.mode, levels, moved_from=wanted.path))
+
+
+def _is_same_name(path: str, to: str, present: bytes, there: bytes) -> bool:
+    """Where case makes no difference, a file that changes its case is already there."""
+    return path.casefold() == to.casefold() and present == there
+
+
+def _create(work: _Work, wanted: Wanted, present: bytes | None) -> None:
+    if present == wanted.content and wanted.mode is None:
+        work.skipped.append((wanted.path, 0))
+    elif present and wanted.path not in work.leaving:
+        guidance = "to change it, say which of its lines; to replace it, give it whole"
+        work.refuse(wanted.path, "exists", "there is a file already", guidance)
+    else:
+        before = None if present is None else digest(present)
+        level: Level = "created" if present is None else "whole"
+        work.plan(Planned(wanted.path, before, wanted.content, wanted.mode, (level,)))
+
+
+def _delete(work: _Work, wanted: Wanted, present: bytes) -> None:
+    if wanted.base not in {None, digest(present)}:
+        work.refuse(wanted.path, "stale", "the file is no longer what was to be deleted")
+        return
+    if wanted.hunks:
+        text = decoded(present)
+        said = [row.text for hunk in wanted.hunks for row in hunk.rows if row.kind == "-"]
+        if isinstance(text, Unreadable) or [*text.lines] != said:
+            work.refuse(wanted.path, "stale", "the file is no longer what was to be deleted")
+            return
+    work.plan(Planned(wanted.path, digest(present), None, None, ("deleted",)))
+
+
+# Changes of a file's lines.
+
+
+def _changed(work: _Work, wanted: Wanted, present: bytes) -> tuple[bytes | None, tuple[Level, ...]]:
+    """The file's content afterwards, or None if that was refused."""
+    text = decoded(present, wanted.encoding)
+    if isinstance(text, Unreadable):
+        work.refuse(wanted.path, text.why, text.message)
+        return None, ()
+    base = _base_of(work, wanted, present)
+    if wanted.operation == "whole":
+        found, levels = _replaced(work, wanted, present, text, base)
+    elif wanted.operation == "header":
+        found, levels = _headed(work, wanted, text)
+    else:
+        found, levels = _edited(work, wanted, present, text, base)
+    if found is None:
+        return None, ()
+    after = present if found is text else encoded(found)
+    if isinstance(after, Unreadable):
+        work.refuse(wanted.path, after.why, after.message)
+        return None, ()
+    return after, levels
+
+
+def _base_of(work: _Work, wanted: Wanted, present: bytes) -> Text | None:
+    """What the author saw, if it is known and is not what is there."""
+    content = work.bases.get(wanted.path)
+    if content is None or content == present or wanted.base not in {None, digest(content)}:
+        return None
+    text = decoded(content, wanted.encoding)
+    return None if isinstance(text, Unreadable) else text
+
+
+def _is_base(work: _Work, wanted: Wanted, present: bytes) -> bool:
+    """Whether the author is known to have seen what is there."""
+    if wanted.base is not None:
+        return wanted.base == digest(present)
+    if wanted.path in work.bases:
+        return work.bases[wanted.path] == present
+    return wanted.blob is not None and _blob(present).startswith(wanted.blob)
+
+
+def _blob(content: bytes) -> str:
+    """How git names a content."""
+    whole = b"blob %d\0%b" % (len(content), content)
+    return hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+
+
+def _edited(
+    work: _Work, wanted: Wanted, present: bytes, text: Text, base: Text | None
+) -> tuple[Text | None, tuple[Level, ...]]:
+    hunks = [hunk for hunk in wanted.hunks if hunk.changes]
+    numbers = [number for number, hunk in enumerate(wanted.hunks, start=1) if hunk.changes]
+    work.skipped += [(wanted.path, n) for n in range(1, len(wanted.hunks) + 1) if n not in numbers]
+    if not hunks:
+        return text, ()
+    board = Board(
+        hunks,
+        Sheet(text.lines),
+        _is_base(work, wanted, present),
+        Sheet(base.lines) if base is not None else None,
+    )
+    place_all(board)
+    if board.troubles and len(hunks) > 1 and _are_missing(board):
+        found = _one_by_one(hunks, text)
+        if found is not None:
+            return found, _all("exact", hunks)
+    if base is not None and board.troubles and _are_missing(board):
+        found = merge_edit(hunks, text, base)
+        if found is not None and found.lines != text.lines:
+            return found, _all("merged", hunks)
+        if found is not None:
+            board.troubles[:] = [Trouble(n, "already_applied") for n in range(len(hunks))]
+    if board.troubles:
+        for trouble in sorted(board.troubles, key=lambda one: one.hunk):
+            work.refusals.append(
+                explained(wanted.path, trouble, board, numbers, work.read, work.others)
+            )
+        return None, ()
+    fits = [board.placed[number] for number in range(len(hunks))]
+    return spliced(text, fits), tuple(fit.level for fit in fits)
+
+
+def _all(level: Level, hunks: Sequence[Hunk]) -> tuple[Level, ...]:
+    return (level,) * len(hunks)
+
+
+def _are_missing(board: Board) -> bool:
+    """Whether all trouble is that lines are not there; where there are too many, nothing else helps."""
+    return all(trouble.why in {"not_found", "already_applied"} for trouble in board.troubles)
+
+
+def _one_by_one(hunks: Sequence[Hunk], text: Text) -> Text | None:
+    """Hunks that build on one another: each finds its old lines, once, in what the ones before left."""
+    for hunk in hunks:
+        board = Board([hunk], Sheet(text.lines))
+        place_all(board)
+        if board.troubles or board.placed[0].level != "exact":
+            return None
+        text = spliced(text, [board.placed[0]])
+    return text
+
+
+def _replaced(
+    work: _Work, wanted: Wanted, present: bytes, text: Text, base: Text | None
+) -> tuple[Text | None, tuple[Level, ...]]:
+    """A whole file: its lines in the way of the file that is there."""
+    new = decoded(wanted.content)
+    if isinstance(new, Unreadable):
+        work.refuse(wanted.path, new.why, f"the new content {new.message}")
+        return None, ()
+    if base is not None:
+        found = merge_whole(new, text, base)
+        if found is not None:
+            return found, ("merged",)
+    if base is not None or wanted.base not in {None, digest(present)}:
+        guidance = "read it again; what was changed since would be lost"
+        work.refuse(wanted.path, "stale", "the file is no longer what its author saw", guidance)
+        return None, ()
+    found = rewritten(text, new, spans(text.lines, new.lines))
+    if found.lines and new.lines and (not text.lines or found.lines[-1] != text.lines[-1]):
+        last = (found.endings[-1] or found.usual) if new.endings[-1] else ""
+        found = replace(found, endings=[*found.endings[:-1], last])
+    return (text if found == text else found), ("whole",)
+
+
+def _headed(work: _Work, wanted: Wanted, text: Text) -> tuple[Text | None, tuple[Level, ...]]:
+    """Lines put first, below what must stay first."""
+    new = decoded(wanted.content)
+    if isinstance(new, Unreadable) or not new.lines:
+        work.refuse(wanted.path, "malformed", "the header is no text, or empty")
+        return None, ()
+    at = _below_first(text.lines)
+    if list(text.lines[at : at + len(new.lines)]) == list(new.lines):
+        work.skipped.append((wanted.path, 0))
+        return text, ()
+    return rewritten(text, new, [(at, at, 0, len(new.lines))]), ("exact",)
+
+
+def _below_first(lines: Sequence[str]) -> int:
+    """Below a shebang, a line that says the encoding, and what opens XML or PHP."""
+    at = 0
+    if lines and lines[0].startswith(("#!", "<?xml", "<?php")):
+        at = 1
+    if (
+        at < len(lines)
+        and "coding" in lines[at]
+        and lines[at].lstrip().startswith(("#", "//", ";", "%", "/*"))
+    ):
+        at += 1
+    return at

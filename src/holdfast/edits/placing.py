@@ -1,0 +1,184 @@
+"""Place all hunks of one file: each on its own first, then with what the others and the base tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.edits import choice
+from holdfast.edits.blanks import fits_without_blanks
+from holdfast.edits.fit import Fit, Splice
+from holdfast.edits.ladder import fits, fits_at
+from holdfast.edits.outcome import Why
+from holdfast.edits.sheet import Sheet
+from holdfast.edits.splice import overlap
+from holdfast.edits.votes import voted_fit
+from holdfast.edits.wanted import Hunk
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A hunk without a place: why, the places that fit, and the line that is nearest to what it wants."""
+
+    hunk: int
+    why: Why
+    starts: tuple[int, ...] = ()
+    other: int = 0
+
+
+@dataclass(slots=True)
+class Board:
+    """The hunks of a file and where they are so far.
+
+    `is_base`: the file is what the author saw. `base`: what the author saw, if it is another and known.
+    """
+
+    hunks: Sequence[Hunk]
+    sheet: Sheet
+    is_base: bool = False
+    base: Sheet | None = None
+    placed: dict[int, Fit] = field(default_factory=dict)
+    open: dict[int, list[Fit]] = field(default_factory=dict)
+    troubles: list[Trouble] = field(default_factory=list)
+
+
+def place_all(board: Board) -> None:
+    """Fill the board: every hunk is placed, or has its trouble."""
+    _read_all(board)
+    for number, hunk in enumerate(board.hunks):
+        found = fits(hunk, board.sheet)
+        if len(found) == 1 and not _is_doubtful(board, number, found):
+            board.placed[number] = found[0]
+        else:
+            board.open[number] = found
+    for number in [number for number, found in board.open.items() if found]:
+        _choose(board, number)
+    for number, found in sorted(board.open.items()):
+        if not found:
+            _look_further(board, number)
+    for number, fit in list(board.placed.items()):
+        if is_done(board, number, fit):
+            del board.placed[number]
+            board.troubles.append(Trouble(number, "already_applied", (fit.start,)))
+    clash = overlap([board.placed[number] for number in sorted(board.placed)])
+    if clash is not None:
+        one, other = (sorted(board.placed)[number] for number in clash)
+        board.troubles.append(Trouble(other, "overlapping", (board.placed[other].start,), one))
+
+
+def _read_all(board: Board) -> None:
+    """A block that can be read in more than one way is read in the one that the file has.
+
+    Where it has more than one, both sides of the right one have as many lines that look like dividers.
+    """
+    hunks = list(board.hunks)
+    for number, hunk in enumerate(hunks):
+        if not hunk.readings:
+            continue
+        there = [reading for reading in hunk.readings if fits_at(reading, board.sheet, "exact")]
+        middle = hunk.readings[len(hunk.readings) // 2] if len(hunk.readings) % 2 else None
+        if len(there) == 1 or middle in there:
+            hunks[number] = middle if middle in there and middle is not None else there[0]
+        else:
+            hunks[number] = replace(hunk, rows=hunk.readings[0].rows)
+            board.troubles.append(Trouble(number, "malformed"))
+    board.hunks = hunks
+
+
+def _is_doubtful(board: Board, number: int, found: Sequence[Fit]) -> bool:
+    """Whether the author saw more such places than there are: the one that is left may be another."""
+    if board.base is None:
+        return False
+    return len(fits_at(board.hunks[number], board.base, found[0].level)) > len(found)
+
+
+def _choose(board: Board, number: int) -> None:
+    """One of several places, if there is a reason; else the hunk stays open, or is in trouble."""
+    hunk, found = board.hunks[number], board.open[number]
+    chosen = choice.by_line(hunk, found) if board.is_base else None
+    if chosen is None and board.base is not None:
+        chosen, is_known = _by_base(board, number, found)
+        if chosen is None and is_known:
+            board.troubles.append(Trouble(number, "not_found"))
+            return
+    if chosen is None and board.base is None and not board.is_base:
+        chosen = choice.by_neighbours(hunk, found, board.placed, board.hunks)
+    if chosen is None:
+        chosen = choice.by_anchors(hunk, found, board.sheet) if len(found) > 1 else None
+    if chosen is None:
+        alike = choice.twins(board.hunks, number)
+        if len(alike) == len(found) and len(alike) > 1:
+            chosen = found[alike.index(number)]
+    if chosen is not None:
+        board.placed[number] = replace(chosen, level="hinted")
+        del board.open[number]
+    else:
+        board.troubles.append(Trouble(number, "ambiguous", tuple(fit.start for fit in found)))
+
+
+def _by_base(board: Board, number: int, found: Sequence[Fit]) -> tuple[Fit | None, bool]:
+    """The place that has the same number among its likes as in the base.
+
+    The second answer is whether some of them are gone: then only a merge may tell which one is left.
+    """
+    assert board.base is not None
+    hunk = board.hunks[number]
+    before = fits_at(hunk, board.base, found[0].level)
+    if len(before) > len(found):
+        return None, True
+    if len(before) < len(found) or not before:
+        return None, False
+    one = before[0] if len(before) == 1 else choice.by_line(hunk, before)
+    if one is None:
+        one = choice.by_anchors(hunk, before, board.base)
+    return (found[before.index(one)], True) if one is not None else (None, False)
+
+
+def _look_further(board: Board, number: int) -> None:
+    """No place has all the old lines: blank lines apart, or by the votes of some; or it is done already."""
+    hunk = board.hunks[number]
+    if not hunk.old and not board.sheet.lines:
+        board.placed[number] = _all_new(hunk, 0)
+        return
+    if not hunk.old:
+        if hunk.at_end:
+            board.placed[number] = _all_new(hunk, len(board.sheet.lines))
+        else:
+            board.troubles.append(Trouble(number, "malformed"))
+        return
+    done = _done_at(hunk, board.sheet)
+    if done:
+        board.troubles.append(Trouble(number, "already_applied", tuple(done)))
+        return
+    found = fits_without_blanks(hunk, board.sheet)
+    if board.base is not None and len(fits_without_blanks(hunk, board.base)) > len(found):
+        found = []
+    if len(found) > 1:
+        board.troubles.append(Trouble(number, "ambiguous", tuple(fit.start for fit in found)))
+        return
+    voted = found[0] if found else voted_fit(hunk, board.sheet, board.base)
+    if voted is None:
+        board.troubles.append(Trouble(number, "not_found"))
+    else:
+        board.placed[number] = voted
+
+
+def _all_new(hunk: Hunk, at: int) -> Fit:
+    return Fit("exact", at, at, (Splice(at, 0, hunk.rows),))
+
+
+def _done_at(hunk: Hunk, sheet: Sheet) -> list[int]:
+    """Where the lines stand that the hunk would leave: it was applied before."""
+    keys = [row.text.rstrip() for row in hunk.new]
+    says_enough = any(row.kind == "+" for row in hunk.rows) or len(keys) > 1
+    return sheet.find("trailing", keys) if says_enough and any(keys) else []
+
+
+def is_done(board: Board, number: int, fit: Fit) -> bool:
+    """Whether a hunk that only adds finds its lines added already, at the place itself."""
+    hunk = board.hunks[number]
+    if board.is_base or any(row.kind == "-" for row in hunk.rows) or not hunk.old:
+        return False
+    new = [row.text for row in hunk.new]
+    starts = board.sheet.find("exact", new)
+    return fit.start in starts or fit.end - len(new) in starts

@@ -1,0 +1,233 @@
+"""Reader of unified diffs, as git and diff write them and as people and models do: counts may be wrong.
+
+A hunk ends where a line can no longer be part of it, whatever its header promised. The counts decide only
+where a removed line looks like the header of the next file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from holdfast.edits.wanted import Hunk, Row, Wanted, row_of
+from holdfast.errors import EditError
+
+_HUNK = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@+ ?(.*)$")
+_LOOSE = re.compile(r"@@(?: *\.\.\. *| *[-+\d, ]*)(?:@@ ?(.*))?$")
+_GIT = re.compile(r"diff --git (\"?)a/")
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_NOTHING = "/dev/null"
+_EXECUTABLE, _PLAIN = 0o755, 0o644
+
+
+@dataclass(slots=True)
+class _File:
+    """A file while its headers and hunks are read. `is_headed`: git named it, and `---` may still come."""
+
+    is_headed: bool = False
+    old: str = ""
+    new: str = ""
+    source: str = ""  # of `rename from`, without a prefix
+    target: str = ""
+    mode: int | None = None
+    blob: str | None = None
+    binary: bool = False
+    created: bool = False
+    deleted: bool = False
+    hunks: list[Hunk] = field(default_factory=list)
+
+
+def is_unified(lines: Sequence[str]) -> bool:
+    return any(
+        _GIT.match(line)
+        or _HUNK.match(line.rstrip("\r"))
+        or (line.startswith("--- ") and after.startswith("+++ "))
+        for line, after in zip_longest(lines, lines[1:], fillvalue="")
+    )
+
+
+def read_unified(lines: Sequence[str]) -> Iterator[Wanted]:
+    """Each file of the diff."""
+    file: _File | None = None
+    at = 0
+    while at < len(lines):
+        line = lines[at].rstrip("\r")
+        if _GIT.match(line):
+            if file is not None:
+                yield _finished(file)
+            file = _File(is_headed=True)
+            file.old, file.new = _git_paths(line)
+        elif _is_header(lines, at):
+            if file is None or not file.is_headed:
+                if file is not None:
+                    yield _finished(file)
+                file = _File()
+            file.is_headed = False
+            file.old, file.new = _path(line[4:]), _path(lines[at + 1].rstrip("\r")[4:])
+            at += 1
+        elif line.startswith("@@") and file is not None:
+            hunk, at = _read_hunk(lines, at)
+            if hunk.rows:
+                file.hunks.append(hunk)
+            continue
+        elif line.startswith("@@") and _HUNK.match(line):
+            raise EditError(
+                f"line {at + 1} of the diff belongs to no file", hint="add '--- PATH', '+++ PATH'"
+            )
+        elif file is not None:
+            _extend(file, line)
+        at += 1
+    if file is None:
+        raise EditError("the diff names no file", hint="begin with '--- PATH' and '+++ PATH'")
+    yield _finished(file)
+
+
+def _is_header(lines: Sequence[str], at: int) -> bool:
+    return lines[at].startswith("--- ") and at + 1 < len(lines) and lines[at + 1].startswith("+++ ")
+
+
+def _extend(file: _File, line: str) -> None:
+    """The lines that git puts between the names and the hunks."""
+    word, _, rest = line.partition(" ")
+    if word == "copy":
+        raise EditError(f"the diff copies '{_plain(file)[0]}'", hint="create the copy instead")
+    if line.startswith("rename from "):
+        file.source = _unquoted(line.removeprefix("rename from "))
+    elif line.startswith("rename to "):
+        file.target = _unquoted(line.removeprefix("rename to "))
+    elif line.startswith(("new file mode ", "deleted file mode ", "new mode ")):
+        digits = line.rsplit(" ", 1)[1]
+        if digits.startswith(("120", "160")):
+            raise EditError(f"the diff makes '{_plain(file)[1]}' a link or a submodule")
+        file.created |= line.startswith("new file")
+        file.deleted |= line.startswith("deleted")
+        if not file.deleted:
+            file.mode = _EXECUTABLE if digits.endswith("755") else _PLAIN
+    elif word == "index" and ".." in rest:
+        file.blob = rest.split("..", maxsplit=1)[0]
+    elif line.startswith(("Binary files ", "GIT binary patch")):
+        file.binary = True
+
+
+# Paths.
+
+
+def _git_paths(line: str) -> tuple[str, str]:
+    """The two paths of `diff --git`; they may hold spaces, then both halves must say the same."""
+    rest = line.removeprefix("diff --git ")
+    if rest.startswith('"'):
+        parts = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', rest)
+        return (_path(parts[0]), _path(parts[1])) if len(parts) == 2 else ("", "")  # noqa: PLR2004
+    for middle in (found.start() for found in re.finditer(r" b/", rest)):
+        if rest[2:middle] == rest[middle + 3 :]:
+            return rest[:middle], rest[middle + 1 :]
+    old, _, new = rest.partition(" b/")
+    return old, f"b/{new}"
+
+
+def _path(said: str) -> str:
+    """A path as a header has it: a tab ends it, quotes may stand around it."""
+    if said.startswith('"'):
+        return _unquoted(said.split("\t", maxsplit=1)[0].rstrip())
+    return said.split("\t", maxsplit=1)[0].rstrip()
+
+
+def _unquoted(said: str) -> str:
+    """As git quotes it: with escapes, and bytes as octal numbers."""
+    if len(said) < 2 or not (said[0] == said[-1] == '"'):  # noqa: PLR2004
+        return said
+    raw = bytearray()
+    for part in re.finditer(r"\\([0-7]{3})|\\(.)|([^\\]+)", said[1:-1]):
+        if part[1]:
+            raw.append(int(part[1], 8))
+        else:
+            raw += (_ESCAPES.get(part[2], part[2]) if part[2] else part[3]).encode()
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _plain(file: _File) -> tuple[str, str]:
+    """Both paths without the prefixes of git, if both have theirs."""
+    old, new = file.old, file.new
+    if (old.startswith("a/") or old == _NOTHING) and (new.startswith("b/") or new == _NOTHING):
+        old, new = (path if path == _NOTHING else path[2:] for path in (old, new))
+    return old, new
+
+
+def _finished(file: _File) -> Wanted:
+    old, new = _plain(file)
+    old, new = file.source or old, file.target or new
+    if file.binary:
+        raise EditError(f"the diff of '{new}' is binary", hint="give the whole file another way")
+    if old == _NOTHING or file.created:
+        text = "".join(row.text + (row.ending or "") for h in file.hunks for row in h.new)
+        content = text.encode("utf-8", "surrogateescape")
+        return Wanted(new, "create", content=content, mode=file.mode)
+    if new == _NOTHING or file.deleted:
+        return Wanted(old, "delete", hunks=tuple(file.hunks), blob=file.blob)
+    to = new if new != old else None
+    if not file.hunks and to is None and file.mode is None:
+        raise EditError(f"the diff changes nothing in '{old}'", hint="a hunk begins with '@@'")
+    return Wanted(old, hunks=tuple(file.hunks), to=to, mode=file.mode, blob=file.blob)
+
+
+# Hunks.
+
+
+def _read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
+    """The hunk whose header stands at `at`, and the line after it."""
+    header = lines[at].rstrip("\r")
+    said = _HUNK.match(header)
+    start, heading = 0, ""
+    left = (0, 0)
+    if said:
+        left = (int(said[2] or 1), int(said[4] or 1))
+        start, heading = int(said[1]) + (left[0] == 0), said[5]
+    elif loose := _LOOSE.match(header):
+        heading = loose[1] or ""
+    else:
+        heading = header[2:].strip()
+    rows: list[Row] = []
+    at += 1
+    while at < len(lines) and not _is_over(lines, at, left):
+        row = _row(lines[at], rows)
+        if row is not None:
+            rows.append(row)
+            left = (left[0] - (row.kind != "+"), left[1] - (row.kind != "-"))
+        at += 1
+    while rows and rows[-1] == Row(" ", "", None) and (left[0] < 0 or not said):
+        rows.pop()  # an empty line before what comes next, not promised by the header
+        left = (left[0] + 1, left[1] + 1)
+    whole = tuple(
+        Row(row.kind, row.text, "\n" if row.ending is None else row.ending) for row in rows
+    )
+    anchors = (heading.strip(),) if heading.strip() else ()
+    return Hunk(whole, line=start, anchors=anchors), at
+
+
+def _is_over(lines: Sequence[str], at: int, left: tuple[int, int]) -> bool:
+    """Whether a line is no longer part of a hunk, of which so many old and new lines are left."""
+    line = lines[at]
+    if line.startswith(("@@", "diff --git ")) or _FENCE.match(line):
+        return True
+    if left == (0, 0) and (line.rstrip() == "--" or (line and line[0] not in " +-\\")):
+        return True  # a mail's signature, or what somebody wrote below
+    follows = lines[at + 2] if at + 2 < len(lines) else ""
+    return _is_header(lines, at) and follows.startswith("@@") and left != (1, 1)
+
+
+def _row(line: str, rows: list[Row]) -> Row | None:
+    """One line of a hunk; a note about the final newline is about the row before."""
+    if not line.rstrip("\r"):
+        return Row(" ", "", None)
+    if line[0] == "\\":
+        if rows:
+            rows[-1] = Row(rows[-1].kind, rows[-1].text, "")
+        return None
+    if line[0] == "+":
+        return row_of("+", line[1:])
+    if line[0] == "-":
+        return row_of("-", line[1:])
+    return row_of(" ", line[1:] if line[0] == " " else line)

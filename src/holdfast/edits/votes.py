@@ -1,0 +1,122 @@
+"""Places where only part of the kept lines is left: those kept lines that are there have the vote.
+
+Each run of removed and added rows looks for its own place. Its removed lines must stand there together. Where
+nothing is removed, one of the two lines between which rows come must stand there, and lines on both sides
+must have voted for it. The place with most votes of the lines around it is taken if it leads by a whole line
+and has at least half of all votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from holdfast.edits.fit import Fit, Group, Splice, groups
+from holdfast.edits.sheet import Sense, Sheet, key_of
+from holdfast.edits.wanted import Hunk, Row
+
+_AROUND = 8  # kept rows that have a vote on each side
+_SLACK = 6  # lines of the file that may have come between them
+_MOST = 200  # places worth a count
+_LEAD = 1.0
+_SHARE = 0.5  # of all votes
+_SENSES: tuple[Sense, ...] = ("exact", "trailing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Voters:
+    """A group with the kept rows around it, nearest first."""
+
+    group: Group
+    above: tuple[str, ...]
+    below: tuple[str, ...]
+
+
+def voted_fit(hunk: Hunk, sheet: Sheet, base: Sheet | None = None) -> Fit | None:
+    """The one place that the votes leave, or None; `base` is what the author of the hunk saw, if known."""
+    for sense in _SENSES:
+        splices: list[Splice] = []
+        pairs: list[tuple[Row, int]] = []
+        for group in groups(hunk):
+            place = _elected(_voters(hunk, group, sense), sheet, base, sense)
+            if place is None or (splices and place < splices[-1].end):
+                break
+            splices.append(Splice(place, len(group.removed), group.added))
+            pairs += zip(group.removed, range(place, place + len(group.removed)), strict=True)
+        else:
+            if splices:
+                return Fit("voted", splices[0].start, splices[-1].end, tuple(splices), tuple(pairs))
+    return None
+
+
+def _voters(hunk: Hunk, group: Group, sense: Sense) -> _Voters:
+    above = [key_of(sense, row.text) for row in hunk.rows[: group.start] if row.kind != "+"]
+    below = [key_of(sense, row.text) for row in hunk.rows[group.end :] if row.kind != "+"]
+    return _Voters(group, tuple(reversed(above))[:_AROUND], tuple(below)[:_AROUND])
+
+
+def _elected(voters: _Voters, sheet: Sheet, base: Sheet | None, sense: Sense) -> int | None:
+    places = _places(voters, sheet, sense)
+    if not places or len(places) > _MOST:
+        return None
+    if base is not None and len(_places(voters, base, sense)) > len(places):
+        return None  # the author saw more of them: the one that was meant may be gone
+    keys = sheet.keys(sense)
+    total = sum(map(_weight, (*voters.above, *voters.below)))
+    counted = sorted(((*_votes(voters, keys, place), place) for place in places), reverse=True)
+    best, is_between, place = counted[0]
+    second = counted[1][0] if len(counted) > 1 else -_LEAD
+    wins = best >= max(total * _SHARE, _LEAD) and best - second >= _LEAD
+    return place if wins and (is_between or voters.group.removed) else None
+
+
+def _places(voters: _Voters, sheet: Sheet, sense: Sense) -> Collection[int]:
+    """Where the removed lines stand; where nothing is removed, next to one of the two lines around."""
+    removed = [key_of(sense, row.text) for row in voters.group.removed]
+    if removed:
+        return sheet.find(sense, removed)
+    above, below = voters.above[:2], voters.below[:2]
+    found: set[int] = set()
+    if above and below:  # one side alone does not say what follows it
+        for block in (above[:1], above[:2]):
+            if any(_weight(key) == 1 for key in block):
+                found.update(at + len(block) for at in sheet.find(sense, block[::-1]))
+                break
+        for block in (below[:1], below[:2]):
+            if any(_weight(key) == 1 for key in block):
+                found.update(sheet.find(sense, block))
+                break
+        found.update(at + 1 for at in sheet.find(sense, [above[0], below[0]]))
+    return found
+
+
+def _weight(key: str) -> float:
+    """A line of words has a vote; one of brackets or nothing a small part of it."""
+    if any(c.isalnum() for c in key):
+        return 1.0
+    return 0.25 if key.strip() else 0.1
+
+
+def _votes(voters: _Voters, keys: Sequence[str], place: int) -> tuple[float, bool]:
+    """The votes for a place, and whether lines of words above it and below it are among them."""
+    after = place + len(voters.group.removed)
+    reach = len(voters.above) + _SLACK
+    above = _common(voters.above, keys[max(place - reach, 0) : place][::-1])
+    below = _common(voters.below, keys[after : after + len(voters.below) + _SLACK])
+    is_between = all(
+        votes >= 1 or not any(_weight(key) == 1 for key in side)
+        for votes, side in ((above, voters.above), (below, voters.below))
+    )
+    return above + below, is_between
+
+
+def _common(rows: Sequence[str], lines: Sequence[str]) -> float:
+    """The weight of what both have, in one order."""
+    best = [0.0] * (len(lines) + 1)
+    for row in rows:
+        weight = _weight(row)
+        last = best[:]
+        for at, line in enumerate(lines):
+            taken = last[at] + weight if line == row else 0.0
+            best[at + 1] = max(taken, last[at + 1], best[at])
+    return best[-1]
