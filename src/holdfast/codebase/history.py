@@ -68,8 +68,9 @@ def _newest(folder: str, commit: str) -> list[str]:
 
 def _part(folder: str) -> list[str]:
     """What keeps git to this directory; at the top of a repository nothing, because it takes its time."""
-    is_top = any(os.path.lexists(os.path.join(folder, name)) for name in (".git", "HEAD"))
-    return [] if is_top else ["--", "."]
+    is_top = os.path.lexists(os.path.join(folder, ".git"))
+    is_bare = all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects"))
+    return [] if is_top or is_bare else ["--", "."]
 
 
 def _told(folder: str, names: Sequence[str], commit: str) -> Iterator[Told]:

@@ -25,6 +25,10 @@ _HEAD = 8_000  # bytes in which a NUL says that a file is no text
 _MOST_TEXT = 256 << 10  # bytes of a file whose words are kept
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
+_SYMBOLS = (
+    "SELECT path, name, kind, line, end, scope, signature FROM symbol JOIN file USING (content)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Updated:
@@ -167,10 +171,7 @@ class Index:
     ) -> list[tuple[str, Symbol]]:
         """Symbols with their files, those that a condition in SQL lets through."""
         found = self.database.rows(
-            "SELECT path, name, kind, line, end, scope, signature FROM symbol"
-            f" JOIN file USING (content) WHERE {condition}"  # noqa: S608 - conditions are ours
-            " ORDER BY path, line, name",
-            values,
+            f"{_SYMBOLS} WHERE {condition} ORDER BY path, line, name", values
         )
         return [
             (

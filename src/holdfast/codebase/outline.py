@@ -24,29 +24,29 @@ def outline_of(content: bytes, language: str) -> Outline | None:
     if grammar is None:
         return None
     root = grammar.parser.parse(content).root_node
-    defined: dict[tuple[int, int], tuple[Node, Node, str]] = {}
+    defined: dict[int, tuple[int, Node, Node, str]] = {}
     imports: list[Import] = []
-    for _, captured in grammar.patterns.matches(root):
+    for place, captured in grammar.patterns.matches(root):
         if "import" in captured:
             imports += _IMPORTS[language](captured["import"][0])
             continue
         name = captured.pop("name")[0]
         (kind, nodes), *_ = captured.items()
         # The first pattern that fits wins: those above say more than those below.
-        defined.setdefault((name.start_byte, name.end_byte), (nodes[0], name, kind))
+        if name.start_byte not in defined or place < defined[name.start_byte][0]:
+            defined[name.start_byte] = (place, nodes[0], name, kind)
     symbols = tuple(_symbols(content, defined.values(), language))
     flaws = _flaws(root) if root.has_error else 0
     return Outline(symbols, tuple(dict.fromkeys(imports)), flaws)
 
 
 def _symbols(
-    content: bytes, defined: Iterable[tuple[Node, Node, str]], language: str
+    content: bytes, defined: Iterable[tuple[int, Node, Node, str]], language: str
 ) -> Iterator[Symbol]:
     """The symbols in the order of the source, each with the names of those around it."""
     around: list[tuple[int, str, str]] = []  # where it ends, its name, its kind
-    for node, named, found in sorted(
-        defined, key=lambda one: (one[0].start_byte, one[1].start_byte)
-    ):
+    inward = sorted(defined, key=lambda one: (one[1].start_byte, one[2].start_byte))
+    for _, node, named, found in inward:
         start, end, kind = node.start_byte, node.end_byte, found
         while around and around[-1][0] <= start:
             around.pop()

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.codebase.languages import LANGUAGES, names_of, suffixes_of
+from holdfast.codebase.listing import NEVER
 from holdfast.codebase.sources import Directory
 from holdfast.errors import ProcessError, UsageError
 from holdfast.model.glob import glob_regex
@@ -107,7 +108,10 @@ def inside(root: str, path: str) -> str:
         raise UsageError(f"'{path}' is not beneath '{root}'", hint="-C DIR works in another place")
     if not os.path.exists(whole):
         raise UsageError(f"there is no file or directory '{path}'")
-    return os.path.relpath(whole, root)
+    found = os.path.relpath(whole, root)
+    if not NEVER.isdisjoint(found.split("/")):
+        raise UsageError(f"'{path}' is never looked into")
+    return found
 
 
 # --- ripgrep --------------------------------------------------------------------------------------
@@ -151,8 +155,14 @@ def _complaint(text: str) -> str:
 
 
 def _words(query: Query) -> Iterator[str]:
-    yield from ("--no-config", "--no-require-git", "--hidden", "--no-heading", "--line-number")
-    yield from ("--null", "--color=never", "--no-context-separator", "--no-ignore-messages")
+    yield from ("--no-config", "--no-require-git", "--hidden", "--no-heading", "--with-filename")
+    yield from (
+        "--line-number",
+        "--null",
+        "--color=never",
+        "--no-context-separator",
+        "--no-ignore-messages",
+    )
     yield from ("--ignore-case" if query.ignore_case else "--case-sensitive",)
     if query.word:
         yield "--word-regexp"
