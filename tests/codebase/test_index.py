@@ -47,6 +47,8 @@ def carry_out(root: Path, edit: tuple[str, str, str]) -> None:
             git(root, "reset", "-q", "--hard", "HEAD~1")
         case "ignore":
             write(root, ".gitignore", what)
+        case _:
+            pass  # nothing to move, nothing to undo
 
 
 @pytest.mark.req("R138")

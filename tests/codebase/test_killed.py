@@ -74,6 +74,8 @@ def test_a_damaged_index_is_made_again_with_a_word(root: Path, tmp_path: Path, d
             apsw.Connection(str(place)).execute("PRAGMA user_version = 99")
         case "pages":
             place.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+        case _:
+            pytest.fail(damage)
     said: list[str] = []
     with Index(str(root), str(place), say=said.append) as index:
         index.update()

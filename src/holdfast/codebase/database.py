@@ -45,6 +45,7 @@ CREATE TABLE import_ (
   content INTEGER NOT NULL, name TEXT NOT NULL, line INTEGER NOT NULL, item TEXT NOT NULL);
 CREATE INDEX import_content ON import_ (content);
 CREATE TABLE commit_ (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, at INTEGER NOT NULL);
+CREATE VIEW placed AS SELECT id, row_number() OVER (ORDER BY at DESC, name) - 1 AS place FROM commit_;
 CREATE TABLE change (commit_ INTEGER NOT NULL, path BLOB NOT NULL);
 CREATE INDEX change_commit ON change (commit_);
 CREATE VIRTUAL TABLE words USING fts5(

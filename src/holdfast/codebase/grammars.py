@@ -153,4 +153,7 @@ def missing() -> tuple[str, ...]:
 
 
 def _is_there(module: str) -> bool:
-    return all(importlib.util.find_spec(one) is not None for one in ("tree_sitter", module))
+    try:
+        return all(importlib.util.find_spec(one) is not None for one in ("tree_sitter", module))
+    except ImportError:
+        return False

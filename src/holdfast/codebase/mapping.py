@@ -19,6 +19,7 @@ from holdfast.codebase.relevance import by_habit
 from holdfast.model.text import one_line
 
 SIGNS = 4  # of a token, as most models count them
+_AGE = 500.0  # commits after which a change counts a third
 _MOST_SYMBOLS = 12  # of one file
 _TELLING = {
     "class": 0,
@@ -53,7 +54,7 @@ def map_of(index: Index, tokens: int) -> Map:
     defined: dict[str, list[Symbol]] = {}
     for path, symbol in index.symbols():
         defined.setdefault(path, []).append(symbol)
-    order = _order(files, graph, by_habit(index), defined)
+    order = _order(files, graph, by_habit(index, _AGE), defined)
     folders = _folders(files)
     chosen: dict[str, list[str]] = {}
     used = tokens_of("\n".join(folders)) + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 
 _SMALL = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789")
 _CAPITAL = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -11,6 +12,8 @@ _CLASSES = bytes(97 if c in _SMALL else 65 if c in _CAPITAL else 32 for c in ran
 # Where a word begins inside an identifier: after a small letter, or at the last of several capitals.
 _JOINTS = re.compile(rb"aA|AAa")
 _WORD = re.compile(r"[^\W_]+")
+_NAME = re.compile(r"[^\W\d]\w*(?:[.:]+[^\W\d]\w*)*")
+_MOST_NAMES = 20
 
 
 def apart(content: bytes) -> str:
@@ -42,3 +45,15 @@ def asked_words(text: str) -> list[str]:
     """The words of a question that may say where to look, each once, in their order."""
     found = _WORD.findall(apart(text.encode("utf-8", "replace")).lower())
     return [word for word in dict.fromkeys(found) if len(word) > 1 and word not in _common()]
+
+
+def asked_phrases(text: str, words: list[str]) -> list[str]:
+    """Words that stand together: those of one identifier, and neighbours among the asked words."""
+    found = []
+    for name in _NAME.findall(text):
+        for part in (name, *re.split(r"[.:]+", name)):
+            inner = _WORD.findall(apart(part.encode("utf-8", "replace")).lower())
+            if len(inner) > 1:
+                found.append(" ".join(inner))
+    found = found[:_MOST_NAMES] + [f"{one} {two}" for one, two in pairwise(words)]
+    return list(dict.fromkeys(found))
