@@ -186,7 +186,7 @@ def test_without_the_grammars_it_works_by_text_and_says_so(project: Project, roo
     )
     out, err = process.communicate()
     assert process.returncode == 0
-    assert json.loads(out)["files"][0]["path"] == "app/session.py"
+    assert "app/session.py" in {one["path"] for one in json.loads(out)["files"][:2]}
     assert b"python: not parsed" in err
 
 

@@ -6,6 +6,10 @@ from collections import abc as kinds
 from .store import Store, open_store
 from . import helpers
 from app.errors import *
+from importlib import (
+    resources as r,  # read, not run
+    util,
+)
 
 LIMIT = 10
 

@@ -20,7 +20,7 @@ from holdfast.codebase.sources import Commit, Directory, Entry, Read, Source
 from holdfast.codebase.words import apart
 from holdfast.errors import StoreError
 
-_PART_FILES, _PART_BYTES = 400, 16 << 20  # of one transaction
+_PART_FILES, _PART_BYTES = 2_000, 32 << 20  # of one transaction
 _HEAD = 8_000  # bytes in which a NUL says that a file is no text
 _MOST_TEXT = 256 << 10  # bytes of a file whose words are kept
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))

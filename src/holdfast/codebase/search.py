@@ -24,6 +24,8 @@ from holdfast.model.glob import glob_regex
 MOST_BYTES = 64 << 20  # of an answer; whoever asks for more should ask more narrowly
 LONGEST = 2_000  # signs of a line that are shown
 _HEAD = 8_000
+_RECORD = re.compile(rb"([^\0]*)\0(\d+)([:-])([^\n]*)(?:\n|\Z)")
+_BINARY = re.compile(rb"^[^\0\n]*: binary file matches \(found [^\n]*\n", re.MULTILINE)
 _KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME")  # a global gitignore is named there
 
 
@@ -187,42 +189,27 @@ def _words(query: Query) -> Iterator[str]:
 
 def _gathered(said: bytes, query: Query, *, cut: bool, notes: tuple[str, ...]) -> Hits:
     """Records are a path, NUL, a number, a sign, a line; those of one file stand together."""
-    by_file: dict[bytes, list[bytes]] = {}
-    records: list[bytes] = []
-    previous, at = b"", 0
-    while True:
-        nul = said.find(b"\0", at)
-        if nul < 0:
-            break
-        end = said.find(b"\n", nul)
-        end = len(said) if end < 0 else end
-        path = said[at:nul]
-        if path != previous:
-            previous = path
-            records = by_file.setdefault(path.removeprefix(b"./").removeprefix(b"./"), [])
-        records.append(said[nul + 1 : end])
-        at = end + 1
+    if query.paths:  # files that are named are looked into even if they are no text
+        said = _BINARY.sub(b"", said)
+    by_file: dict[bytes, list[tuple[bytes, bytes, bytes]]] = {}
+    for path, number, sign, text in _RECORD.findall(said):
+        by_file.setdefault(path, []).append((number, sign, text))
     lines: list[Line] = []
     counts: dict[str, int] = {}
     total = 0
     for name in sorted(by_file):
-        path_text = os.fsdecode(name)
-        for record in by_file[name]:
-            number, sign, text = _split(record)
-            if sign:
-                counts[path_text] = counts.get(path_text, 0) + 1
-                total += 1
-            if total <= query.limit:
-                lines.append(Line(path_text, number, text, sign))
+        path = os.fsdecode(name.removeprefix(b"./").removeprefix(b"./"))
+        records = by_file[name]
+        found = sum(sign == b":" for _, sign, _ in records)
+        counts[path] = counts.get(path, 0) + found
+        for number, sign, text in records if total < query.limit else ():
+            total += sign == b":"
+            if total > query.limit:
+                break
+            shown = text[: 4 * LONGEST].decode("utf-8", "replace")
+            lines.append(Line(path, int(number), _shortened(shown), sign == b":"))
+        total = sum(counts.values())
     return Hits(tuple(lines), counts, total, cut=cut, notes=notes)
-
-
-def _split(record: bytes) -> tuple[int, bool, str]:
-    digits = 0
-    while digits < len(record) and 48 <= record[digits] <= 57:  # noqa: PLR2004 - from 0 to 9
-        digits += 1
-    text = record[digits + 1 : digits + 1 + 4 * LONGEST].decode("utf-8", "replace")
-    return int(record[:digits] or b"0"), record[digits : digits + 1] == b":", _shortened(text)
 
 
 def _shortened(text: str) -> str:

@@ -9,8 +9,10 @@ from itertools import pairwise
 _SMALL = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789")
 _CAPITAL = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _CLASSES = bytes(97 if c in _SMALL else 65 if c in _CAPITAL else 32 for c in range(256))
-# Where a word begins inside an identifier: after a small letter, or at the last of several capitals.
-_JOINTS = re.compile(rb"aA|AAa")
+# Where a word begins inside an identifier: after a small letter, or at the last of several capitals. Two
+# fixed patterns are searched many times faster than one with a choice.
+_HUMPS = re.compile(rb"aA")
+_ENDS = re.compile(rb"AAa")
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[^\W\d]\w*(?:[.:]+[^\W\d]\w*)*")
 _MOST_NAMES = 20
@@ -19,7 +21,9 @@ _MOST_NAMES = 20
 def apart(content: bytes) -> str:
     """The text with identifiers taken apart: a space where a capital begins a word."""
     shape = content.translate(_CLASSES)
-    cuts = [found.start() + 1 for found in _JOINTS.finditer(shape)]
+    cuts = [found.start() + 1 for found in _HUMPS.finditer(shape)]
+    if b"AAa" in shape:
+        cuts = sorted(cuts + [found.start() + 1 for found in _ENDS.finditer(shape)])
     if not cuts:
         return content.decode("utf-8", "replace")
     parts = [content[i:j] for i, j in zip([0, *cuts], [*cuts, len(content)], strict=True)]
