@@ -16,17 +16,35 @@ from holdfast.formats.planfile import Loaded, read_file
 from holdfast.model.digest import Json
 
 
-@click.command(epilog="\b\nExample:\n  holdfast check plan.yaml\n  holdfast check --json")
+@click.command(
+    epilog="\b\nExample:\n  holdfast check plan.yaml\n  holdfast check --json\n"
+    "  holdfast check --trace build"
+)
 @click.argument("plan", required=False)
+@click.option(
+    "--trace",
+    "step",
+    metavar="STEP",
+    help="Run this command in a copy; list the project files it opened that its inputs do not name.",
+)
 @place_options
 @json_option
-def check(plan: str | None, store: str | None, plan_id: str | None, *, as_json: bool) -> int:
+def check(
+    plan: str | None, step: str | None, store: str | None, plan_id: str | None, *, as_json: bool
+) -> int:
     """Check a plan file: everything that is wrong with it, at once.
 
     Every problem is shown with its file, line and column, and with what to do about it. Nothing is
     run or written. Exit 0 if nothing is wrong (there may be warnings), else 2.
+
+    With --trace one step is run in a copy of the project and watched; nothing is recorded. Exit 1 if it
+    opened files of the project that its inputs do not name.
     """
     where = place(plan, store, plan_id)
+    if step is not None:
+        from holdfast.cli.tracing import trace
+
+        return trace(where, step, as_json=as_json)
     try:
         loaded = where.load(held=is_held)
         graph = graph_of(loaded.plan)

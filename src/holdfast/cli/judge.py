@@ -160,7 +160,7 @@ class _Room:
             )  # one for all: what they spend is counted together
         where, plan = self._where, self._plan
         env = {name: os.environ[name] for name in step.env if name in os.environ}
-        given = _given(self._store, plan, step)
+        given = given_to(self._store, plan, step)
         with tempfile.TemporaryDirectory(prefix="holdfast-") as room:
             for name in ("home", "tmp", "work"):
                 os.makedirs(os.path.join(room, name))
@@ -194,7 +194,7 @@ class _Room:
             await self._desk.models.close()
 
 
-def _given(store: Store, plan: Plan, step: Step) -> dict[StepId, Given]:
+def given_to(store: Store, plan: Plan, step: Step) -> dict[StepId, Given]:
     """The newest artifacts of what the step needs."""
     found = {}
     for need in step.data_needs:

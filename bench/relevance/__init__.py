@@ -1,0 +1,1 @@
+"""How well questions find their files: commit messages of real histories, and the files they changed."""

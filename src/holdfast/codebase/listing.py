@@ -1,0 +1,137 @@
+"""Which files a directory has: what git knows or does not ignore, or everything `.gitignore` allows.
+
+Names only; nothing is opened but `.gitignore` files and, where there is a repository, what git reads.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from pathspec import GitIgnoreSpec
+
+from holdfast.errors import ProcessError, UsageError
+from holdfast.gitrepo.git import git
+from holdfast.model.glob import is_steep
+
+NEVER = frozenset({".git", ".holdfast"})
+_DEEPEST = 8  # submodules within submodules
+_LARGEST_RULES = 1 << 20
+
+Rules = list[tuple[str, Callable[[str], bool | None]]]
+
+
+class Listing(NamedTuple):
+    """Paths relative to the directory, sorted; and what was left out, with the reason."""
+
+    paths: list[str]
+    left_out: list[tuple[str, str]]
+    by_git: bool
+
+
+def listed(root: str) -> Listing:
+    """All files of a directory that belong to its code base."""
+    if not os.path.isdir(root):
+        raise UsageError(f"there is no directory '{root}'")
+    left_out: list[tuple[str, str]] = []
+    if has_repository(root):
+        try:
+            names = set(_by_git(root, "", left_out, 0))
+            return Listing(sorted(names, key=os.fsencode), left_out, by_git=True)
+        except ProcessError as error:
+            left_out.append(("", f"git does not list the files here: {error.message}"))
+    names = set(_walk(root, left_out))
+    return Listing(sorted(names, key=os.fsencode), left_out, by_git=False)
+
+
+def has_repository(root: str) -> bool:
+    """Whether a directory lies in a work tree of git; told by names, so that nobody needs git for it."""
+    place = os.path.realpath(root)
+    while not os.path.lexists(os.path.join(place, ".git")):
+        above = os.path.dirname(place)
+        if above == place:
+            return False
+        place = above
+    return True
+
+
+def _by_git(root: str, prefix: str, left_out: list[tuple[str, str]], depth: int) -> Iterator[str]:
+    said = git(
+        os.path.join(root, prefix), "ls-files", "-z", "--cached", "--others", "--exclude-standard"
+    )
+    for name in dict.fromkeys(said.split(b"\0")):
+        path = prefix + os.fsdecode(name)
+        if not name or NEVER.intersection(path.split("/")):
+            continue
+        if name.endswith(b"/"):
+            left_out.append((path.rstrip("/"), "a repository of its own"))
+            continue
+        if not _is_folder(os.path.join(root, path)):
+            yield path
+        elif os.path.lexists(os.path.join(root, path, ".git")) and depth < _DEEPEST:
+            try:
+                yield from list(_by_git(root, f"{path}/", left_out, depth + 1))
+            except ProcessError as error:
+                left_out.append((path, f"git does not list its files: {error.message}"))
+        else:
+            left_out.append((path, "a submodule that is not checked out"))
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+# --- without git ----------------------------------------------------------------------------------
+
+
+def _walk(root: str, left_out: list[tuple[str, str]]) -> Iterator[str]:
+    """Files beneath a directory that no `.gitignore` leaves out; links are named, never entered."""
+    waiting: list[tuple[str, Rules]] = [("", [])]
+    while waiting:
+        place, above = waiting.pop()
+        rules = above + _rules_in(root, place, left_out)
+        try:
+            with os.scandir(os.path.join(root, place)) as entries:
+                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        except OSError as error:
+            left_out.append((place, f"cannot be read: {(error.strerror or '').lower()}"))
+            continue
+        for name, is_folder in found:
+            path = f"{place}/{name}" if place else name
+            if name in NEVER or _ignored(rules, f"{path}/" if is_folder else path):
+                continue
+            if is_folder:
+                waiting.append((path, rules))
+            else:
+                yield path
+
+
+def _rules_in(root: str, place: str, left_out: list[tuple[str, str]]) -> Rules:
+    path = os.path.join(root, place, ".gitignore")
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, encoding="utf-8", errors="replace") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return []
+            lines = file.read(_LARGEST_RULES).splitlines()
+    except OSError:
+        return []
+    steep = [line for line in lines if is_steep(line)]
+    if steep:
+        left_out.append((f"{place}/.gitignore" if place else ".gitignore", "rules with many stars"))
+    spec = GitIgnoreSpec.from_lines(line for line in lines if not is_steep(line))
+    return [(place, lambda inside: spec.check_file(inside).include)]
+
+
+def _ignored(rules: Rules, path: str) -> bool:
+    """The innermost `.gitignore` that says something about a path decides."""
+    for place, says in reversed(rules):
+        verdict = says(path[len(place) + 1 :] if place else path)
+        if verdict is not None:
+            return verdict
+    return False
