@@ -174,6 +174,7 @@ class Project:
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(self.home)}
+        kept["HOLDFAST_WRITABLE"] = str(self.folder)  # steps note beside the project that they ran
         return {**kept, **LIBRARY, **(extra or {})}
 
     def call(

@@ -27,6 +27,7 @@ _PERSONAL = {
     "providers",
     "prices",
     "planner",
+    "sandbox",
     "templates",
 } | _MODELS
 _OF_PROJECT = {"run", "resources", "templates"} | _MODELS
