@@ -87,7 +87,9 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
             help="Let steps that ask for it see this variable.",
         ),
         click.option(
-            "--network", is_flag=True, help="Let commands reach the network, which they cannot else."
+            "--network",
+            is_flag=True,
+            help="Let commands reach the network, which they cannot else.",
         ),
         click.option(
             "--no-sandbox",

@@ -141,8 +141,17 @@ class Pool:
         while idle and said.get("state") not in _CALLED:
             said = await _exchange(idle.pop(), request, idle)
         if said.get("state") not in _CALLED:
+            await self._drop_left()
             said = await _exchange(_start(call, wanted), request, idle)
         return said if said.get("state") in _ANSWERED else None
+
+    async def _drop_left(self) -> None:
+        """End processes that nobody can use again: what they may write is gone."""
+        for key in list(self._idle):
+            wanted = key[1]
+            if wanted is not None and not all(map(os.path.exists, wanted.writable)):
+                for process in self._idle.pop(key):
+                    await process.kill()
 
 
 class PythonGenerator:

@@ -56,7 +56,9 @@ class ShellGenerator:
                 timeout=step.timeout,
                 mark=job.mark,
                 keep=MAX_ARTIFACT_BYTES,
-                sandbox=terms and terms.sandbox_for(job.root, job.folder, job.room, env["PATH"]),
+                sandbox=None
+                if terms is None
+                else terms.sandbox_for(job.root, job.folder, job.room, env["PATH"]),
             )
             completed = await run(command, on_output=log.add, slots=self._slots)
         except ProcessError as error:
@@ -125,7 +127,10 @@ def _check(completed: Completed, step: Step, log: bytes) -> None:
         case "signalled" if completed.short_of_memory:
             what, reason = f"'{name}' was killed at the sandbox's limit on memory", "lost"
         case "signalled" if completed.signal == signal.SIGXFSZ:
-            what, reason = f"'{name}' was ended at the sandbox's limit on the size of a file", "lost"
+            what, reason = (
+                f"'{name}' was ended at the sandbox's limit on the size of a file",
+                "lost",
+            )
         case "signalled":
             what, reason = f"'{name}' was ended by signal {completed.signal}", "lost"
         case "no_room":

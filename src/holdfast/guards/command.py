@@ -54,7 +54,9 @@ class CommandGuard:
                 env=env,
                 timeout=limit,
                 mark=job.mark,
-                sandbox=terms and terms.sandbox_for(job.root, job.folder, job.room, env["PATH"]),
+                sandbox=None
+                if terms is None
+                else terms.sandbox_for(job.root, job.folder, job.room, env["PATH"]),
             )
             completed = await run(
                 command, on_output=lambda _, chunk: output.extend(chunk), slots=self._slots

@@ -64,7 +64,9 @@ class Child:
         refused = find(argv[0], cwd, env).refusal
         if refused is not None:
             raise ProcessError(f'"{argv[0]}" is {refused.replace("_", " ")}')
-        started = start(argv, cwd, env, mark=mark, stdin=subprocess.PIPE, confine=confine, wanted=wanted)
+        started = start(
+            argv, cwd, env, mark=mark, stdin=subprocess.PIPE, confine=confine, wanted=wanted
+        )
         return cls(started, on_stderr=on_stderr, keep_err=keep_err, most=most)
 
     @property

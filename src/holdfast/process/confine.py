@@ -44,7 +44,12 @@ _KEYS = (
 _EMPTY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - what a command gets in their place
 _HIDDEN = ("/run", "/root", "/home")
 # Systems that keep programs or the names of servers where sockets lie.
-_OF_RUN = ("/run/current-system", "/run/opengl-driver", "/run/systemd/resolve", "/run/NetworkManager")
+_OF_RUN = (
+    "/run/current-system",
+    "/run/opengl-driver",
+    "/run/systemd/resolve",
+    "/run/NetworkManager",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class Sandbox:
     """What a command is given; nothing is writable unless it is named here.
 
     `readable` are places inside masked ones. `protected` are read-only within `writable` ones, also
-    those that are not there yet.
+    those that are not there yet. `laid` are directories that lie, writable, at the place of others.
     """
 
     writable: tuple[str, ...] = ()
@@ -61,11 +66,15 @@ class Sandbox:
     protected: tuple[str, ...] = ()
     network: bool = False
     limits: Limits = field(default_factory=Limits)
+    laid: tuple[tuple[str, str], ...] = ()  # place, directory
 
     def __post_init__(self) -> None:
-        for path in (*self.writable, *self.readable, *self.masked, *self.protected):
+        laid = (path for pair in self.laid for path in pair)
+        for path in (*self.writable, *self.readable, *self.masked, *self.protected, *laid):
             if not os.path.isabs(path) or "\0" in path:
-                raise ProcessError(f'"{path}" is no place for a sandbox', hint="absolute paths only")
+                raise ProcessError(
+                    f'"{path}" is no place for a sandbox', hint="absolute paths only"
+                )
         for path in self.writable:
             if os.path.realpath(path) == "/":
                 raise ProcessError('the whole file system "/" cannot be made writable')
@@ -76,6 +85,7 @@ class Place(NamedTuple):
 
     path: str
     kind: Kind
+    source: str
 
 
 def homes() -> tuple[str, ...]:
@@ -90,11 +100,12 @@ def homes() -> tuple[str, ...]:
 def places(sandbox: Sandbox) -> list[Place]:
     """Every place with what it is to the command, parents first; of equal ones the last kind stays."""
     found: dict[str, Kind] = {}
-    written = [os.path.realpath(path) for path in sandbox.writable]
+    laid = {os.path.realpath(place): os.path.realpath(source) for place, source in sandbox.laid}
+    written = [*map(os.path.realpath, sandbox.writable), *laid]
     named: dict[Kind, Iterable[str]] = {
         "masked": (*_EMPTY, *homes(), *sandbox.masked, *_keys(sandbox)),
         "readable": (*_OF_RUN, *sandbox.readable),
-        "writable": sandbox.writable,
+        "writable": (*sandbox.writable, *laid),
     }
     for kind, paths in named.items():
         for path in map(os.path.realpath, paths):
@@ -104,7 +115,7 @@ def places(sandbox: Sandbox) -> list[Place]:
         if path not in written and any(is_within(path, top) for top in written):
             found[path] = "protected"
     ordered = sorted(found, key=lambda path: (path.count("/"), path))
-    return [Place(path, found[path]) for path in ordered if path != "/"]
+    return [Place(path, found[path], laid.get(path, path)) for path in ordered if path != "/"]
 
 
 def is_within(path: str, top: str) -> bool:

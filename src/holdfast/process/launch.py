@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from holdfast.errors import ProcessError, outside_fault
-from holdfast.process import cgroup, limits, sandbox, tree
+from holdfast.process import cgroup, limits, restrain, sandbox, tree
 from holdfast.process.confine import Sandbox
 
 Confine = Literal["auto", "never"]
@@ -58,6 +58,7 @@ class Started:
         self.confined = status is not None
         self.wrapper = wrapper
         self.flaw = ""
+        self.restrained = False
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
         def belongs(entry: tree.Entry) -> bool:
@@ -349,7 +350,8 @@ def start(
 
     `stdin` is a descriptor or a constant of `subprocess`. With `first` a confined command is itself
     the first process of its namespace, and these descriptors are its alone: not bubblewrap's. A sandbox
-    that is `wanted` is had only where bubblewrap can make it: look at `sandboxed`.
+    that is `wanted` is had whole only where bubblewrap can make it: look at `sandboxed`. Elsewhere
+    Landlock holds what it can: `restrained`.
     """
     check(argv, cwd, env, mark)
     tree.adopt_orphans(os.getpid())
@@ -358,8 +360,10 @@ def start(
     since = tree.clock()
     status: int | None = None
     gate: Gate | None = None
+    restrained = False
     if wanted is not None and not (confine == "auto" and sandbox.probe_whole().sandbox):
-        wanted = None
+        under = restrain.words(wanted) if confine == "auto" else ()
+        restrained, argv, wanted = bool(under), (*under, *argv), None
     try:
         if confine == "auto" and sandbox.probe().pid_namespace:
             wrapper = "bwrap"
@@ -377,7 +381,9 @@ def start(
     for stream in (popen.stdin, popen.stdout, popen.stderr):
         if stream is not None:
             os.set_blocking(stream.fileno(), False)
-    return Started(popen, mark, since=since, status=status, wrapper=wrapper, gate=gate)
+    started = Started(popen, mark, since=since, status=status, wrapper=wrapper, gate=gate)
+    started.restrained = restrained
+    return started
 
 
 def environment(cwd: str, env: Mapping[str, str], mark: str) -> dict[str, str]:

@@ -54,19 +54,25 @@ def _own_share() -> int | None:
 
 def bound(pid: int, limits: Limits) -> None:
     """Set the limits of a process that has not begun its work; its children inherit them."""
-    if sys.platform != "linux":
-        return
+    if sys.platform == "linux":
+        for which, most in bounds(limits):
+            soft, hard = resource.prlimit(pid, which)
+            resource.prlimit(pid, which, (_least(soft, most), _least(hard, most)))
+
+
+def bounds(limits: Limits, *, processes: bool = True) -> list[tuple[int, int]]:
+    """The limits as the kernel numbers them.
+
+    Outside of a namespace the number of processes is that of all processes of the user: no bound there.
+    """
     wanted = (
-        (resource.RLIMIT_NPROC, limits.processes),
+        (resource.RLIMIT_NPROC, limits.processes if processes else None),
         (resource.RLIMIT_DATA, limits.memory),
         (resource.RLIMIT_FSIZE, limits.file_size),
         (resource.RLIMIT_NOFILE, limits.open_files),
         (resource.RLIMIT_CORE, 0),
     )
-    for which, most in wanted:
-        if most is not None:
-            soft, hard = resource.prlimit(pid, which)
-            resource.prlimit(pid, which, (_least(soft, most), _least(hard, most)))
+    return [(which, most) for which, most in wanted if most is not None]
 
 
 def _least(present: int, most: int) -> int:
@@ -80,6 +86,8 @@ def is_spent(places: tuple[str, ...], spare: int) -> bool:
             found = os.statvfs(place)
         except OSError:
             continue
-        if found.f_bavail * found.f_frsize < spare or 0 < found.f_files > 100 * (found.f_favail + 1):
+        if found.f_bavail * found.f_frsize < spare or 0 < found.f_files > 100 * (
+            found.f_favail + 1
+        ):
             return True
     return False

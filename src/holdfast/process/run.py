@@ -9,17 +9,18 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from holdfast.errors import ProcessError, outside_fault
 from holdfast.model.secret import Striking
+from holdfast.process.allow import Rule, allowed
 from holdfast.process.child import Child
 from holdfast.process.confine import Sandbox
 from holdfast.process.launch import Confine, Started, check, start
+from holdfast.process.limits import Limits, is_spent
 from holdfast.process.lookup import Program, Refusal, find
 from holdfast.process.output import Ends, Reader, Start, Whole
-from holdfast.process.limits import Limits, is_spent
 from holdfast.process.sandbox import Confinement, probe, probe_whole, scratch_file
 from holdfast.process.slots import Slots, Tenant
 from holdfast.process.tree import sweep, sweep_slots
@@ -30,6 +31,7 @@ __all__ = [
     "Completed",
     "Confinement",
     "Limits",
+    "Rule",
     "Sandbox",
     "Slots",
     "probe",
@@ -66,7 +68,7 @@ class Command:
     Without `stdin` the command reads /dev/null. It is ended after `timeout` seconds, and after `idle`
     seconds without output. The values of `hide` are struck out of all that it says. With a `sandbox`
     it has no more of the machine than is named there, where the kernel allows it: see `sandboxed` of
-    what comes back.
+    what comes back. With `allow` it is started only if one of these rules allows it.
     """
 
     argv: tuple[str, ...]
@@ -83,6 +85,7 @@ class Command:
     most_whole: int = 2**30
     hide: tuple[str, ...] = ()
     sandbox: Sandbox | None = None
+    allow: tuple[Rule, ...] | None = None
 
     def __post_init__(self) -> None:
         check(self.argv, self.cwd, self.env, self.mark)
@@ -99,8 +102,8 @@ class Completed:
 
     Confined without a slot, exit codes 130 and above that are 128 plus a deadly signal are read as
     that signal. `confined` says that no process of it can be left, `sandboxed` that it had no more of the
-    machine than its sandbox named. `short_of_memory` says that the kernel killed one of its processes at
-    the limit of its sandbox.
+    machine than its sandbox named, `restrained` that Landlock held what it can. `short_of_memory` says
+    that the kernel killed one of its processes at the limit of its sandbox.
     """
 
     code: int | None
@@ -112,6 +115,7 @@ class Completed:
     ended: Ended
     confined: bool
     sandboxed: bool = False
+    restrained: bool = False
     short_of_memory: bool = False
 
     @property
@@ -129,8 +133,11 @@ async def run(
 
     `slots` are used where commands can be confined. `on_output` is called with "stdout" or "stderr"
     and each chunk as it comes; what it raises ends the command and is raised here. A cancellation
-    ends the command first.
+    ends the command first. ProcessError if no rule of `allow` allows the command: nothing was started.
     """
+    if command.allow is not None:
+        argv = allowed(command.argv, command.allow, command.cwd, command.env)
+        command = replace(command, argv=argv, allow=None)
     program = find(command.argv[0], command.cwd, command.env)
     if program.refusal is not None:
         return Completed(None, None, b"", b"", 0, 0.0, program.refusal, confined=False)
@@ -215,6 +222,7 @@ class _Running:
             ended=ended,
             confined=self._started.confined,
             sandboxed=self._started.sandboxed,
+            restrained=self._started.restrained,
             short_of_memory=code != 0 and self._started.was_short_of_memory,
         )
 
@@ -275,9 +283,7 @@ class _Running:
 class _Said:
     """What a command says: kept as far as it was asked to, without secrets, passed on as it comes."""
 
-    def __init__(
-        self, command: Command, on_output: Callable[[str, bytes], None] | None
-    ) -> None:
+    def __init__(self, command: Command, on_output: Callable[[str, bytes], None] | None) -> None:
         self._on_output = on_output
         self._start = None if command.whole else Start(command.keep)
         self._ends = Ends(command.keep)
@@ -371,14 +377,15 @@ def _never_executed(started: Started | Tenant, code: int, stderr: bytes) -> Refu
         return _refused(started.refusal) if started.refusal else None
     if started.flaw:
         raise ProcessError(f"the command was not begun: {started.flaw}")
-    if started.wrapper == "bwrap":
+    if started.wrapper == "bwrap" and not (started.restrained and started.was_executed):
         if started.was_executed:
             return None
         if not stderr.startswith(b"bwrap: execvp "):
             said = stderr.decode(errors="replace").strip()
             raise ProcessError(f"bubblewrap could not start the command: {said}")
         return "not_found" if stderr.endswith(b"No such file or directory\n") else "not_executable"
-    if started.wrapper == "setpriv" and code in _NOT_EXECUTED and stderr.startswith(b"setpriv: "):
+    told = started.wrapper == "setpriv" or started.restrained
+    if told and code in _NOT_EXECUTED and stderr.startswith(b"setpriv: "):
         return "not_executable" if code == _NOT_EXECUTED[0] else "not_found"
     return None
 

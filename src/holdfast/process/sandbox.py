@@ -28,19 +28,7 @@ STATUS_MOST = 4096  # bytes; its report is two short lines
 _MOST_WORDS = 9000
 # Devices that work needs and that are bounded by their own rights.
 _DEVICES = ("/dev/dri", "/dev/kfd", "/dev/nvidia")
-_OF_KERNEL = (
-    "acpi",
-    "bus",
-    "driver",
-    "fs",
-    "irq",
-    "mtrr",
-    "pressure",
-    "scsi",
-    "sys",
-    "sysrq-trigger",
-    "tty",
-)
+_OF_KERNEL = ("acpi", "fs", "mtrr", "pressure", "scsi", "sys", "sysrq-trigger")
 # Folders that were made to mount on, and how many commands have each. Process-wide, as the folders are.
 _reserved: dict[str, int] = {}
 _FULL = ("--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
@@ -183,19 +171,25 @@ def _mounts(sandbox: Sandbox) -> list[str]:
     if os.geteuid() == 0:
         # Without privileges root still owns these, and bubblewrap leaves some of them open.
         for name in _OF_KERNEL:
-            words += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
+            if os.path.exists(f"/proc/{name}"):
+                words += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
     for device in _devices():
         words += ["--dev-bind-try", device, device]
     closed = ["/dev"]
     for place in places(sandbox):
         words += _mount(place, str(sandbox.limits.scratch))
-        if place.kind == "protected" and _is_missing(place.path):
-            closed.append(place.path)
-        elif place.kind == "masked" and os.path.isdir(place.path) and not is_empty(place.path):
+        if _is_hollow(place):
             closed.append(place.path)
     for path in closed:
         words += ["--remount-ro", path]
     return words
+
+
+def _is_hollow(place: Place) -> bool:
+    """Whether an empty folder is mounted there that must stay so."""
+    if place.kind == "protected":
+        return _is_missing(place.path)
+    return place.kind == "masked" and os.path.isdir(place.path) and not is_empty(place.path)
 
 
 def _mount(place: Place, scratch: str) -> list[str]:
@@ -206,7 +200,7 @@ def _mount(place: Place, scratch: str) -> list[str]:
         case "masked":
             return ["--ro-bind", os.devnull, path]
         case "writable":
-            return ["--dev-bind" if path.startswith("/dev/") else "--bind", path, path]
+            return ["--dev-bind" if path.startswith("/dev/") else "--bind", place.source, path]
         case "protected" if _is_missing(path):
             return ["--tmpfs", path]
         case _:

@@ -155,6 +155,7 @@ class Tenant:
         self._answer: list[bytes] = []
         self.confined = True
         self.sandboxed = kept.sandboxed
+        self.restrained = False
         self.was_short_of_memory = False
         self._ended = False
         self._call: Callable[[], None] = lambda: None
@@ -300,11 +301,18 @@ class Slots:
                 break
             found.close()  # it ended while nobody used it
         if kept is None:
-            while self._taken + len(self._idle) >= self._most:
-                self._idle.pop(0).close()  # of another sandbox
+            self._drop_left()
             kept = Slot.start(wanted)
         self._taken += 1
         return kept
+
+    def _drop_left(self) -> None:
+        """End slots that nobody can use again, for what they may write is gone, and those that are too many."""
+        for found in list(self._idle):
+            gone = found.wanted and not all(map(os.path.exists, found.wanted.writable))
+            if gone or self._taken + len(self._idle) >= self._most:
+                self._idle.remove(found)
+                found.close()
 
     def _left(self, kept: Slot) -> None:
         self._taken -= 1

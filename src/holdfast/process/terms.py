@@ -54,15 +54,13 @@ class Terms:
     def sandbox_for(self, root: str, folder: str, room: str, path: str) -> Sandbox | None:
         """The sandbox of a command in `folder` of the project `root`, with a private directory.
 
-        None if the person wants none, or there is none here: who is not trusted is refused then.
+        None if the person wants none. Where there is none, who is not trusted is refused.
         """
         if not self.sandbox:
             return None
         found = probe_whole()
-        if found.sandbox:
+        if found.sandbox or self.written_here:
             return _sandbox(self, root, folder, room, path)
-        if self.written_here:
-            return None
         raise ProcessError(
             f"commands that nobody here wrote need a sandbox, and there is none: {found.reason}",
             hint="install bubblewrap, or let them do as they like with --no-sandbox",
@@ -82,15 +80,16 @@ def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sand
         for place in (os.path.join(folder, name) for name in names)
         if terms.written_here is False or os.path.exists(place)
     ]
-    granted = [os.path.realpath(place) for place in terms.writable]
+    given = [place for place in terms.writable if os.path.exists(place)]
+    granted = [os.path.realpath(place) for place in given]
     return Sandbox(
-        writable=tuple(dict.fromkeys([*writable, *terms.writable])),
+        writable=tuple(dict.fromkeys([*writable, *given])),
         readable=tuple(dict.fromkeys(readable)),
         masked=terms.hidden,
         protected=tuple(
             place
             for place in protected
-            if not any(is_within(os.path.realpath(place), given) for given in granted)
+            if not any(is_within(os.path.realpath(place), granted_one) for granted_one in granted)
         ),
         network=terms.network,
         limits=terms.limits,

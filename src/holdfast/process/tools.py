@@ -25,7 +25,13 @@ def tool_places(path: str, root: str) -> tuple[str, ...]:
     """What must be readable for the programs of a PATH and of a project, the engine's own included."""
     found: dict[str, None] = {}
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for place in (sys.prefix, sys.base_prefix, sys.base_exec_prefix, os.path.realpath(sys.executable), package):
+    for place in (
+        sys.prefix,
+        sys.base_prefix,
+        sys.base_exec_prefix,
+        os.path.realpath(sys.executable),
+        package,
+    ):
         found.setdefault(place)
     for name in _VENVS:
         for place in _environment(os.path.join(root, name)):
