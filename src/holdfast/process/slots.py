@@ -307,7 +307,7 @@ class Slots:
         return kept
 
     def _drop_left(self) -> None:
-        """End slots that nobody can use again, for what they may write is gone, and those that are too many."""
+        """End slots that are too many, and those that nobody can use: what they may write is gone."""
         for found in list(self._idle):
             gone = found.wanted and not all(map(os.path.exists, found.wanted.writable))
             if gone or self._taken + len(self._idle) >= self._most:
