@@ -72,8 +72,8 @@ def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sand
     writable = [room]
     if not is_within(folder, room):
         writable.append(folder)
-        writable += _git_of(folder)
-    readable = [root, *tool_places(path, root), *terms.readable]
+        writable += [place for top in _worktree_of(folder) for place in _git_of(top)]
+    readable = [root, *_worktree_of(folder), *tool_places(path, root), *terms.readable]
     names = _OF_GIT if terms.written_here else _OF_OTHERS
     protected = [
         place
@@ -94,6 +94,15 @@ def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sand
         network=terms.network,
         limits=terms.limits,
     )
+
+
+def _worktree_of(folder: str) -> Iterator[str]:
+    """The top of the worktree that a folder lies in: the project may be a part of a repository."""
+    while not os.path.isfile(os.path.join(folder, ".git")):
+        if folder == os.path.dirname(folder) or os.path.isdir(os.path.join(folder, ".git")):
+            return
+        folder = os.path.dirname(folder)
+    yield folder
 
 
 def _git_of(folder: str) -> Iterator[str]:
