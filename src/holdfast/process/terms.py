@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.errors import ProcessError
-from holdfast.process.confine import Sandbox, is_within
+from holdfast.process.confine import Sandbox, homes, is_within
 from holdfast.process.limits import Limits
 from holdfast.process.sandbox import probe_whole
 from holdfast.process.tools import tool_places
@@ -72,8 +72,12 @@ def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sand
     writable = [room]
     if not is_within(folder, room):
         writable.append(folder)
-        writable += [place for top in _worktree_of(folder) for place in _git_of(top)]
-    readable = [root, *_worktree_of(folder), *tool_places(path, root), *terms.readable]
+        tops = list(_worktree_of(folder))
+        writable += [place for top in tops for place in _git_of(top)]
+        writable += (
+            [] if folder == root else tops
+        )  # a copy: what is outside of the project is refused later
+    readable = [root, *_repository_of(root), *tool_places(path, root), *terms.readable]
     names = _OF_GIT if terms.written_here else _OF_OTHERS
     protected = [
         place
@@ -103,6 +107,17 @@ def _worktree_of(folder: str) -> Iterator[str]:
             return
         folder = os.path.dirname(folder)
     yield folder
+
+
+def _repository_of(root: str) -> Iterator[str]:
+    """The repository that a project is a part of, unless a whole home is one."""
+    folder = root
+    while not os.path.exists(os.path.join(folder, ".git")):
+        if folder == os.path.dirname(folder):
+            return
+        folder = os.path.dirname(folder)
+    if not any(is_within(home, os.path.realpath(folder)) for home in homes()):
+        yield folder
 
 
 def _git_of(folder: str) -> Iterator[str]:

@@ -24,13 +24,13 @@ _CONFIG = "pyvenv.cfg"
 def tool_places(path: str, root: str) -> tuple[str, ...]:
     """What must be readable for the programs of a PATH and of a project, the engine's own included."""
     found: dict[str, None] = {}
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    library = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 2))
     for place in (
         sys.prefix,
         sys.base_prefix,
         sys.base_exec_prefix,
         os.path.realpath(sys.executable),
-        package,
+        library,
     ):
         found.setdefault(place)
     for name in _VENVS:
