@@ -147,10 +147,10 @@ def _start(found: Results) -> Iterator[Promise]:
             own = found.own_of(name)
             ratio = own.value / own.reference if own is not None and own.reference else None
             yield _at_most(f"commands {name}: wall", 1.4, "× thread pool", ratio)
-    for way, limit in WAYS.items():
+    for way, most in WAYS.items():
         own = found.own_of(f"`true` {way}")
         over = (own.value - own.reference) * 1000 if own is not None and own.reference else None
-        yield _at_most(f"process runner {way}: over `subprocess.run`", limit, "ms", over)
+        yield _at_most(f"process runner {way}: over `subprocess.run`", most, "ms", over)
 
 
 def _value(own: Own | None) -> float | None:

@@ -212,8 +212,6 @@ class Teller:
             notes.append("kept as a sample: what stands has a better score")
         if not event.verified:
             notes.append("unverified")
-        if not event.confined:
-            notes.append("unconfined")
         if not event.reusable:
             notes.append(f"not reusable: {self._why_not(event.step, began)}")
         return f"{SIGNS['done']} {event.step}: {', '.join(notes)}"

@@ -12,7 +12,7 @@ import contextlib
 import io
 import os
 import tarfile
-from typing import Literal
+from typing import IO, Literal
 
 from holdfast.errors import ProcessError
 
@@ -79,7 +79,7 @@ def _parts(name: str) -> list[str]:
     return parts
 
 
-def _write(folder: str, parts: list[str], file: io.BufferedIOBase, *, executable: bool) -> None:
+def _write(folder: str, parts: list[str], file: IO[bytes], *, executable: bool) -> None:
     here = os.open(folder, _FOLDER)
     try:
         for part in parts[:-1]:
