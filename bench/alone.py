@@ -15,6 +15,7 @@ from bench.own.ledgers import SIZES as HANDOFFS
 from bench.own.ledgers import WORDS
 from bench.own.plans import LARGE, STEPS, large
 from bench.own.reopen import PROMISED
+from bench.own.runner import WAYS
 from bench.results import Own
 from bench.startup import time_of
 
@@ -34,6 +35,7 @@ def figures(scratch: Path, *, repeats: int, quick: bool) -> Iterator[Own]:
     for kind in KINDS:
         for jobs in JOBS:
             yield _commands(scratch, kind, jobs, 200 // share, repeats)
+    yield from _runner(scratch, 200 // share)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -125,6 +127,12 @@ def _commands(scratch: Path, kind: str, jobs: int, count: int, repeats: int) -> 
             shutil.rmtree(folder)
     ours, theirs = min(walls["holdfast"]), min(walls["pool"])
     return Own(f"`{kind}`, {jobs} at once", ours / count, "s", theirs / count, repeats)
+
+
+def _runner(scratch: Path, count: int) -> Iterator[Own]:
+    found = _say("runner", str(count), str(scratch / "runner"))
+    for way in WAYS:
+        yield Own(f"`true` {way}", found[way], "s", found["subprocess.run"], count)
 
 
 def _say(module: str, *words: str) -> dict[str, float]:

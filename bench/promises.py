@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bench.alone import TYPICAL, ledger_row
 from bench.own.commands import KINDS
 from bench.own.plans import LARGE as LARGE_PLAN
+from bench.own.runner import WAYS
 from bench.results import Cell, Own, Promise, Results
 
 SMALL, MIDDLE, LARGE = 1_000, 10_000, 100_000
@@ -146,6 +147,10 @@ def _start(found: Results) -> Iterator[Promise]:
             own = found.own_of(name)
             ratio = own.value / own.reference if own is not None and own.reference else None
             yield _at_most(f"commands {name}: wall", 1.4, "× thread pool", ratio)
+    for way, most in WAYS.items():
+        own = found.own_of(f"`true` {way}")
+        over = (own.value - own.reference) * 1000 if own is not None and own.reference else None
+        yield _at_most(f"process runner {way}: over `subprocess.run`", most, "ms", over)
 
 
 def _value(own: Own | None) -> float | None:

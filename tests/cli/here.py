@@ -15,7 +15,9 @@ def run_here(project: Project, options: Options = PLAIN) -> State:
     plan = load_plan(str(project.root / "plan.yaml")).plan
     store = wire.open_store(str(project.store), create=True)
     try:
-        world = wire.world_for(plan, str(project.root), str(project.store), store, wire.Wishes())
+        world = wire.world_for(
+            plan, str(project.root), str(project.store), store, wire.Wishes(sandbox=False)
+        )
         return wire.drive(lambda: start_run(world, plan, plan.name, options), world=world)
     finally:
         store.close()

@@ -103,7 +103,7 @@ class Project:
     """A directory with a plan; beside it, outside, a file in which steps note that they ran."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = self.granted = folder  # steps note beside the project that they ran
         self.root = folder / "project"
         self.root.mkdir()
         self.home = folder / "home"
@@ -174,6 +174,7 @@ class Project:
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(self.home)}
+        kept["HOLDFAST_WRITABLE"] = str(self.granted)
         return {**kept, **LIBRARY, **(extra or {})}
 
     def call(

@@ -39,6 +39,7 @@ def elsewhere(project: Project) -> Project:
     place = project.folder / "elsewhere"
     place.mkdir()
     other = Project(place)
+    other.granted = project.folder
     shutil.copy(project.root / "plan.yaml", other.root / "plan.yaml")
     other.log = project.log
     return other

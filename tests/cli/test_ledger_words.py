@@ -280,6 +280,9 @@ def test_no_step_says_anything_about_the_ledger(project: Project) -> None:
     project.write("changes", "2")
     project.run()
     assert project.ok("ledger", "--json").json["said"] == []
+    assert "there is no run yet" in project.ok("show", "a").out, "the store is hidden from it"
+    project.run("--no-sandbox", "--force")
+    assert project.ok("ledger", "--json").json["said"] == []
     assert "only a person" in project.ok("show", "a").out
 
 

@@ -42,6 +42,8 @@ class Wishes(TypedDict, total=False):
     max_cost     dollars to spend on models at most; never more than the person's own budget
     max_cost_usd the same, with its unit
     record       a directory to which answers of models are written
+    network      let commands reach the network
+    sandbox      False lets commands read, write and reach whatever this program can
     provider     "recorded": nobody is asked, every answer comes from the directory `recorded`
     """
 
@@ -56,6 +58,8 @@ class Wishes(TypedDict, total=False):
     max_cost: float | None
     max_cost_usd: float | None
     record: str | None
+    network: bool
+    sandbox: bool
     provider: Literal["recorded"] | None
     recorded: str | None
 
@@ -208,6 +212,9 @@ def run_ready(
             record=record,
             recorded=folder,
             agreed="anything" if folder is None else "nothing",
+            network=wishes.get("network", False),
+            sandbox=wishes.get("sandbox", True),
+            written_here=wishes.get("trust") is None,
         )
         world = wire.world_for(plan, root, location, opened, asked)
         repeated = wire.repeat(world, plan, options)

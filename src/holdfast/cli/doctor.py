@@ -94,7 +94,7 @@ def _machine(where: Place) -> Iterator[Check]:
     now = wire.now_ms()
     fine = now > _THIS_IS_PAST
     yield Check("clock", "ok" if fine else "fix", moment(now), "set the clock of this machine")
-    yield _sandbox()
+    yield from _sandbox()
     for name, what, fix in _PARTS:
         found = importlib.util.find_spec(name) is not None
         yield Check(
@@ -118,14 +118,53 @@ def _sqlite() -> Check:
     return Check("sqlite", "ok", version)
 
 
-def _sandbox() -> Check:
-    from holdfast.process.sandbox import probe
+def _sandbox() -> Iterator[Check]:
+    """What holds commands on this machine, on the person's own terms."""
+    from holdfast.config.sandbox import read_terms
+    from holdfast.process import cgroup, landlock
+    from holdfast.process.sandbox import probe_whole
 
-    found = probe()
-    if found.pid_namespace:
-        return Check("sandbox", "ok", found.program)
     fix = "install bubblewrap, and allow user namespaces"
-    return Check("sandbox", "warn", f"commands run unconfined: {found.reason}", fix)
+    found = probe_whole()
+    try:
+        terms = read_terms()
+    except HoldfastError as error:
+        yield Check("sandbox", "fix", error.message, error.hint or "mend that file")
+        return
+    if found.sandbox:
+        network = "network as of this machine" if terms.network else "no network"
+        words = (
+            f"bubblewrap ({found.program}): own processes, read-only root, hidden homes, {network}"
+        )
+        yield Check("sandbox", "ok", words)
+    elif landlock.version():
+        words = f"Landlock {landlock.version()} alone, commands count as unconfined: {found.reason}"
+        yield Check("sandbox", "warn", words, fix)
+    else:
+        yield Check("sandbox", "warn", f"commands run unconfined: {found.reason}", fix)
+        return
+    limits = terms.limits
+    trees = {name for tree in cgroup.trees() for name in tree.controllers}
+    whole = "all of a command" if "memory" in trees else "each process"
+    parts = [
+        _bound("memory", limits.memory, f" for {whole}"),
+        _bound("a file", limits.file_size),
+        _bound("scratch folders", limits.scratch, " each"),
+        _bound("left on disk", limits.spare),
+        f"processes {limits.processes or 'unbounded'}",
+        f"open files {limits.open_files or 'unbounded'}",
+    ]
+    counted = "pids" in trees or (found.sandbox and os.geteuid() != 0)
+    yield Check(
+        "sandbox limits",
+        "ok" if counted else "warn",
+        " · ".join(parts) + ("" if counted else "; but nothing bounds the processes of root here"),
+        "run as another user than root, or give holdfast a control group of its own",
+    )
+
+
+def _bound(what: str, size: int | None, more: str = "") -> str:
+    return f"{what} {'unbounded' if size is None else size_words(size)}{more}"
 
 
 def _disk(where: Place) -> Iterator[Check]:

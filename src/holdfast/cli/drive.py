@@ -72,6 +72,8 @@ def wishes_of(
         secrets=manner.secrets,
         record=record_folder(where, given),
         agreed=agreed,
+        network=bool(given.get("network")),
+        sandbox=not given.get("no_sandbox"),
     )
 
 

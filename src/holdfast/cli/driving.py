@@ -36,6 +36,7 @@ from holdfast.engine.hold import Hold
 from holdfast.engine.loop import Engine
 from holdfast.engine.repeat import Repeated
 from holdfast.engine.runs import resume_run, start_run
+from holdfast.engine.trust import Trust
 from holdfast.engine.world import World
 from holdfast.errors import UsageError
 from holdfast.formats.planfile import Loaded
@@ -84,6 +85,16 @@ def run_options(command: Callable[..., object]) -> Callable[..., object]:
             multiple=True,
             metavar="NAME",
             help="Let steps that ask for it see this variable.",
+        ),
+        click.option(
+            "--network",
+            is_flag=True,
+            help="Let commands reach the network, which they cannot else.",
+        ),
+        click.option(
+            "--no-sandbox",
+            is_flag=True,
+            help="Let commands read, write and reach whatever you can.",
         ),
         click.option(
             "--checkpoints",
@@ -176,6 +187,8 @@ def drive(
     store = where.open(create=True)
     try:
         wishes = wishes_of(where, store, settings, given, agreed)
+        trust = Trust(store, plan.project, plan.name, wire.now_ms)
+        wishes = replace(wishes, written_here=not trust.was_asked)
         driven = Drive(where, plan, store, wishes, quiet=manner.quiet, checkpoints=folder_of(given))
         state = once(driven, begin, repeat)
         while state.status == "waiting" and manner.how == "ask" and ask_people(store, where, state):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
-import tarfile
 import tempfile
 
 from holdfast.cli.place import PLAN_NAMES, Place, load_file
@@ -14,6 +12,7 @@ from holdfast.formats.heading import python_part
 from holdfast.formats.planfile import Asked
 from holdfast.model.plan import Plan
 from holdfast.process.run import Command, Completed, run
+from holdfast.process.unpack import unpack
 from holdfast.wire import market, own_agents
 
 SECONDS = 60.0
@@ -34,8 +33,10 @@ def plan_at(where: Place, given: str) -> Plan:
     if archive.code != 0:
         raise UsageError(f"git cannot give the files of '{given}': {_last(archive.stderr)}")
     with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
-        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-            tar.extractall(folder, filter="data")
+        try:
+            unpack(archive.stdout, folder, others="skip")
+        except ProcessError as error:
+            raise UsageError(f"the files of '{given}' cannot be taken: {error.message}") from error
         path = os.path.join(folder, file)
         if not os.path.isfile(python_part(path)[0] or path):
             raise UsageError(f"there is no '{file}' at '{given}'")

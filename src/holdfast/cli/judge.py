@@ -147,7 +147,9 @@ class _Room:
         self._plan = plan
         self._store = store
         self._desk = desk
-        self._executor: Executor = wire.executor_for(plan)
+        self._executor: Executor = wire.executor_for(
+            plan, terms=wire.terms_for(where.location, wire.Wishes())
+        )
         self._calls: Calls | None = None
 
     async def judge(self, step: Step, candidate: Candidate, *, on_disk: bool) -> Outcome:

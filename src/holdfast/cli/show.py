@@ -11,6 +11,7 @@ import click
 
 from holdfast import wire
 from holdfast.cli.again import again, out_next
+from holdfast.cli.confined import was_confined
 from holdfast.cli.ending import REPLAN, doubted, is_settled, last_words, print_lines, run_told
 from holdfast.cli.limits import limit_words, own_of
 from holdfast.cli.people import decided, decided_in
@@ -188,7 +189,9 @@ def show(
         if as_json:
             word = decided(with_store, artifact.project, artifact.line)
             said = word.get((artifact.step, artifact.digest))
-            out_json({**artifact_json(artifact), "decided": said.json() if said else None})
+            confined = was_confined(with_store, artifact.run, artifact.step, artifact.attempt)
+            shown = {**artifact_json(artifact), "confined": confined}
+            out_json({**shown, "decided": said.json() if said else None})
             return 0
         try:
             _print_artifact(with_store, artifact)

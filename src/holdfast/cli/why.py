@@ -10,6 +10,7 @@ import click
 from holdfast import wire
 from holdfast.cli.additions import added_words
 from holdfast.cli.again import again
+from holdfast.cli.confined import was_confined
 from holdfast.cli.course import Course, course
 from holdfast.cli.failure import failure_lines, failure_next
 from holdfast.cli.gates import ASKED, gate_words
@@ -439,6 +440,8 @@ def _told_past(store: Store, past: Past, step_id: StepId) -> Told:
     rows = [(line[2:13].strip(), line[14:]) for line in above[1:-1]]
     if here.phase == "done" and here.fed:
         rows += refused_rows(store, state.run, step_id)
+    if ran and was_confined(store, state.run, step_id) is False:
+        rows.append(("sandbox", "none: it ran unconfined"))
     return Told(
         step=step,
         decision=shown_phase(state, step_id),

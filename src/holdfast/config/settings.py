@@ -28,6 +28,7 @@ _PERSONAL = {
     "providers",
     "prices",
     "planner",
+    "sandbox",
     "templates",
     "edits",
 } | _MODELS

@@ -502,7 +502,7 @@ class Engine:
             self._growth.keep(more, result)
         if isinstance(result.ending, AttemptAccepted) and not result.ending.confined:
             if not self._warned:
-                self._world.say("steps run unconfined: bubblewrap is not there or not allowed")
+                self._world.say("steps run unconfined; hint: holdfast doctor says what there is")
             self._warned = True
         self.settle(result, more, started)
         if self.state.options.fail_fast and self.state.counts["failed"]:

@@ -31,6 +31,11 @@ class Trust:
         for recorded in self._line.news():
             self._book.take(recorded)
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether a plan of this line came from elsewhere: a model, another program, a ticket."""
+        return any(asked.request.gate == "plan" for asked in self._book)
+
     def covers(self, digest: Digest) -> bool:
         """Whether a person approved this plan and did not take it back."""
         asked = self._book.by_subject.get(digest, ())

@@ -21,7 +21,8 @@ from holdfast.model.digest import Json
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate, Job
 from holdfast.process.room import file_name
-from holdfast.process.run import Child, probe
+from holdfast.process.run import Child, Sandbox, probe, probe_whole
+from holdfast.process.terms import Terms
 from holdfast.process.tree import MARK
 
 LOG_BYTES = 1 << 20
@@ -68,8 +69,17 @@ class Answer:
 class Pool:
     """Child processes, one call at a time each; one that is in doubt is not used again."""
 
-    def __init__(self) -> None:
-        self._idle: dict[str, list[Child]] = {}  # by project root: modules of two do not mix
+    def __init__(self, terms: Terms | None = None) -> None:
+        self._terms = terms
+        # By project root, for modules of two do not mix, and by what they may touch.
+        self._idle: dict[tuple[str, Sandbox | None], list[Child]] = {}
+
+    @property
+    def confined(self) -> bool:
+        """Whether calls can leave nothing behind, and touch nothing but what the terms name."""
+        if self._terms is None:
+            return probe().pid_namespace
+        return self._terms.sandbox and probe_whole().sandbox
 
     async def call(self, call: Call) -> Answer:
         """Call a function. Cancelling this ends its process and every descendant first."""
@@ -122,13 +132,26 @@ class Pool:
     async def _ask(self, call: Call, folder: str) -> Mapping[str, Json] | None:
         """The answer of a process that knows the present source; None if it died over it."""
         request = _request(call, folder)
-        idle = self._idle.setdefault(call.root, [])
+        wanted = None
+        if self._terms is not None:
+            path = call.env.get("PATH", os.defpath)
+            wanted = self._terms.sandbox_for(call.root, call.folder, call.room, path)
+        idle = self._idle.setdefault((call.root, wanted), [])
         said: Mapping[str, Json] = {}
         while idle and said.get("state") not in _CALLED:
             said = await _exchange(idle.pop(), request, idle)
         if said.get("state") not in _CALLED:
-            said = await _exchange(_start(call), request, idle)
+            await self._drop_left()
+            said = await _exchange(_start(call, wanted), request, idle)
         return said if said.get("state") in _ANSWERED else None
+
+    async def _drop_left(self) -> None:
+        """End processes that nobody can use again: what they may write is gone."""
+        for key in list(self._idle):
+            wanted = key[1]
+            if wanted is not None and not all(map(os.path.exists, wanted.writable)):
+                for process in self._idle.pop(key):
+                    await process.kill()
 
 
 class PythonGenerator:
@@ -179,7 +202,7 @@ class PythonGenerator:
             raise AttemptError(str(error), reason="command_failed") from error
         if job.on_output is not None and answer.log:
             job.on_output("stdout", answer.log)
-        return _candidate(job, answer)
+        return replace(_candidate(job, answer), confined=self._pool.confined)
 
     async def close(self) -> None:
         await self._pool.close()
@@ -199,7 +222,6 @@ def _candidate(job: Job, answer: Answer) -> Candidate:
     if answer.state != "done":
         reason = "command_failed" if answer.state == "failed" else answer.state
         raise AttemptError(answer.message, reason=reason, log=answer.log)
-    confined = probe().pid_namespace
     try:
         added, told = fragments(job.room), handoff(job.room)
         if job.step.produces:
@@ -208,14 +230,14 @@ def _candidate(job: Job, answer: Answer) -> Candidate:
             candidate = Candidate("bytes", answer.result)
     except AttemptError as error:
         raise AttemptError(error.message, reason=error.reason, log=answer.log) from error
-    return replace(candidate, log=answer.log, confined=confined, fragments=added, handoff=told)
+    return replace(candidate, log=answer.log, fragments=added, handoff=told)
 
 
-def _start(call: Call) -> Child:
+def _start(call: Call, wanted: Sandbox | None) -> Child:
     """A fresh process: isolated from the engine's variables and folder, writing no byte code."""
     env = {name: call.env[name] for name in ("PATH", "LANG", "HOME", "TMPDIR") if name in call.env}
     argv = (sys.executable, "-I", "-B", "-X", "utf8", child.__file__)
-    return Child.start(argv, call.root, env, call.mark)
+    return Child.start(argv, call.root, env, call.mark, wanted=wanted)
 
 
 async def _exchange(process: Child, request: bytes, idle: list[Child]) -> Mapping[str, Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from holdfast.model.plan import Step
 from holdfast.ports import Candidate, File, Job
 from holdfast.process.room import MAX_ARTIFACT_BYTES, tail
 from holdfast.process.run import Command, Completed, Slots, run
+from holdfast.process.terms import Terms
 
 LOG_BYTES = 1 << 20
 _SIGNALLED = 128  # exit codes above it are signals, as shells count
@@ -23,12 +25,19 @@ class ShellGenerator:
     """Runs `run` without a shell, or `shell` with one, under the command contract.
 
     Without `produces` the candidate is stdout, byte for byte, and the log is stderr; with it the
-    candidate is what lies at those paths afterwards, and both streams are the log.
+    candidate is what lies at those paths afterwards, and both streams are the log. Without `terms` the
+    command has a pid namespace and the file system as it is.
     """
 
-    def __init__(self, engine: Mapping[str, str] = os.environ, slots: Slots | None = None) -> None:
+    def __init__(
+        self,
+        engine: Mapping[str, str] = os.environ,
+        slots: Slots | None = None,
+        terms: Terms | None = None,
+    ) -> None:
         self._engine = engine
         self._slots = slots
+        self._terms = terms
 
     def identity(self, step: Step, root: str) -> Mapping[str, Json]:
         """The project files that the command names, except those that it makes."""
@@ -38,13 +47,18 @@ class ShellGenerator:
         step = job.step
         log = _Log(job.on_output)
         try:
+            env = lay_out(job, self._engine)
+            terms = self._terms
             command = Command(
                 argv=step.run or ("/bin/sh", "-c", step.shell),
                 cwd=job.folder,
-                env=lay_out(job, self._engine),
+                env=env,
                 timeout=step.timeout,
                 mark=job.mark,
                 keep=MAX_ARTIFACT_BYTES,
+                sandbox=None
+                if terms is None
+                else terms.sandbox_for(job.root, job.folder, job.room, env["PATH"]),
             )
             completed = await run(command, on_output=log.add, slots=self._slots)
         except ProcessError as error:
@@ -56,7 +70,8 @@ class ShellGenerator:
         else:
             candidate = _collected(job, story)
         added, told = _added(job, story)
-        return replace(candidate, confined=completed.confined, fragments=added, handoff=told)
+        confined = completed.confined and (terms is None or completed.sandboxed)
+        return replace(candidate, confined=confined, fragments=added, handoff=told)
 
     async def close(self) -> None:
         """End what is kept between attempts."""
@@ -105,10 +120,24 @@ def _check(completed: Completed, step: Step, log: bytes) -> None:
             return
         case "exited":
             what = f"'{name}' ended with exit code {completed.code}"
+            if completed.short_of_memory:
+                what += "; a process of it was killed at the sandbox's limit on memory"
             killed = (completed.code or 0) > _SIGNALLED  # so a shell tells of a kill beneath it
             reason = "lost" if step.done_once and killed else reason
+        case "signalled" if completed.short_of_memory:
+            what, reason = f"'{name}' was killed at the sandbox's limit on memory", "lost"
+        case "signalled" if completed.signal == signal.SIGXFSZ:
+            what, reason = (
+                f"'{name}' was ended at the sandbox's limit on the size of a file",
+                "lost",
+            )
         case "signalled":
             what, reason = f"'{name}' was ended by signal {completed.signal}", "lost"
+        case "no_room":
+            what = f"'{name}' was ended because it left too little room on the disk"
+            reason = "lost" if step.done_once else reason
+        case "idle":
+            what, reason = f"'{name}' said nothing for too long", "timed_out"
         case "timed_out":
             what, reason = f"'{name}' did not end within {step.timeout} s", "timed_out"
         case "overflow":

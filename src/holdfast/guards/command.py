@@ -14,6 +14,7 @@ from holdfast.model.plan import Guard
 from holdfast.ports import Candidate, Job
 from holdfast.process.room import tail
 from holdfast.process.run import Command, Slots, run
+from holdfast.process.terms import Terms
 
 TIMEOUT = 60.0
 _COULD_NOT_RUN = frozenset({126, 127})
@@ -26,9 +27,15 @@ class CommandGuard:
     candidate: a file, or a directory of files. The command runs where the step ran.
     """
 
-    def __init__(self, engine: Mapping[str, str] = os.environ, slots: Slots | None = None) -> None:
+    def __init__(
+        self,
+        engine: Mapping[str, str] = os.environ,
+        slots: Slots | None = None,
+        terms: Terms | None = None,
+    ) -> None:
         self._engine = engine
         self._slots = slots
+        self._terms = terms
 
     def identity(self, guard: Guard, root: str) -> Mapping[str, Json]:
         return command_identity(guard, root)
@@ -39,12 +46,17 @@ class CommandGuard:
         output = bytearray()
         await place_of(job)
         try:
+            env = environment(candidate, job, self._engine)
+            terms = self._terms
             command = Command(
                 argv=argv_of(guard),
                 cwd=job.folder,
-                env=environment(candidate, job, self._engine),
+                env=env,
                 timeout=limit,
                 mark=job.mark,
+                sandbox=None
+                if terms is None
+                else terms.sandbox_for(job.root, job.folder, job.room, env["PATH"]),
             )
             completed = await run(
                 command, on_output=lambda _, chunk: output.extend(chunk), slots=self._slots
@@ -55,11 +67,11 @@ class CommandGuard:
             case "exited":
                 said = tail(bytes(output))
                 return _verdict(guard, completed.code or 0, said)
-            case "timed_out":
+            case "timed_out" | "idle":
                 raise GuardBroken(f"'{name}' gave no verdict within {limit} s")
             case "signalled":
                 raise GuardBroken(f"'{name}' was ended by signal {completed.signal}")
-            case "overflow":
+            case "overflow" | "no_room":
                 raise GuardBroken(f"'{name}' wrote too much")
             case "not_found" | "not_executable":
                 problem = completed.ended.replace("_", " ")

@@ -1,1 +1,1 @@
-"""Run commands safely: cancellable with every descendant, output capped and streamed."""
+"""Processes: run commands and end them with everything they start; what they may touch and use up."""

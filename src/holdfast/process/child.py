@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.errors import ProcessError
+from holdfast.process.confine import Sandbox
 from holdfast.process.launch import Confine, Started, check, start
 from holdfast.process.lookup import find
 from holdfast.process.output import Ends, Reader
@@ -56,13 +57,16 @@ class Child:
         keep_err: int = 2**20,
         most: int = 256 * 2**20,
         confine: Confine = "auto",
+        wanted: Sandbox | None = None,
     ) -> Child:
         """Start a child; frames longer than `most` are refused in both directions."""
         check(argv, cwd, env, mark)
         refused = find(argv[0], cwd, env).refusal
         if refused is not None:
             raise ProcessError(f'"{argv[0]}" is {refused.replace("_", " ")}')
-        started = start(argv, cwd, env, mark=mark, stdin=subprocess.PIPE, confine=confine)
+        started = start(
+            argv, cwd, env, mark=mark, stdin=subprocess.PIPE, confine=confine, wanted=wanted
+        )
         return cls(started, on_stderr=on_stderr, keep_err=keep_err, most=most)
 
     @property

@@ -25,7 +25,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from holdfast.errors import ProcessError, outside_fault
-from holdfast.process import sandbox, tree
+from holdfast.process import cgroup, limits, restrain, sandbox, tree
+from holdfast.process.confine import Sandbox
 
 Confine = Literal["auto", "never"]
 
@@ -45,8 +46,10 @@ class Started:
         since: int,
         status: int | None,
         wrapper: str,
+        gate: Gate | None = None,
     ) -> None:
         self._popen = popen
+        self._gate = gate
         self._status = status
         self._report = b""
         self._loop = asyncio.get_running_loop()
@@ -54,6 +57,8 @@ class Started:
         self.pid = popen.pid
         self.confined = status is not None
         self.wrapper = wrapper
+        self.flaw = ""
+        self.restrained = False
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
         def belongs(entry: tree.Entry) -> bool:
@@ -68,6 +73,19 @@ class Started:
             threading.Thread(target=self._wait_in_thread, daemon=True).start()
         else:
             self._loop.add_reader(self._pidfd, self._note_end)
+        if gate is not None and status is not None:
+            self._loop.add_reader(status, self._admit)
+
+    @property
+    def sandboxed(self) -> bool:
+        """Whether the command has no more of the machine than its sandbox names."""
+        return self._gate is not None
+
+    @property
+    def was_short_of_memory(self) -> bool:
+        """Whether a process of it was killed for want of memory since this was last asked."""
+        group = None if self._gate is None else self._gate.group
+        return group is not None and group.was_short_of_memory()
 
     @property
     def stdin(self) -> int:
@@ -129,11 +147,31 @@ class Started:
             os.close(self._pidfd)
             self._pidfd = None
         if self._status is not None:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._status)
             os.close(self._status)
             self._status = None
+        if self._gate is not None:
+            self._gate.close()
         for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
             if stream is not None:
                 stream.close()
+
+    def _admit(self) -> None:
+        """Bound the command before it begins: bubblewrap has said which process it will be."""
+        assert self._gate is not None  # only then this is called
+        before = self._report
+        init = self._read_status().init
+        if init is None and self._report != before:
+            return
+        if self._status is not None:
+            self._loop.remove_reader(self._status)
+        if init is not None:
+            try:
+                self._gate.open(init)
+            except OSError as error:
+                self.flaw = f"its limits could not be set: {error.strerror}"
+                self.strike()
 
     def _note_end(self) -> None:
         if self._pidfd is not None:
@@ -226,6 +264,40 @@ class Started:
         return sandbox.parse_status(self._report)
 
 
+class Gate:
+    """Holds a command back until its limits are set, and gives back what held it."""
+
+    def __init__(self, wanted: Sandbox, line: int) -> None:
+        self._limits = wanted.limits
+        self._line: int | None = line
+        self._missing = sandbox.missing(wanted)
+        sandbox.reserve(self._missing)
+        self.group = cgroup.make(wanted.limits)
+
+    def open(self, pid: int) -> None:
+        """Set the limits of the process that will become the command, and let it go on."""
+        try:
+            if self.group is not None:
+                self.group.add(pid)
+            limits.bound(pid, self._limits)
+        except ProcessLookupError:
+            pass
+        assert self._line is not None  # opened once
+        line, self._line = self._line, None
+        with _closing(line), contextlib.suppress(BrokenPipeError):
+            os.write(line, b".")
+
+    def close(self) -> None:
+        """After the end of every process."""
+        if self._line is not None:
+            os.close(self._line)
+            self._line = None
+        if self.group is not None:
+            self.group.remove()
+        sandbox.release(self._missing)
+        self._missing = ()
+
+
 class _Patience:
     """Waits that a cancellation does not interrupt; remembers that there was one."""
 
@@ -272,11 +344,14 @@ def start(
     stdin: int,
     confine: Confine,
     first: tuple[int, ...] | None = None,
+    wanted: Sandbox | None = None,
 ) -> Started:
     """Start a command whose output comes by pipes that do not block.
 
     `stdin` is a descriptor or a constant of `subprocess`. With `first` a confined command is itself
-    the first process of its namespace, and these descriptors are its alone: not bubblewrap's.
+    the first process of its namespace, and these descriptors are its alone: not bubblewrap's. A sandbox
+    that is `wanted` is had whole only where bubblewrap can make it: look at `sandboxed`. Elsewhere
+    Landlock holds what it can: `restrained`.
     """
     check(argv, cwd, env, mark)
     tree.adopt_orphans(os.getpid())
@@ -284,10 +359,15 @@ def start(
     mark = whole[tree.MARK]
     since = tree.clock()
     status: int | None = None
+    gate: Gate | None = None
+    restrained = False
+    if wanted is not None and not (confine == "auto" and sandbox.probe_whole().sandbox):
+        under = restrain.words(wanted) if confine == "auto" else ()
+        restrained, argv, wanted = bool(under), (*under, *argv), None
     try:
         if confine == "auto" and sandbox.probe().pid_namespace:
             wrapper = "bwrap"
-            popen, status = _popen_confined(argv, cwd, whole, stdin, first)
+            popen, status, gate = _popen_confined(argv, cwd, whole, stdin, first, wanted)
         else:
             words = death_signal()
             wrapper = "setpriv" if words else ""
@@ -301,7 +381,9 @@ def start(
     for stream in (popen.stdin, popen.stdout, popen.stderr):
         if stream is not None:
             os.set_blocking(stream.fileno(), False)
-    return Started(popen, mark, since=since, status=status, wrapper=wrapper)
+    started = Started(popen, mark, since=since, status=status, wrapper=wrapper, gate=gate)
+    started.restrained = restrained
+    return started
 
 
 def environment(cwd: str, env: Mapping[str, str], mark: str) -> dict[str, str]:
@@ -311,29 +393,43 @@ def environment(cwd: str, env: Mapping[str, str], mark: str) -> dict[str, str]:
 
 
 def _popen_confined(
-    argv: Sequence[str], cwd: str, env: Mapping[str, str], stdin: int, first: tuple[int, ...] | None
-) -> tuple[subprocess.Popen[bytes], int]:
-    """The process, and the descriptor where bubblewrap reports; neither blocks."""
-    if sandbox.too_long(argv, env):
+    argv: Sequence[str],
+    cwd: str,
+    env: Mapping[str, str],
+    stdin: int,
+    first: tuple[int, ...] | None,
+    wanted: Sandbox | None,
+) -> tuple[subprocess.Popen[bytes], int, Gate | None]:
+    """The process, the descriptor where bubblewrap reports, and what holds the command back."""
+    options = sandbox.options(env, wanted)
+    if sandbox.too_long(argv, options):
         raise ProcessError(
             f'"{argv[0]}" has more arguments than bubblewrap takes',
             hint="hand them over in a file",
         )
     own = {name: env[name] for name in ("PWD", tree.MARK)}
-    arguments = sandbox.scratch_file(sandbox.packed(sandbox.options(env)))
-    with _closing(arguments):
+    with contextlib.ExitStack() as ends, contextlib.ExitStack() as kept:
+        arguments = sandbox.scratch_file(sandbox.packed(options))
+        ends.callback(os.close, arguments)
         status, status_end = os.pipe()
+        kept.callback(os.close, status)
+        ends.callback(os.close, status_end)
         os.set_blocking(status, False)
         words = [sandbox.probe().program, "--args", str(arguments)]
         words += ["--json-status-fd", str(status_end)]
+        passed = [arguments, status_end, *(first or ())]
+        gate = None
+        if wanted is not None:
+            held, line = os.pipe()
+            ends.callback(os.close, held)
+            gate = Gate(wanted, line)
+            kept.callback(gate.close)
+            words += ["--block-fd", str(held)]
+            passed.append(held)
         words += ["--", *argv] if first is None else ["--as-pid-1", "--", *argv]
-        passed = (arguments, status_end, *(first or ()))
-        try:
-            with _closing(status_end):
-                return _popen(words, cwd, own, stdin, passed), status
-        except BaseException:
-            os.close(status)
-            raise
+        popen = _popen(words, cwd, own, stdin, passed)
+        kept.pop_all()
+        return popen, status, gate
 
 
 def _popen(

@@ -6,6 +6,8 @@ import asyncio
 import os
 from collections.abc import Callable
 
+from holdfast.errors import ProcessError, outside_fault
+
 _CHUNK = 2**16  # what a pipe holds
 # A pipe whose writers are all gone holds little; this bounds one that a stranger still feeds.
 _DRAIN_READS = 1024
@@ -83,6 +85,31 @@ class Start:
 
     def content(self) -> bytes:
         return b"".join(self._chunks)
+
+
+class Whole:
+    """All of a stream in a file that is made for it and readable by its owner alone, up to `most` bytes."""
+
+    def __init__(self, path: str, most: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            self._file = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise outside_fault(error) or ProcessError(
+                f'"{path}" cannot be made for the output: {error.strerror}'
+            ) from error
+        self._left = most
+        self.is_over = False
+
+    def add(self, chunk: bytes) -> None:
+        view = memoryview(chunk)[: self._left]
+        self.is_over = self.is_over or len(view) < len(chunk)
+        self._left -= len(view)
+        while view:
+            view = view[os.write(self._file, view) :]
+
+    def close(self) -> None:
+        os.close(self._file)
 
 
 class Ends:

@@ -1,4 +1,8 @@
-"""Confine a command by bubblewrap: what this machine offers, and the arguments that ask for it."""
+"""Confine a command by bubblewrap: what this machine offers, and the arguments that ask for it.
+
+There are two strengths. Every command gets a pid namespace with the file system as it is; one that
+comes with a `Sandbox` gets that and no more of the machine than is named there.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,23 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import outside_fault
+from holdfast.process.confine import Place, Sandbox, is_empty, places
 from holdfast.process.tree import MARK
 
 _TRIAL_SECONDS = 15.0
 STATUS_MOST = 4096  # bytes; its report is two short lines
 # bubblewrap refuses more words than this, its own and the command's together.
 _MOST_WORDS = 9000
+# Devices that work needs and that are bounded by their own rights.
+_DEVICES = ("/dev/dri", "/dev/kfd", "/dev/nvidia")
+_OF_KERNEL = ("acpi", "fs", "mtrr", "pressure", "scsi", "sys", "sysrq-trigger")
+# Folders that were made to mount on, and how many commands have each. Process-wide, as the folders are.
+_reserved: dict[str, int] = {}
+_FULL = ("--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
 # bubblewrap reports a death by signal n as exit code 128 + n, as a shell does. These are read back
 # as signals. SIGHUP is not among them: 129 is what git exits with on wrong usage.
@@ -50,11 +61,12 @@ _DEADLY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What this machine offers; `reason` says why there is no pid namespace."""
+    """What this machine offers; `reason` says why there is no pid namespace, or no sandbox."""
 
     pid_namespace: bool
     program: str = ""
     reason: str = ""
+    sandbox: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,7 @@ def probe() -> Confinement:
     if program is None:
         return Confinement(pid_namespace=False, reason="bubblewrap (bwrap) is not installed")
     try:
-        trial, status = _try(program)
+        trial, status = _try(program, None)
     except (OSError, subprocess.TimeoutExpired) as error:
         if (fault := outside_fault(error)) is not None:  # says nothing about bubblewrap
             raise fault from error
@@ -86,8 +98,28 @@ def probe() -> Confinement:
     return Confinement(pid_namespace=True, program=program)
 
 
-def _try(program: str) -> tuple[subprocess.CompletedProcess[bytes], Status]:
-    arguments = scratch_file(packed(options({})))
+@functools.cache
+def probe_whole() -> Confinement:
+    """Try a whole sandbox once, where there is a pid namespace at all."""
+    found = probe()
+    if not found.pid_namespace:
+        return found
+    try:
+        trial, status = _try(found.program, Sandbox())
+    except (OSError, subprocess.TimeoutExpired) as error:
+        if (fault := outside_fault(error)) is not None:
+            raise fault from error
+        return Confinement(True, found.program, f"bubblewrap does not run: {error}")
+    if trial.returncode != 0 or status.code is None:
+        said = trial.stderr.decode(errors="replace").strip() or f"exit code {trial.returncode}"
+        return Confinement(True, found.program, f"bubblewrap makes no sandbox here: {said}")
+    return Confinement(True, found.program, sandbox=True)
+
+
+def _try(
+    program: str, sandbox: Sandbox | None
+) -> tuple[subprocess.CompletedProcess[bytes], Status]:
+    arguments = scratch_file(packed(options({}, sandbox)))
     report, report_end = os.pipe()
     os.set_blocking(report, False)
     words = [program, "--args", str(arguments), "--json-status-fd", str(report_end)]
@@ -113,24 +145,109 @@ def _try(program: str) -> tuple[subprocess.CompletedProcess[bytes], Status]:
     return trial, status
 
 
-def options(env: Mapping[str, str]) -> list[str]:
-    """The confinement itself: a pid namespace with its own /proc, the file system as it is.
+def options(env: Mapping[str, str], sandbox: Sandbox | None = None) -> list[str]:
+    """The confinement itself: a pid namespace with its own /proc, and the file system.
 
     `--new-session` gives the command a process group of its own inside the namespace: without it
     `kill 0` in a script would reach bubblewrap. The environment is set from inside, so that a
     variable such as LD_PRELOAD acts on the command and not on bubblewrap.
     """
     words = ["--unshare-pid", "--die-with-parent", "--new-session"]
-    words += ["--dev-bind", "/", "/", "--proc", "/proc", "--clearenv"]
+    if sandbox is None:
+        words += ["--dev-bind", "/", "/", "--proc", "/proc"]
+    else:
+        words += [*_FULL, "--cap-drop", "ALL"]
+        words += [] if sandbox.network else ["--unshare-net"]
+        words += _mounts(sandbox)
+    words.append("--clearenv")
     for name, value in env.items():
         words += ["--setenv", name, value]
     return words
 
 
-def too_long(argv: Sequence[str], env: Mapping[str, str]) -> bool:
-    return len(options(env)) + len(argv) + len(("--args", "", "--json-status-fd", "", "--")) >= (
-        _MOST_WORDS
+def _mounts(sandbox: Sandbox) -> list[str]:
+    """What the command sees of the file system. What bubblewrap must fill first is closed at the end."""
+    words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    if os.geteuid() == 0:
+        # Without privileges root still owns these, and bubblewrap leaves some of them open.
+        for name in _OF_KERNEL:
+            if os.path.exists(f"/proc/{name}"):
+                words += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
+    for device in _devices():
+        words += ["--dev-bind-try", device, device]
+    closed = ["/dev"]
+    for place in places(sandbox):
+        words += _mount(place, str(sandbox.limits.scratch))
+        if _is_hollow(place):
+            closed.append(place.path)
+    for path in closed:
+        words += ["--remount-ro", path]
+    return words
+
+
+def _is_hollow(place: Place) -> bool:
+    """Whether an empty folder is mounted there that must stay so."""
+    if place.kind == "protected":
+        return _is_missing(place.path)
+    return place.kind == "masked" and os.path.isdir(place.path) and not is_empty(place.path)
+
+
+def _mount(place: Place, scratch: str) -> list[str]:
+    path = place.path
+    match place.kind:
+        case "masked" if os.path.isdir(path):
+            return [*(("--size", scratch) if is_empty(path) else ()), "--tmpfs", path]
+        case "masked":
+            return ["--ro-bind", os.devnull, path]
+        case "writable":
+            return ["--dev-bind" if path.startswith("/dev/") else "--bind", place.source, path]
+        case "protected" if _is_missing(path):
+            return ["--tmpfs", path]
+        case _:
+            return ["--ro-bind", path, path]
+
+
+def _devices() -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir("/dev")):
+            path = os.path.join("/dev", name)
+            if path.startswith(_DEVICES):
+                yield path
+
+
+def missing(sandbox: Sandbox) -> tuple[str, ...]:
+    """Protected paths that are not there: bubblewrap makes a folder for each, to mount on."""
+    return tuple(
+        place.path
+        for place in places(sandbox)
+        if place.kind == "protected" and _is_missing(place.path)
     )
+
+
+def _is_missing(path: str) -> bool:
+    """Whether nobody but us made what lies there."""
+    return path in _reserved or not os.path.lexists(path)
+
+
+def reserve(paths: Sequence[str]) -> None:
+    """Remember that a command has these folders, which nobody else made."""
+    for path in paths:
+        _reserved[path] = _reserved.get(path, 0) + 1
+
+
+def release(paths: Sequence[str]) -> None:
+    """Remove the folders that nobody has any longer, if they are empty still."""
+    for path in paths:
+        _reserved[path] -= 1
+        if not _reserved[path]:
+            del _reserved[path]
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+
+
+def too_long(argv: Sequence[str], words: Sequence[str]) -> bool:
+    own = ("--args", "", "--json-status-fd", "", "--block-fd", "", "--as-pid-1", "--")
+    return len(words) + len(argv) + len(own) >= _MOST_WORDS
 
 
 def packed(words: Sequence[str]) -> bytes:

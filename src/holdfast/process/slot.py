@@ -2,8 +2,8 @@
 
 Started by its path and with as little of the library as can be, so that it starts fast (`_signal`
 and `_socket` are what lies beneath `signal` and `socket`, which take as long to load as Python
-itself). Its arguments name the pid namespace that it must not be in, and the descriptor of a unix
-socket of whole messages:
+itself). Its arguments name the pid namespace that it must not be in, the descriptor of a unix
+socket of whole messages, and, if it has scratch folders and queues of its own, `alone`:
 
     to us    `.` and a request, or `@` alone: the request is in the first descriptor. A request is
              program, folder, count of words, words, variables, each ended by a null byte. With it
@@ -35,6 +35,8 @@ _DESCRIPTORS = 4
 _INT = 4
 _SET_DUMPABLE = 4  # from linux/prctl.h
 # Ignored by Python itself; a command must find them as they usually are.
+_SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - this slot's own
+_FOLDER = 0o040000
 _DEFAULTS = (_signal.SIGPIPE, _signal.SIGXFSZ)
 
 Request = tuple[bytes, bytes, list[bytes], dict[bytes, bytes]]
@@ -49,7 +51,7 @@ def main() -> None:
     line = _socket.socket(fileno=os.dup(int(sys.argv[2])))
     os.close(int(sys.argv[2]))
     nothing = os.open(os.devnull, os.O_RDONLY)
-    inherited = Inherited()
+    inherited = Inherited(alone=sys.argv[3] == "alone")
     room = _socket.CMSG_SPACE(_DESCRIPTORS * _INT)
     line.send(b"ready")
     while True:
@@ -148,14 +150,28 @@ def _end_all() -> None:
 class Inherited:
     """What a command inherits from this process, and another one of the same user could change."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, alone: bool) -> None:
+        self._alone = alone
+        self._scratch = _scratch() if alone else {}
         self._mounts = select.poll()
         self._mounts.register(os.open("/proc/self/mounts", os.O_RDONLY), select.POLLPRI)
         self._limits = os.open("/proc/self/limits", os.O_RDONLY)
         self._first = self._read()
 
     def is_whole(self) -> bool:
+        if self._alone and not self._is_swept():
+            return False
         return not self._mounts.poll(0) and self._read() == self._first
+
+    def _is_swept(self) -> bool:
+        """Whether the scratch folders are as they were, once what was left there is removed."""
+        try:
+            found = _scratch()
+            for path in sorted(found.keys() - self._scratch.keys(), reverse=True):
+                (os.rmdir if (found[path] & 0o170000) == _FOLDER else os.unlink)(path)
+            return _scratch() == self._scratch and not _has_queues()
+        except OSError:
+            return False
 
     def _read(self) -> tuple[object, ...]:
         return (
@@ -164,6 +180,37 @@ class Inherited:
             os.sched_getaffinity(0),
             os.sched_getscheduler(0),
         )
+
+
+def _scratch() -> dict[str, int]:
+    """Every path of the scratch folders with its mode; what is mounted within them is not theirs."""
+    found: dict[str, int] = {}
+    for top in _SCRATCH:
+        if os.path.isdir(top) and not os.path.islink(top):
+            status = os.stat(top)
+            found[top] = status.st_mode
+            waiting = [top]
+            while waiting:
+                with os.scandir(waiting.pop()) as entries:
+                    for entry in entries:
+                        seen = entry.stat(follow_symlinks=False)
+                        if seen.st_dev == status.st_dev:
+                            found[entry.path] = seen.st_mode
+                            if entry.is_dir(follow_symlinks=False):
+                                waiting.append(entry.path)
+    return found
+
+
+def _has_queues() -> bool:
+    """Whether shared memory, queues or semaphores were left: each list has a line of names."""
+    for name in ("shm", "msg", "sem"):
+        try:
+            with open(f"/proc/sysvipc/{name}", "rb") as file:
+                if file.read().count(b"\n") > 1:
+                    return True
+        except FileNotFoundError:
+            continue
+    return False
 
 
 if __name__ == "__main__":

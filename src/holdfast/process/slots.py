@@ -3,7 +3,7 @@
 Each is the first process of a pid namespace made by bubblewrap, and runs one command at a time (see
 `slot`). A command that ends by itself leaves an empty namespace for the next one; a command that
 must be ended takes its slot with it. What a command could change for the next one is looked at
-after each: such a slot is not used again.
+after each: such a slot is not used again. Commands share a slot only if they ask for the same sandbox.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.errors import ProcessError
 from holdfast.process import sandbox, slot
+from holdfast.process.confine import Sandbox
 from holdfast.process.launch import Started, environment, start
 
 # A request up to this size is one message; a longer one goes by a file in memory.
@@ -28,15 +30,18 @@ _INLINE = 2**15
 _ANSWER = 256
 # More commands at once than this are started without a slot: each holds a few megabytes.
 MOST_SLOTS = 16
-_EXECUTE = (sys.executable, "-I", "-S", "-E", slot.__file__)
+# Python itself without the environment that it may be in, which a sandbox need not show.
+_PYTHON = os.path.realpath(sys.executable)
+_EXECUTE = (_PYTHON, "-I", "-S", "-E", slot.__file__)
 
 
 class Slot:
     """One kept process; owned by the event loop that started it."""
 
-    def __init__(self, started: Started, line: socket.socket) -> None:
+    def __init__(self, started: Started, line: socket.socket, wanted: Sandbox | None) -> None:
         self._started = started
         self._line = line
+        self.wanted = wanted
         self._loop = asyncio.get_running_loop()
         self._is_up = False
         self._take: Callable[[bytes], None] | None = None
@@ -44,25 +49,34 @@ class Slot:
         self._loop.add_reader(line.fileno(), self._hear)
 
     @classmethod
-    def start(cls) -> Slot:
+    def start(cls, wanted: Sandbox | None) -> Slot:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
                 number = theirs.fileno()
                 started = start(
-                    (*_EXECUTE, _namespace(), str(number)),
+                    (*_EXECUTE, _namespace(), str(number), "" if wanted is None else "alone"),
                     "/",
                     {},
                     mark="slot",
                     stdin=subprocess.DEVNULL,
                     confine="auto",
                     first=(number,),
+                    wanted=None if wanted is None else _with_python(wanted),
                 )
             except BaseException:
                 ours.close()
                 raise
         ours.setblocking(False)
-        return cls(started, ours)
+        return cls(started, ours, wanted)
+
+    @property
+    def sandboxed(self) -> bool:
+        return self._started.sandboxed
+
+    @property
+    def was_short_of_memory(self) -> bool:
+        return self._started.was_short_of_memory
 
     def begin(
         self, request: bytes, descriptors: Sequence[int], take: Callable[[bytes], None]
@@ -140,6 +154,9 @@ class Tenant:
         self._pipes: list[int] = []
         self._answer: list[bytes] = []
         self.confined = True
+        self.sandboxed = kept.sandboxed
+        self.restrained = False
+        self.was_short_of_memory = False
         self._ended = False
         self._call: Callable[[], None] = lambda: None
 
@@ -198,6 +215,8 @@ class Tenant:
         kept, self._slot = self._slot, None
         if kept is None:
             return
+        if self.returncode != 0:
+            self.was_short_of_memory = kept.was_short_of_memory
         match self._answer:
             case [b"ended", _, b"1"] | [b"refused", _]:
                 self._leave(kept)
@@ -247,13 +266,16 @@ class Slots:
         *,
         mark: str,
         stdin: int | None,
+        wanted: Sandbox | None = None,
     ) -> Tenant | None:
         """Start a command whose program was found; None if there is no slot for it."""
         if self._taken >= self._most or not sandbox.probe().pid_namespace:
             return None
+        if wanted is not None and not sandbox.probe_whole().sandbox:
+            return None
         request = _request(program, argv, cwd, environment(cwd, env, mark))
         while True:
-            tenant = Tenant(self._take(), self._left)
+            tenant = Tenant(self._take(wanted), self._left)
             try:
                 tenant.begin(request, stdin)
             except BrokenPipeError:  # killed while nobody used it, and not heard of yet
@@ -270,16 +292,27 @@ class Slots:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(kept.end() for kept in idle))
 
-    def _take(self) -> Slot:
+    def _take(self, wanted: Sandbox | None) -> Slot:
         kept = None
-        while self._idle and kept is None:
-            kept = self._idle.pop()
-            if not kept.is_fit:  # it ended while nobody used it
-                kept.close()
-                kept = None
-        kept = kept or Slot.start()
+        for found in [found for found in self._idle if found.wanted == wanted][::-1]:
+            self._idle.remove(found)
+            if found.is_fit:
+                kept = found
+                break
+            found.close()  # it ended while nobody used it
+        if kept is None:
+            self._drop_left()
+            kept = Slot.start(wanted)
         self._taken += 1
         return kept
+
+    def _drop_left(self) -> None:
+        """End slots that are too many, and those that nobody can use: what they may write is gone."""
+        for found in list(self._idle):
+            gone = found.wanted and not all(map(os.path.exists, found.wanted.writable))
+            if gone or self._taken + len(self._idle) >= self._most:
+                self._idle.remove(found)
+                found.close()
 
     def _left(self, kept: Slot) -> None:
         self._taken -= 1
@@ -287,6 +320,12 @@ class Slots:
             kept.close()
         elif kept.is_fit:
             self._idle.append(kept)
+
+
+def _with_python(wanted: Sandbox) -> Sandbox:
+    """The sandbox with what a slot itself is made of."""
+    own = (sys.base_prefix, sys.base_exec_prefix, os.path.dirname(_PYTHON), slot.__file__)
+    return replace(wanted, readable=(*wanted.readable, *dict.fromkeys(own)))
 
 
 def _request(program: str, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> bytes:

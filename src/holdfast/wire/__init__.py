@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from holdfast.engine.world import World
     from holdfast.model.agent import Registry
     from holdfast.ports import Store
+    from holdfast.process.terms import Terms
     from holdfast.store.host import LineLock
 
 STORE_NAME = ".holdfast"
@@ -163,6 +164,9 @@ class Wishes:
     record: str | None = None  # where answers of models are written down
     recorded: str | None = None  # where all of them come from
     agreed: Agreed = "anything"  # what somebody said models may be paid for
+    network: bool = False  # commands may reach others
+    sandbox: bool = True  # False: commands may do whatever the person may
+    written_here: bool = True  # False: the commands were chosen by a model or came from elsewhere
 
 
 class Fragments:
@@ -216,7 +220,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     vault = market.Vault(os.path.abspath(root), lambda: _secret_names(plan, wishes.secrets))
     return World(
         store=store,
-        executor=executor_for(plan, wishes.functions),
+        executor=executor_for(plan, wishes.functions, terms_for(location, wishes)),
         root=os.path.abspath(root),
         home=location,
         owner=this_process(),
@@ -255,6 +259,20 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         on_output=wishes.on_output,
         say=wishes.say,
         remind=wishes.remind,
+    )
+
+
+def terms_for(location: str, wishes: Wishes) -> Terms:
+    """On which terms commands run: the person's own, and what was asked for this once."""
+    from holdfast.config.sandbox import read_terms
+
+    own = read_terms()
+    return replace(
+        own,
+        hidden=(*own.hidden, os.path.abspath(location)),
+        network=own.network or wishes.network,
+        sandbox=wishes.sandbox,
+        written_here=wishes.written_here,
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.model.digest import Json
     from holdfast.ports import Flaw, Generator, GuardKind, IgnoreRules
     from holdfast.process.slots import Slots
+    from holdfast.process.terms import Terms
 
 Function = Callable[..., object]
 
@@ -118,8 +119,12 @@ def _or_inline(
     return lambda step, root: (inline.identity if step.id in inline else imported)(step, root)
 
 
-def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None) -> LocalExecutor:
-    """An executor with the generators and guards that a plan uses."""
+def executor_for(
+    plan: Plan,
+    functions: Mapping[StepId, Function] | None = None,
+    terms: Terms | None = None,
+) -> LocalExecutor:
+    """An executor with the generators and guards that a plan uses, whose commands run on these terms."""
     from holdfast.executors.local import LocalExecutor
     from holdfast.generators.agent import AgentGenerator, FunctionTools
     from holdfast.generators.gather import GatherGenerator
@@ -130,8 +135,8 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
     from holdfast.generators.shell import ShellGenerator
     from holdfast.process.run import Slots
 
-    imports, pool, slots = Imports(), Pool(), Slots()
-    guards = _Guards(lambda kind: _guard(kind, guards, pool, imports, slots))
+    imports, pool, slots = Imports(), Pool(terms), Slots()
+    guards = _Guards(lambda kind: _guard(kind, guards, pool, imports, slots, terms))
     for kind in _guard_kinds(plan):
         guards.get(kind)
     inline = None
@@ -140,7 +145,7 @@ def executor_for(plan: Plan, functions: Mapping[StepId, Function] | None = None)
 
         inline = InlineFunctions(functions, imports)
     generators: dict[str, Generator] = {
-        "shell": ShellGenerator(slots=slots),
+        "shell": ShellGenerator(slots=slots, terms=terms),
         "python": PythonGenerator(pool, imports),
         "human": HumanGenerator(),
         GATHER: GatherGenerator(),
@@ -173,7 +178,12 @@ class _Guards(Mapping[str, "GuardKind"]):
 
 
 def _guard(
-    kind: str, guards: Mapping[str, GuardKind], pool: object, imports: object, slots: Slots
+    kind: str,
+    guards: Mapping[str, GuardKind],
+    pool: object,
+    imports: object,
+    slots: Slots,
+    terms: Terms | None,
 ) -> GuardKind | None:
     if kind in {"all", "any", "majority"}:
         from holdfast.guards.compose import CompositeGuard
@@ -182,7 +192,7 @@ def _guard(
     if kind == "command":
         from holdfast.guards.command import CommandGuard
 
-        return CommandGuard(slots=slots)
+        return CommandGuard(slots=slots, terms=terms)
     if kind == "python":
         return _python_guard(pool, imports)
     if kind == "json-schema":

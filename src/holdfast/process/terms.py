@@ -1,0 +1,131 @@
+"""The terms on which commands run: what the person allows, and the sandbox that follows for one of them."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from holdfast.errors import ProcessError
+from holdfast.process.confine import Sandbox, homes, is_within
+from holdfast.process.limits import Limits
+from holdfast.process.sandbox import probe_whole
+from holdfast.process.tools import tool_places
+
+# What starts programs outside of any sandbox once it is changed: git runs what these two name.
+_OF_GIT = (".git/hooks", ".git/config")
+# What a command that nobody wrote by hand never changes, there or not.
+_OF_OTHERS = (
+    ".git",
+    ".gitattributes",
+    ".gitmodules",
+    ".github",
+    ".gitlab-ci.yml",
+    ".circleci",
+    ".ci",
+    ".env",
+    ".envrc",
+    ".mcp.json",
+    ".vscode",
+    ".idea",
+    "holdfast.toml",
+    "Jenkinsfile",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the person allows. None of it can come from a plan.
+
+    `hidden` are the places of Holdfast itself: its store and its configuration. `written_here` is False if a
+    model, a ticket or another program chose the commands: these change nothing that would run or decide
+    elsewhere, and do not run at all without a sandbox unless the person says so.
+    """
+
+    hidden: tuple[str, ...] = ()
+    network: bool = False
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    sandbox: bool = True
+    written_here: bool = True
+
+    def sandbox_for(self, root: str, folder: str, room: str, path: str) -> Sandbox | None:
+        """The sandbox of a command in `folder` of the project `root`, with a private directory.
+
+        None if the person wants none. Where there is none, who is not trusted is refused.
+        """
+        if not self.sandbox:
+            return None
+        found = probe_whole()
+        if found.sandbox or self.written_here:
+            return _sandbox(self, root, folder, room, path)
+        raise ProcessError(
+            f"commands that nobody here wrote need a sandbox, and there is none: {found.reason}",
+            hint="install bubblewrap, or let them do as they like with --no-sandbox",
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sandbox:
+    writable = [room]
+    if not is_within(folder, room):
+        writable.append(folder)
+        tops = list(_worktree_of(folder))
+        writable += [place for top in tops for place in _git_of(top)]
+        writable += (
+            [] if folder == root else tops
+        )  # a copy: what is outside of the project is refused later
+    readable = [root, *_repository_of(root), *tool_places(path, root), *terms.readable]
+    names = _OF_GIT if terms.written_here else _OF_OTHERS
+    protected = [
+        place
+        for place in (os.path.join(folder, name) for name in names)
+        if terms.written_here is False or os.path.exists(place)
+    ]
+    given = [place for place in terms.writable if os.path.exists(place)]
+    granted = [os.path.realpath(place) for place in given]
+    return Sandbox(
+        writable=tuple(dict.fromkeys([*writable, *given])),
+        readable=tuple(dict.fromkeys(readable)),
+        masked=terms.hidden,
+        protected=tuple(
+            place
+            for place in protected
+            if not any(is_within(os.path.realpath(place), granted_one) for granted_one in granted)
+        ),
+        network=terms.network,
+        limits=terms.limits,
+    )
+
+
+def _worktree_of(folder: str) -> Iterator[str]:
+    """The top of the worktree that a folder lies in: the project may be a part of a repository."""
+    while not os.path.isfile(os.path.join(folder, ".git")):
+        if folder == os.path.dirname(folder) or os.path.isdir(os.path.join(folder, ".git")):
+            return
+        folder = os.path.dirname(folder)
+    yield folder
+
+
+def _repository_of(root: str) -> Iterator[str]:
+    """The repository that a project is a part of, unless a whole home is one."""
+    folder = root
+    while not os.path.exists(os.path.join(folder, ".git")):
+        if folder == os.path.dirname(folder):
+            return
+        folder = os.path.dirname(folder)
+    if not any(is_within(home, os.path.realpath(folder)) for home in homes()):
+        yield folder
+
+
+def _git_of(folder: str) -> Iterator[str]:
+    """Where git keeps what belongs to a worktree: outside of it, in the repository that it is of."""
+    try:
+        with open(os.path.join(folder, ".git"), encoding="utf-8") as file:
+            place = file.read().partition("gitdir:")[2].strip()
+        with open(os.path.join(place, "commondir"), encoding="utf-8") as file:
+            yield os.path.realpath(os.path.join(place, file.read().strip()))
+    except (OSError, UnicodeDecodeError, ValueError):
+        return

@@ -1,0 +1,350 @@
+"""Commands of plans run in a sandbox: what they cannot do, what a person may grant, what is told."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.process.terms import Terms
+from tests.cli.project import Project, finish, until
+
+
+@pytest.fixture(autouse=True)
+def _bubblewrap(require_part: Callable[[str], str]) -> None:
+    require_part("bubblewrap")
+
+
+@pytest.fixture
+def alone(project: Project) -> Project:
+    """A project whose person granted nothing: steps cannot write beside it."""
+    given = project.environment
+
+    def bare(extra: Any = None) -> dict[str, str]:
+        found = given(extra)
+        if found.get("HOLDFAST_WRITABLE") == str(project.folder):
+            del found["HOLDFAST_WRITABLE"]
+        return found
+
+    project.environment = bare  # type: ignore[method-assign] # for this test alone
+    return project
+
+
+def configure(project: Project, text: str) -> None:
+    place = project.home / ".config/holdfast"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "config.toml").write_text(text)
+
+
+def test_a_step_writes_in_its_project_and_sees_no_home_and_no_store(alone: Project) -> None:
+    (alone.home / "key").write_text("secret")
+    (alone.folder / "beside").mkdir()
+    script = (
+        f"echo x > made; cat {alone.home}/key; ls -A {alone.folder}/beside; touch {alone.folder}/beside/x; "
+        f"cat .holdfast/state.db; echo x > .holdfast/state.db; touch /etc/x; ls -A $HOME $TMPDIR; exit 0"
+    )
+    alone.plan({"a": {"shell": script, "produces": ["made"]}})
+    run = alone.run()
+    assert run.states == {"a": "done"}, run
+    said = alone.ok("logs", "a").out
+    assert "secret" not in said
+    assert list((alone.folder / "beside").iterdir()) == []
+    assert alone.read("made") == "x\n"
+    assert alone.ok("verify").code == 0
+    assert alone.ok("show", "a", "--json").json["confined"] is True
+
+
+@pytest.mark.parametrize("uses", ["shell", "python", "guard"])
+def test_the_network_is_a_person_s_to_grant(alone: Project, uses: str) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        code = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5).close()"
+        alone.write("reach.py", f"def reach():\n    {code}\n    return 'reached'\n")
+        command = [sys.executable, "-c", code]
+        step: dict[str, Any] = {"run": command}
+        if uses == "python":
+            step = {"uses": "python", "run": "reach:reach"}
+        if uses == "guard":
+            step = {"run": "echo x", "guards": [{"command": command}]}
+        alone.plan({"a": step})
+        assert alone.run().states == {"a": "failed"}
+        assert alone.run("--network").states == {"a": "done"}
+        assert alone.run("--force", env={"HOLDFAST_NETWORK": "1"}).states == {"a": "done"}
+        configure(alone, "[sandbox]\nnetwork = true\n")
+        assert alone.run("--force").states == {"a": "done"}
+        assert alone.run("--force", env={"HOLDFAST_NETWORK": "0"}).states == {"a": "failed"}
+
+
+def test_neither_a_plan_nor_a_project_can_grant_anything(alone: Project) -> None:
+    alone.plan({"a": {"run": "true"}}, sandbox={"network": True})
+    assert alone.call("check").code == 2
+    alone.plan({"a": {"run": "true", "network": True}})
+    assert alone.call("check").code == 2
+    alone.plan({"a": {"run": "true"}})
+    alone.write("holdfast.toml", "[sandbox]\nnetwork = true\n")
+    refused = alone.call("run")
+    assert (refused.code, "belongs to a person" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "network = 1",
+        "writable = 'x'",
+        "writable = ['x']",
+        "readable = ['/']",
+        "memory = 'lots'",
+        "processes = 0",
+        "processes = '4 GB'",
+        "nonsense = 1",
+    ],
+)
+def test_what_is_wrong_in_the_configuration_is_said_before_anything_runs(
+    alone: Project, text: str
+) -> None:
+    alone.plan({"a": {"run": "true"}})
+    configure(alone, f"[sandbox]\n{text}\n")
+    refused = alone.call("run")
+    assert refused.code == 2
+    assert "config.toml" in refused.err
+    assert text.split(maxsplit=1)[0] in refused.err
+
+
+def test_a_person_grants_places_and_limits(alone: Project) -> None:
+    (alone.folder / "data").mkdir()
+    alone.plan({"a": {"shell": f"echo x > {alone.folder}/data/x; ulimit -n"}})
+    assert alone.run().states == {"a": "failed"} or not (alone.folder / "data/x").exists()
+    configure(alone, f"[sandbox]\nwritable = ['{alone.folder}/data']\nopen_files = 77\n")
+    assert alone.run("--force").states == {"a": "done"}
+    assert (alone.folder / "data/x").exists()
+    assert alone.shown("a") == b"77\n"
+
+
+def test_a_scratch_step_cannot_write_the_project(alone: Project) -> None:
+    alone.write("in.txt", "in")
+    script = "echo x > $HOLDFAST_ROOT/leak; cat in.txt > out.txt"
+    step = {"shell": script, "workspace": "scratch", "inputs": ["in.txt"], "produces": ["out.txt"]}
+    alone.plan({"a": step})
+    assert alone.run().states == {"a": "done"}
+    assert alone.read("out.txt") == "in"
+    assert not alone.has("leak")
+
+
+def test_git_works_in_a_step_but_its_hooks_and_configuration_stay(alone: Project) -> None:
+    git = "git -c user.name=n -c user.email=e@x"
+    os.system(f"git init -q {alone.root}")
+    before = alone.read(".git/config")
+    alone.write("a.txt", "a")
+    script = (
+        f"{git} add a.txt && {git} commit -qm x && git log --oneline | wc -l; "
+        "echo 'touch /x' > .git/hooks/post-commit; git config core.fsmonitor 'touch /x'; exit 0"
+    )
+    alone.plan({"a": {"shell": script}})
+    assert alone.run().states == {"a": "done"}
+    assert alone.shown("a") == b"1\n"
+    assert alone.read(".git/config") == before
+    assert not alone.has(".git/hooks/post-commit")
+
+
+# --- told -----------------------------------------------------------------------------------------
+
+
+def bare_path(project: Project) -> str:
+    """A PATH without bubblewrap."""
+    folder = project.folder / "bin"
+    folder.mkdir()
+    for name in ("sh", "env", "cat", "touch", "setpriv", "git", "true"):
+        if found := shutil.which(name):
+            (folder / name).symlink_to(found)
+    return str(folder)
+
+
+def test_without_bubblewrap_a_person_s_commands_run_and_it_is_told(alone: Project) -> None:
+    alone.plan({"a": {"shell": "echo x > made; echo fine"}})
+    env = {"PATH": bare_path(alone)}
+    done = alone.call("run", env=env)
+    assert done.code == 0, done
+    assert done.err.count("unconfined;") == 1
+    assert "✓ a" in done.err
+    assert alone.ok("show", "a", "--json").json["confined"] is False
+    assert "unconfined" in alone.ok("why", "a", "--run", "@").out
+    assert "sandbox" in alone.call("doctor", env=env).out
+
+
+def test_no_sandbox_is_a_person_s_word_and_is_told(alone: Project) -> None:
+    alone.plan({"a": {"shell": f"touch {alone.folder}/outside"}})
+    alone.run()
+    assert not (alone.folder / "outside").exists(), "it wrote to a /tmp of its own, at most"
+    done = alone.call("run", "--no-sandbox", "--force")
+    assert done.code == 0, done
+    assert (alone.folder / "outside").exists()
+    assert "unconfined" in done.err
+
+
+REFUSED = """
+from holdfast.process.terms import Terms
+for written_here, sandbox in ((True, True), (False, False), (False, True)):
+    terms = Terms(written_here=written_here, sandbox=sandbox)
+    found = terms.sandbox_for("/tmp", "/tmp", "/tmp/room", "/bin")
+    print(found is not None)
+"""
+
+
+def test_commands_that_nobody_here_wrote_are_refused_without_a_sandbox(alone: Project) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED],
+        env=alone.environment({"PATH": bare_path(alone)}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "True\nFalse\n"
+    assert "commands that nobody here wrote need a sandbox" in done.stderr
+    assert "--no-sandbox" in done.stderr
+
+
+def test_what_a_stranger_s_command_may_not_change_is_wider(tmp_path: Path) -> None:
+    (tmp_path / "room").mkdir()
+    where = (str(tmp_path), str(tmp_path), str(tmp_path / "room"), "/bin")
+    box = Terms(written_here=False).sandbox_for(*where)
+    assert box is not None
+    for name in (".git", ".github", ".env", "holdfast.toml"):
+        assert str(tmp_path / name) in box.protected
+    granted = Terms(written_here=False, writable=(str(tmp_path / ".git"),))
+    (tmp_path / ".git").mkdir()
+    box = granted.sandbox_for(*where)
+    assert box is not None
+    assert str(tmp_path / ".git") not in box.protected
+
+
+def test_doctor_says_what_is_in_force(alone: Project) -> None:
+    checks = {c["name"]: c["words"] for c in alone.call("doctor", "--json").json["checks"]}
+    assert "bubblewrap" in checks["sandbox"]
+    assert "no network" in checks["sandbox"]
+    assert "processes 4096" in checks["sandbox limits"]
+    configure(alone, "[sandbox]\nnetwork = true\nprocesses = 99\n")
+    checks = {c["name"]: c["words"] for c in alone.call("doctor", "--json").json["checks"]}
+    assert "no network" not in checks["sandbox"]
+    assert "processes 99" in checks["sandbox limits"]
+
+
+# --- bombs ----------------------------------------------------------------------------------------
+
+SMALL = """
+[sandbox]
+processes = 80
+memory = "150 MB"
+file_size = "4 MB"
+open_files = 100
+scratch = "4 MB"
+"""
+PYTHON = f"{sys.executable} -c"
+HOLD = "x = bytearray(10**8); import time; time.sleep(600)"
+BOMBS = {
+    "forks": ":(){ :|:& };:; sleep 600",
+    "a large file": "head -c 10G /dev/zero > big",
+    "many files in scratch space": "cd /tmp; while echo 1 > f$((i=i+1)); do :; done; exit 9",
+    "a large allocation": f"{PYTHON} 'x = bytearray(8 * 10**9)'",
+    "allocations of many": f"for i in 1 2 3 4; do {PYTHON} '{HOLD}' & done; wait; exit 9",
+    "endless output": "yes",
+    "one endless line": "tr '\\0' x < /dev/zero",
+    "sleep for ever": "sleep infinity",
+    "many descriptors": f"{PYTHON} 'x = [open(\"/dev/null\") for _ in range(100000)]'",
+    "shared memory": "cat /dev/zero > /dev/shm/x; exit 9",
+}
+
+
+@pytest.mark.req("D40")
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_ends_at_its_limit_and_another_step_is_unharmed(alone: Project, name: str) -> None:
+    configure(alone, SMALL)
+    step = {"shell": BOMBS[name], "workspace": "scratch", "timeout": "6s", "produces": ["out"]}
+    if "endless" in name or "line" in name:
+        step["timeout"] = "2s"
+    alone.plan({"bomb": step, "other": {"shell": "for i in 1 2 3; do echo $i; sleep 0.3; done"}})
+    run = alone.run("-j", "2")
+    assert run.states == {"bomb": "failed", "other": "done"}, run
+    left = [path for path in alone.store.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in left) < 50 * 10**6, "the disk is given back"
+    assert not list((alone.store / "scratch").glob("*/*"))
+
+
+@pytest.mark.req("D40")
+def test_stdout_of_a_step_ends_at_its_limit(alone: Project) -> None:
+    """Without `produces` stdout is the artifact: at its end by time here, by size after a gigabyte."""
+    configure(alone, SMALL)
+    alone.plan({"bomb": {"shell": "yes | head -c 20000000; exec sleep 600", "timeout": "2s"}})
+    run = alone.run()
+    assert run.states == {"bomb": "failed"}
+
+
+MARK = "$HOLDFAST_ROOT/../MARK"
+LINES = [
+    "ls;touch MARK",
+    "ls\ntouch MARK",
+    "ls & touch MARK; wait",
+    "ls | touch MARK",
+    "echo $(touch MARK)",
+    "echo `touch MARK`",
+    "find . -exec touch MARK \\;",
+    "sed 1e'touch MARK' f",
+    "awk 'BEGIN{system(\"touch MARK\")}'",
+    "awk '{print > \"MARK\"}' f",
+    "echo x|xargs -I{} touch MARK",
+    "env -S 'touch MARK'",
+    "tar cf /dev/null f --checkpoint=1 --checkpoint-action=exec='touch MARK'",
+    "git -c core.fsmonitor='touch MARK;false' status",
+    "true;" * 60 + "touch MARK",
+    "./ls",
+    "echo x > MARK",
+]
+
+
+@pytest.mark.req("D38")
+def test_no_trick_of_a_command_leaves_a_mark_outside(alone: Project) -> None:
+    place = alone.folder / "MARK"
+    alone.write("f", "x\n")
+    alone.write("ls", f"#!/bin/sh\ntouch {place}\n", executable=True)
+    steps = {
+        f"s{number}": {"shell": line.replace("MARK", str(place)) + "\nexit 0"}
+        for number, line in enumerate(LINES)
+    }
+    alone.plan(steps)
+    run = alone.run()
+    assert set(run.states.values()) == {"done"}
+    assert not place.exists()
+    unheld = alone.call("run", "--no-sandbox", "--force-node", "s0")
+    assert unheld.code == 0
+    assert place.exists(), "outside of a sandbox the trick works: the test can fail"
+
+
+@pytest.mark.req("D20")
+@pytest.mark.parametrize("flags", [(), ("--network",), ("--no-sandbox",)])
+def test_killing_the_engine_ends_all_whatever_the_sandbox(
+    project: Project, flags: tuple[str, ...]
+) -> None:
+    project.plan({"a": {"shell": f"setsid sleep 997 & touch {project.folder}/up; sleep 997"}})
+    engine = project.start("run", *flags)
+    until(lambda: (project.folder / "up").exists() or engine.poll() is not None, "it is up")
+    assert engine.poll() is None, finish(engine)
+    engine.kill()
+    engine.wait()
+
+    def sleepers() -> list[str]:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if str(project.root).encode() in path.read_bytes():
+                    found.append(path.parent.name)
+            except OSError:
+                continue
+        return found
+
+    until(lambda: not sleepers(), "nothing is left", 15)

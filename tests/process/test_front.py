@@ -1,0 +1,277 @@
+"""Commands from programs without an event loop: limits, output kept whole, secrets, copies."""
+
+import asyncio
+import io
+import os
+import signal
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.edits.trials import commit
+from holdfast.errors import EditError, ProcessError
+from holdfast.process import landlock, restrain
+from holdfast.process.confine import Sandbox
+from holdfast.process.front import call
+from holdfast.process.trial import Trial
+from holdfast.process.unpack import unpack
+
+SECRET = "correct-horse-battery"
+
+
+@pytest.mark.req("R142")
+def test_a_command_says_how_it_went(tmp_path: Path) -> None:
+    heard: list[tuple[str, bytes]] = []
+    done = call(
+        ["sh", "-c", "echo $X; echo err >&2; pwd; read line; exit 3"],
+        cwd=str(tmp_path),
+        env={"X": "given"},
+        on_output=lambda stream, chunk: heard.append((stream, chunk)),
+    )
+    assert (done.success, done.code, done.ended) == (False, 3, "exited")
+    assert (done.stdout, done.stderr) == (f"given\n{tmp_path}\n".encode(), b"err\n")
+    assert done.duration > 0
+    assert b"".join(chunk for stream, chunk in heard if stream == "stdout") == done.stdout
+
+
+@pytest.mark.req("R142")
+def test_silence_ends_a_command_and_talk_does_not() -> None:
+    silent = call("sleep 60", idle=0.3)
+    assert (silent.ended, silent.signal) == ("idle", signal.SIGKILL)
+    talking = call(["sh", "-c", "for i in 1 2 3 4 5 6; do echo; sleep 0.1; done"], idle=30)
+    assert talking.success
+
+
+@pytest.mark.req("R142")
+def test_the_whole_output_is_kept_in_a_file_up_to_its_bound(tmp_path: Path) -> None:
+    script = ["sh", "-c", "seq 100000; seq 3 >&2"]
+    done = call(script, keep=1000, whole=str(tmp_path / "out"))
+    assert done.success
+    assert len(done.stdout) == 1000
+    kept = (tmp_path / "out").read_bytes()
+    assert kept == b"".join(b"%d\n" % number for number in range(1, 100001))
+    assert (tmp_path / "out.err").read_bytes() == b"1\n2\n3\n"
+    assert kept.startswith(done.stdout[:500])
+    assert kept.endswith(done.stdout[500:])
+    with pytest.raises(ProcessError, match="cannot be made"):
+        call(script, whole=str(tmp_path / "out"))
+
+
+@pytest.mark.req("R142")
+def test_secrets_are_struck_out_of_all_that_is_said(tmp_path: Path) -> None:
+    heard: list[bytes] = []
+    done = call(
+        [
+            "sh",
+            "-c",
+            f"printf {SECRET[:8]}; sleep 0.2; printf '{SECRET[8:]}\\n'; echo {SECRET} >&2",
+        ],
+        hide=[SECRET],
+        whole=str(tmp_path / "out"),
+        on_output=lambda _, chunk: heard.append(chunk),
+    )
+    for said in (done.stdout, done.stderr, b"".join(heard), (tmp_path / "out").read_bytes()):
+        assert SECRET.encode() not in said
+    assert (done.stdout, done.stderr) == (b"[secret]\n", b"[secret]\n")
+
+
+def test_in_an_event_loop_it_says_what_to_call() -> None:
+    async def main() -> None:
+        call("true")
+
+    with pytest.raises(ProcessError, match="event loop"):
+        asyncio.run(main())
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (root / "sub").mkdir(parents=True)
+    for name in ("kept", "changed", "removed", "sub/below"):
+        (root / name).write_text(name)
+    (root / "link").symlink_to("kept")
+    return root
+
+
+CHANGE = (
+    "echo new > changed; rm removed; chmod +x kept; mkdir a; echo b > a/b; rm -r sub; touch link"
+)
+
+
+def tried(project: Path, script: str, require_part: Callable[[str], str]) -> Trial:
+    require_part("bubblewrap")
+    trial = Trial(str(project), str(project.parent / "copy"))
+    done = call(["sh", "-c", script], cwd=str(project), sandbox=trial.sandbox(Sandbox()))
+    assert done.success, done
+    assert done.sandboxed
+    return trial
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def test_a_trial_changes_nothing_until_it_is_committed(
+    project: Path, require_part: Callable[[str], str]
+) -> None:
+    before = files(project)
+    trial = tried(project, f"cd {project}; {CHANGE}", require_part)
+    assert files(project) == before
+    found = {
+        c.path: (c.base is not None, c.digest is not None, c.executable) for c in trial.changes()
+    }
+    assert found == {
+        "a/b": (False, True, False),
+        "changed": (True, True, False),
+        "kept": (True, True, True),
+        "removed": (True, False, False),
+        "sub/below": (True, False, False),
+    }
+    commit(trial, journal_dir=str(project.parent / "journal"), key="t1")
+    assert files(project) == {"a/b": b"b\n", "changed": b"new\n", "kept": b"kept"}
+    assert os.access(project / "kept", os.X_OK)
+    trial.drop()
+    assert not (project.parent / "copy").exists()
+
+
+def test_an_aborted_trial_leaves_nothing(project: Path, require_part: Callable[[str], str]) -> None:
+    before = files(project)
+    trial = tried(project, f"{CHANGE}; mkdir deep; touch deep/x; chmod 0 deep", require_part)
+    trial.drop()
+    assert files(project) == before
+    assert not (project.parent / "copy").exists()
+
+
+def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
+    project: Path, require_part: Callable[[str], str]
+) -> None:
+    trial = tried(project, CHANGE, require_part)
+    (project / "changed").write_text("another's")
+    before = files(project)
+    with pytest.raises(EditError):
+        commit(trial, journal_dir=str(project.parent / "journal"), key="t1")
+    assert files(project) == before
+
+
+@pytest.mark.parametrize(
+    "script", ["ln -s /etc made", "ln -sf /etc link", "mkfifo pipe", "ln kept hard"]
+)
+def test_links_and_special_files_are_never_taken_over(
+    project: Path, script: str, require_part: Callable[[str], str]
+) -> None:
+    before = files(project)
+    trial = tried(project, script, require_part)
+    assert trial.unfit
+    with pytest.raises(EditError, match="cannot be taken over"):
+        commit(trial, journal_dir=str(project.parent / "journal"), key="t1")
+    assert files(project) == before
+
+
+# --- Landlock -------------------------------------------------------------------------------------
+
+
+def test_landlock_holds_writes_homes_and_tcp(tmp_path: Path) -> None:
+    if not landlock.version():
+        pytest.skip("the kernel has no Landlock")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/secret").write_text("secret")
+    words = restrain.words(Sandbox(writable=(str(tmp_path / "mine"),)))
+    script = (
+        f"touch {tmp_path}/mine/a {tmp_path}/other/b /etc/c; cat {tmp_path}/other/secret; "
+        "ls /root /home; exec 3<>/dev/tcp/127.0.0.1/9"
+    )
+    done = call([*words, "bash", "-c", script], cwd="/", confine="never")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "mine", "other", "secret"]
+    assert done.stdout == b""
+    assert done.stderr.count(b"Permission denied") >= 5, done.stderr
+
+
+# --- archives -------------------------------------------------------------------------------------
+
+
+def archive(*members: tuple[str, bytes | None, bytes, str]) -> bytes:
+    """A tar of (name, content, type, target)."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for name, content, kind, target in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.size = kind, target, len(content or b"")
+            tar.addfile(info, io.BytesIO(content or b""))
+    return made.getvalue()
+
+
+FILE, LINK, HARD, PIPE, DEVICE = (
+    tarfile.REGTYPE,
+    tarfile.SYMTYPE,
+    tarfile.LNKTYPE,
+    tarfile.FIFOTYPE,
+    tarfile.CHRTYPE,
+)
+LONG = "d" * 247
+HOSTILE = {
+    "above": archive(("../MARK", b"x", FILE, "")),
+    "absolute": archive(("/tmp/MARK", b"x", FILE, "")),
+    "through a link": archive(("a", None, LINK, ".."), ("a/MARK", b"x", FILE, "")),
+    "hard link": archive(("MARK", None, HARD, "/etc/passwd")),
+    "device": archive(("MARK", None, DEVICE, "")),
+    "pipe": archive(("MARK", None, PIPE, "")),
+    "twice": archive(("a", b"x", FILE, ""), ("a", b"y", FILE, "")),
+    "hidden above": archive(("a/../../MARK", b"x", FILE, "")),
+    "a long chain of links": archive(
+        *((f"{'/'.join(['s' * 1] * n)}", None, LINK, LONG) for n in range(1, 16)),
+        ("escape", None, LINK, f"{'/'.join(['s'] * 16)}/../../../.."),
+        ("escape/MARK", b"x", FILE, ""),
+    ),
+    "cut": archive(("a", b"x" * 5000, FILE, ""))[:2000],
+    "nothing": b"PK\x03\x04 no tar",
+}
+
+
+@pytest.mark.req("D34")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_archives_write_nothing_outside(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "in/here"
+    folder.mkdir(parents=True)
+    with pytest.raises(ProcessError):
+        unpack(HOSTILE[name], str(folder))
+    outside = [path for path in tmp_path.rglob("*") if folder not in (path, *path.parents)]
+    assert outside == [tmp_path / "in"]
+    assert not any(path.is_symlink() for path in tmp_path.rglob("*"))
+    assert not os.path.exists("/tmp/MARK")
+
+
+@pytest.mark.req("D34")
+def test_a_bomb_ends_at_its_bound(tmp_path: Path) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as tar:
+        info = tarfile.TarInfo("zeros")
+        info.size = 200 * 2**20
+        tar.addfile(info, _Zeros())  # type: ignore[arg-type] # it can be read
+    assert len(made.getvalue()) < 2**20
+    with pytest.raises(ProcessError, match="more than is allowed"):
+        unpack(made.getvalue(), str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    many = archive(*((f"f{number}", b"", FILE, "") for number in range(50)))
+    with pytest.raises(ProcessError, match="more than 20 members"):
+        unpack(many, str(tmp_path), most_files=20)
+
+
+class _Zeros:
+    def read(self, size: int) -> bytes:
+        return bytes(size)
+
+
+def test_plain_files_come_out_and_links_can_be_skipped(tmp_path: Path) -> None:
+    content = archive(("./a/b", b"b", FILE, ""), ("l", None, LINK, "/etc"), ("c", b"c", FILE, ""))
+    assert unpack(content, str(tmp_path), others="skip") == ["a/b", "c"]
+    assert files(tmp_path) == {"a/b": b"b", "c": b"c"}
