@@ -22,6 +22,7 @@ from bench import alone, envs, markdown, promises, shapes
 from bench.edits import __main__ as edits
 from bench.kill import kill_and_resume
 from bench.measure import BARE, FULL, HOLDFAST, REPOSITORY, SHELL, Tool, tool_of
+from bench.relevance.__main__ import main as find_files
 from bench.results import Contender, Results, read
 from bench.rounds import Contest
 from bench.startup import holdfast_commands, peer_commands, start_ups
@@ -31,7 +32,7 @@ FOLDER = REPOSITORY / ".bench"
 PAGE = REPOSITORY / "docs" / "benchmarks.md"
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000), (1_000, 10_000)
 LEAST = 3 * shapes.LAYERS  # steps need three of the layer above
-WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "alone", "edits")
+WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8", "alone", "edits", "code")
 GRAPH_OF = {"W1": "wide", "W2": "chain", "W3": "layered", "W8": "layered"}
 PHASES_OF = {"W4": ("cold", "noop", "shortcut"), "W5": ("cold", "noop", "change")}
 BARE_KEEPS = "a row after each step, no fsync"
@@ -70,7 +71,7 @@ def asked(words: Sequence[str]) -> Asked:
     parser.add_argument("--quick", action="store_true", help="about three minutes")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     parser.add_argument("--from", metavar="FILE", help="measure nothing: results of an earlier run")
-    parser.add_argument("--histories", default="", help="git directories, for the workload edits")
+    parser.add_argument("--histories", default="", help="git directories for edits and code, as a,b")
     parser.add_argument("--cache", help="where the environments of the peers are kept")
     given = vars(parser.parse_args(words))
     sizes = [int(size.replace("_", "")) for size in given["sizes"].split(",") if size]
@@ -102,6 +103,8 @@ def main(words: Sequence[str]) -> None:
     if wish.write:
         PAGE.write_text(text, encoding="utf-8")
     print(text)
+    if "code" in wish.workloads and wish.histories:
+        find_files([*wish.histories, *(["--write"] if wish.write else [])])
 
 
 def measured(wish: Asked) -> Results:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from bench.relevance.questions import questions
 from bench.relevance.rankers import RANKERS
@@ -37,6 +39,22 @@ class Measured:
         return asdict(self)
 
 
+def read(path: Path) -> list[Measured]:
+    """What `as_json` wrote."""
+    return [
+        Measured(
+            one["name"],
+            one["questions"],
+            one["files"],
+            {
+                name: Counts({int(k): v for k, v in row["hit"].items()}, row["whole"])
+                for name, row in one["rows"].items()
+            },
+        )
+        for one in json.loads(path.read_text(encoding="utf-8"))
+    ]
+
+
 def measured(folder: str, many: int, among: int, half: str = "all") -> Measured:
     """The index moves from parent to parent, oldest first, so that no ranker sees what comes later."""
     asked = questions(folder, many, among)
@@ -54,9 +72,10 @@ def measured(folder: str, many: int, among: int, half: str = "all") -> Measured:
             rows[name].add(one.answer, rank(index, one.text))
     if index is not None:
         index.close()
-    return Measured(_name(folder), len(asked), files, rows)
+    return Measured(name_of(folder), len(asked), files, rows)
 
 
-def _name(folder: str) -> str:
+def name_of(folder: str) -> str:
+    """A repository as people call it, from where its git directory lies."""
     parts = [part for part in folder.rstrip("/").split("/") if part not in {".git", "repo"}]
     return parts[-1].removesuffix(".git").replace("+", "/")

@@ -214,7 +214,7 @@ def test_check_trace_lists_what_a_command_opens_beyond_its_inputs(project: Proje
     write(project.root, "words.txt", "words\n")
     write(project.root, "settings.ini", "x\n")
     write(project.root, "notes.txt", "mine\n")
-    steps = {
+    steps: dict[str, dict[str, object]] = {
         "build": {
             "shell": "./tool.sh > out.txt; echo overwritten > notes.txt",
             "inputs": ["words.txt"],

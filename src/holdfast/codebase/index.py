@@ -234,7 +234,7 @@ def _keep(cursor: apsw.Cursor, read: Read, row: _Row | None) -> int:
     if found:
         number, names = found[0]
     else:
-        number, names = _add(cursor, key, language, text if not state else b"")
+        number, names = _add(cursor, key, language, None if state else text)
     path = os.fsencode(entry.path)
     stamp = "" if state == "unreadable" else entry.stamp
     size = entry.size if content is None else len(content)
@@ -258,9 +258,10 @@ def _keep(cursor: apsw.Cursor, read: Read, row: _Row | None) -> int:
     return int(not found)
 
 
-def _add(cursor: apsw.Cursor, key: str, language: str, text: bytes) -> tuple[int, str]:
-    """Parse a content that is not known yet."""
-    outline = outline_of(text, language) if text else None
+def _add(cursor: apsw.Cursor, key: str, language: str, given: bytes | None) -> tuple[int, str]:
+    """Parse a content that is not known yet; None is one that is no text."""
+    text = given or b""
+    outline = outline_of(text, language) if given is not None else None
     known = outline or Outline()
     names = apart(" ".join(symbol.name for symbol in known.symbols).encode("utf-8", "replace"))
     lines = text.count(b"\n") + (not text.endswith(b"\n") if text else 0)

@@ -1,7 +1,7 @@
 """Which files a text is about: a bug report, a task, a commit message.
 
 Three kinds of evidence, each between 0 and 1, are added up with the weights below. They were chosen on
-histories of some public repositories and measured on others (docs/benchmarks.md).
+histories of some public repositories and measured on others (docs/finding-files.md).
 
 - words: BM25 over the path, the symbols and the text of each file, weighted, identifiers taken apart; words
   that stand together count once more where they stand together.
