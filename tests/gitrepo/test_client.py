@@ -236,6 +236,26 @@ def test_a_lock_of_somebody_else_is_left_and_one_of_the_dead_is_cleared(at: Scen
     assert not lock.exists()
 
 
+def test_a_lock_in_the_persons_repository_is_cleared_only_if_it_is_ours(at: Scene) -> None:
+    client = at.client()
+    theirs = at.root / ".git/packed-refs.lock"
+    theirs.write_text("")
+    os.utime(theirs, ns=(0, 0))  # older than what we did
+    busy = Path(client.home) / "busy"
+    busy.write_text('{"doing": "worktree"}')
+    ours = at.root / ".git/refs/holdfast/keep" / f"{gitrepo.resolve(client, 'main')}.lock"
+    ours.parent.mkdir(parents=True)
+    with ours.open("w") as held:
+        with pytest.raises(GitError, match=r"\.lock"):
+            gitrepo.add_worktree(client, "fix", "holdfast/fix")
+        assert not held.closed, "somebody has it open"
+    busy.write_text('{"doing": "worktree"}')
+    os.utime(ours)
+    gitrepo.add_worktree(client, "fix", "holdfast/fix")
+    assert theirs.exists()
+    assert not ours.exists()
+
+
 def test_git_runs_in_a_sandbox_too(
     at: Scene, require_part: Callable[[str], str], tmp_path: Path
 ) -> None:

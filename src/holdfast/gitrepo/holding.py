@@ -64,19 +64,27 @@ def _clear_locks(client: Client, word: dict[str, str]) -> None:
             for name in names:
                 if name.endswith(".lock"):
                     os.unlink(os.path.join(folder, name))
-    place = client.place
-    moved = word.get("ref", "")
-    locks = [os.path.join(place.common, f"{moved}.lock")] if moved else []
+    began = os.stat(os.path.join(client.home, "busy")).st_mtime_ns
+    if not _git_works_at(client):
+        for lock in _their_locks(client, word):
+            _clear_their_lock(lock, began)
+
+
+def _their_locks(client: Client, word: dict[str, str]) -> Iterator[str]:
+    """What git may have left locked in the person's git directory, as far as it was our doing."""
+    place, moved = client.place, word.get("ref", "")
+    yield os.path.join(place.common, "packed-refs.lock")  # taken whenever a ref is removed
+    for folder, _, names in os.walk(os.path.join(place.common, "refs", "holdfast")):
+        yield from (os.path.join(folder, name) for name in names if name.endswith(".lock"))
     if moved:
-        own = ["HEAD.lock", "index.lock"] if word.get("follow") else ["HEAD.lock"]
-        locks += [os.path.join(place.git_dir, name) for name in own]
-        locks.append(os.path.join(place.common, "packed-refs.lock"))
-    for lock in locks:
-        _clear_their_lock(lock)
+        yield os.path.join(place.common, f"{moved}.lock")
+        yield os.path.join(place.git_dir, "HEAD.lock")
+    if word.get("follow"):
+        yield os.path.join(place.git_dir, "index.lock")
 
 
-def _clear_their_lock(lock: str) -> None:
-    """Remove a lock in the person's git directory if no process has it open: git that lives has.
+def _clear_their_lock(lock: str, began: int) -> None:
+    """Remove a lock that came after we began, and that no process has open.
 
     Where that cannot be seen, the lock stays, and git's own words say what to do.
     """
@@ -87,9 +95,22 @@ def _clear_their_lock(lock: str) -> None:
         )
     except OSError:
         return
-    if not held:
+    if not held and found.st_mtime_ns >= began:
         with suppress(FileNotFoundError):
             os.unlink(lock)
+
+
+def _git_works_at(client: Client) -> bool:
+    """Whether a git of the person is at work in this repository: it closes some locks that it still needs."""
+    tops = (client.place.top, client.place.common)
+    with suppress(OSError):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                here = os.path.join(os.readlink(f"/proc/{pid}/cwd"), "")
+                inside = any(here.startswith(os.path.join(top, "")) for top in tops)
+                if file.read().startswith("git") and inside:
+                    return True
+    return False
 
 
 def _open_files() -> Iterator[os.stat_result]:
