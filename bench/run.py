@@ -71,7 +71,9 @@ def asked(words: Sequence[str]) -> Asked:
     parser.add_argument("--quick", action="store_true", help="about three minutes")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     parser.add_argument("--from", metavar="FILE", help="measure nothing: results of an earlier run")
-    parser.add_argument("--histories", default="", help="git directories for edits and code, as a,b")
+    parser.add_argument(
+        "--histories", default="", help="git directories for edits and code, as a,b"
+    )
     parser.add_argument("--cache", help="where the environments of the peers are kept")
     given = vars(parser.parse_args(words))
     sizes = [int(size.replace("_", "")) for size in given["sizes"].split(",") if size]
