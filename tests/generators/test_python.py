@@ -247,6 +247,7 @@ def test_the_function_has_the_environment_and_folder_of_a_command(project: Proje
         "HOLDFAST_WITH": f"{job.room}/with",
         "HOLDFAST_HANDOFF": f"{job.room}/handoff.json",
         "HOLDFAST_ADD": f"{job.room}/add",
+        "HOLDFAST_CONTEXT": "/dev/null",
         "HOLDFAST_FEEDBACK": f"{job.room}/feedback.json",
     }
 

@@ -66,6 +66,7 @@ def test_the_first_attempt_has_exactly_this_environment(project: Project) -> Non
         "HOLDFAST_WITH": f"{room}/with",
         "HOLDFAST_HANDOFF": f"{room}/handoff.json",
         "HOLDFAST_ADD": f"{room}/add",
+        "HOLDFAST_CONTEXT": "/dev/null",
     }
     assert Path(found["HOME"]).is_dir()
     assert Path(found["TMPDIR"]).is_dir()
