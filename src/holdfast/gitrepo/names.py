@@ -87,7 +87,7 @@ def check_branch(text: str) -> str:
 
 def check_name(text: str) -> str:
     """A plain word for something of our own, such as a worktree: one component of a path."""
-    if _NAME.fullmatch(text) is None or text.endswith((".", ".lock")):
+    if _NAME.fullmatch(text) is None or ".." in text or text.endswith((".", ".lock")):
         raise UsageError(f"{shown(text)} is no name", hint="letters, digits, '.', '_' and '-'")
     return text
 
