@@ -134,6 +134,8 @@ def _put(top: str, one: Wanted, seen: Stamp | None) -> bool:
                 os.symlink(one.content, _TEMP, dir_fd=folder)
             else:
                 _write(folder, one)
+            if seen is None:
+                _clear(folder, name)
             if _look(folder, name) != seen:
                 os.unlink(_TEMP, dir_fd=folder)
                 return False
@@ -144,6 +146,18 @@ def _put(top: str, one: Wanted, seen: Stamp | None) -> bool:
             return False  # somebody put something else in the way
         raise
     return True
+
+
+def _clear(folder: int, name: str) -> None:
+    """Remove a folder that holds nothing, folders that hold nothing apart; anything else stays."""
+    with suppress(OSError):
+        here = os.open(name, _FOLDER, dir_fd=folder)
+        try:
+            for below in os.listdir(here):
+                _clear(here, below)
+        finally:
+            os.close(here)
+        os.rmdir(name, dir_fd=folder)
 
 
 def _write(folder: int, one: Wanted) -> None:
