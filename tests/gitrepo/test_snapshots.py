@@ -3,6 +3,7 @@
 import os
 import random
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,6 +141,19 @@ def test_the_persons_tree_is_left_alone_if_it_is_not_clean(tmp_path: Path) -> No
     assert (root / ".git/index").read_bytes() == index, "their index is theirs"
     gitrepo.restore_snapshot(client, gitrepo.list_snapshots(client)[0].oid)
     assert listed(root) == before
+
+
+@pytest.mark.parametrize("clock", [lambda: 1e9, iter([9e8, 8e8, 7e8]).__next__])
+def test_the_newest_snapshot_is_the_last_one_taken_whatever_the_clock_says(
+    tmp_path: Path, clock: Callable[[], float]
+) -> None:
+    root = repository(tmp_path / "repo", {"a.txt": "a\n"})
+    client = replace(gitrepo.open_client(str(root), str(tmp_path / "home")), clock=clock)
+    taken = []
+    for number in range(3):
+        (root / "mine").write_text(f"{number}\n")
+        taken.append(gitrepo.take_snapshot(client).oid)
+    assert [one.oid for one in gitrepo.list_snapshots(client)] == taken[::-1]
 
 
 @pytest.mark.req("R145", "E19")

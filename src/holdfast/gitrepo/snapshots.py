@@ -183,8 +183,16 @@ def _keep(tree: WorkTree, seen: _Seen, why: str) -> Snapshot:
     whole = ask(room, "mktree", stdin=rows.encode()).decode().strip()
     made = ask(room, "commit-tree", whole, stdin=b"snapshot\n", env=signed(_WHO, at))
     oid = Oid(made.decode().strip())
-    ask(room, "update-ref", f"{SNAPSHOTS}{at:012d}-{oid}", oid)
+    if name := _name(room, at, oid):
+        ask(room, "update-ref", name, oid)
     return Snapshot(oid, seen.tree, head, at, why, seen.left)
+
+
+def _name(room: Room, at: int, oid: Oid) -> str:
+    """The ref of a new snapshot, after all others whatever the clock says; empty if it is the last one."""
+    words = ("for-each-ref", "--format=%(refname)", "--sort=-refname", "--count=1", SNAPSHOTS)
+    number, _, last = ask(room, *words).decode().strip().removeprefix(SNAPSHOTS).partition("-")
+    return "" if last == oid else f"{SNAPSHOTS}{max(at, int(number or 0) + 1):012d}-{oid}"
 
 
 def list_snapshots(client: Client) -> tuple[Snapshot, ...]:
