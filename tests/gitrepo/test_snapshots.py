@@ -98,6 +98,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Client:
 @pytest.mark.req("R145")
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @example(before=[(b"c.txt", ("file", b"\r\n\n", 0o644))], after=[(b"c.txt", ("gone", b"", 0))])
+@example(before=[], after=[(b"a/below", ("gone", b"", 0))])  # an empty folder where a file was
 @given(before=st.lists(CHANGE, max_size=8), after=st.lists(CHANGE, max_size=8))
 def test_what_comes_back_is_what_was_there(
     home: Client,
@@ -105,6 +106,10 @@ def test_what_comes_back_is_what_was_there(
     after: list[tuple[bytes, tuple[str, bytes, int]]],
 ) -> None:
     top = Path(home.place.top)
+    for path in os.listdir(os.fsencode(top)):
+        if path not in {b".git", b".gitattributes"}:
+            change(top, path, ("gone", b"", 0))
+    git(top, "checkout", "-q", ".")
     for path, what in before:
         change(top, path, what)
     there = listed(top)

@@ -125,6 +125,21 @@ def _remove_empty(top: str, folder: str) -> None:
         folder = os.path.dirname(folder)
 
 
+def _clear(folder: int, name: str) -> None:
+    """Remove a folder that holds no file, however deep: nothing was stored of it, and nothing is lost."""
+    try:
+        inside = os.open(name, _FOLDER, dir_fd=folder)
+    except OSError:
+        return
+    try:
+        for below in os.listdir(inside):
+            _clear(inside, below)
+    finally:
+        os.close(inside)
+    with suppress(OSError):
+        os.rmdir(name, dir_fd=folder)
+
+
 def _put(top: str, one: Wanted, seen: Stamp | None) -> bool:
     try:
         with _parent(top, one.path, make=True) as (folder, name):
@@ -134,6 +149,8 @@ def _put(top: str, one: Wanted, seen: Stamp | None) -> bool:
                 os.symlink(one.content, _TEMP, dir_fd=folder)
             else:
                 _write(folder, one)
+            if seen is None:
+                _clear(folder, name)
             if _look(folder, name) != seen:
                 os.unlink(_TEMP, dir_fd=folder)
                 return False

@@ -168,7 +168,8 @@ def _keep(tree: WorkTree, seen: _Seen, why: str) -> Snapshot:
         for path, stamp in seen.stamps.items()
         if stat.S_ISREG(stamp[2]) and stamp[2] not in usual
     }
-    at = int(client.clock())
+    now = client.clock()
+    at = int(now)
     about = {
         "at": at,
         "head": head,
@@ -183,7 +184,7 @@ def _keep(tree: WorkTree, seen: _Seen, why: str) -> Snapshot:
     whole = ask(room, "mktree", stdin=rows.encode()).decode().strip()
     made = ask(room, "commit-tree", whole, stdin=b"snapshot\n", env=signed(_WHO, at))
     oid = Oid(made.decode().strip())
-    ask(room, "update-ref", f"{SNAPSHOTS}{at:012d}-{oid}", oid)
+    ask(room, "update-ref", f"{SNAPSHOTS}{int(now * 1_000_000):018d}-{oid}", oid)
     return Snapshot(oid, seen.tree, head, at, why, seen.left)
 
 
@@ -208,6 +209,11 @@ def find_snapshot(client: Client, oid: str) -> Snapshot:
     about, files = json.loads(rest[:size]), rest[size + 1 :].partition(b" ")[0].decode()
     head = Oid(about["head"]) if about["head"] else None
     return Snapshot(Oid(oid), Oid(files), head, about["at"], about["why"], tuple(about["left"]))
+
+
+def taken_at(ref: str) -> float:
+    """When a snapshot was taken, by its ref: to the microsecond, so that they keep their order."""
+    return int(ref.removeprefix(SNAPSHOTS).partition("-")[0]) / 1_000_000
 
 
 def green_mark(tree: WorkTree) -> str:
