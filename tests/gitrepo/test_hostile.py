@@ -44,12 +44,10 @@ def armed(at: Scene, trap: Trap, *names: str) -> None:
 
 
 @pytest.mark.req("D24")
-@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("name", sorted(set(VECTORS) - {"pager"}))  # it needs a terminal: see below
 def test_each_vector_is_one_for_plain_git(name: str, prepared: Scene, tmp_path: Path) -> None:
     at, trap = copied(prepared, tmp_path / "scene"), Trap(tmp_path / "trap")
     armed(at, trap, name)
-    if name == "pager":
-        pytest.skip("a pager needs a terminal: see the next test")
     fire(at.root, VECTORS[name][1])
     assert trap.marks() == [name]
 

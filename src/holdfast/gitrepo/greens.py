@@ -33,6 +33,7 @@ from holdfast.gitrepo.snapshots import (
     list_snapshots,
     restore_snapshot,
     take_snapshot,
+    taken_at,
 )
 from holdfast.gitrepo.state import status
 from holdfast.gitrepo.trees import WorkTree, Worktree, client_of, head_of, own_branch
@@ -141,9 +142,7 @@ def collect(
         rows = [row.split(" ") for row in ask(room, *words).decode().splitlines()]
         limit = client.clock() - age
         gone = [
-            (oid, ref)
-            for oid, ref in rows[keep:]
-            if oid not in spared and int(ref.removeprefix(SNAPSHOTS).partition("-")[0]) < limit
+            (oid, ref) for oid, ref in rows[keep:] if oid not in spared and taken_at(ref) < limit
         ]
         told = b"".join(f"delete {ref}\0{oid}\0".encode() for oid, ref in gone)
         if gone:

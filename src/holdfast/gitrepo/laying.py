@@ -125,6 +125,21 @@ def _remove_empty(top: str, folder: str) -> None:
         folder = os.path.dirname(folder)
 
 
+def _clear(folder: int, name: str) -> None:
+    """Remove a folder that holds no file, however deep: nothing was stored of it, and nothing is lost."""
+    try:
+        inside = os.open(name, _FOLDER, dir_fd=folder)
+    except OSError:
+        return
+    try:
+        for below in os.listdir(inside):
+            _clear(inside, below)
+    finally:
+        os.close(inside)
+    with suppress(OSError):
+        os.rmdir(name, dir_fd=folder)
+
+
 def _put(top: str, one: Wanted, seen: Stamp | None) -> bool:
     try:
         with _parent(top, one.path, make=True) as (folder, name):
@@ -146,18 +161,6 @@ def _put(top: str, one: Wanted, seen: Stamp | None) -> bool:
             return False  # somebody put something else in the way
         raise
     return True
-
-
-def _clear(folder: int, name: str) -> None:
-    """Remove a folder that holds nothing, folders that hold nothing apart; anything else stays."""
-    with suppress(OSError):
-        here = os.open(name, _FOLDER, dir_fd=folder)
-        try:
-            for below in os.listdir(here):
-                _clear(here, below)
-        finally:
-            os.close(here)
-        os.rmdir(name, dir_fd=folder)
 
 
 def _write(folder: int, one: Wanted) -> None:

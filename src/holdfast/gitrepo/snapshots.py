@@ -168,7 +168,8 @@ def _keep(tree: WorkTree, seen: _Seen, why: str) -> Snapshot:
         for path, stamp in seen.stamps.items()
         if stat.S_ISREG(stamp[2]) and stamp[2] not in usual
     }
-    at = int(client.clock())
+    now = client.clock()
+    at = int(now)
     about = {
         "at": at,
         "head": head,
@@ -183,16 +184,8 @@ def _keep(tree: WorkTree, seen: _Seen, why: str) -> Snapshot:
     whole = ask(room, "mktree", stdin=rows.encode()).decode().strip()
     made = ask(room, "commit-tree", whole, stdin=b"snapshot\n", env=signed(_WHO, at))
     oid = Oid(made.decode().strip())
-    if name := _name(room, at, oid):
-        ask(room, "update-ref", name, oid)
+    ask(room, "update-ref", f"{SNAPSHOTS}{int(now * 1_000_000):018d}-{oid}", oid)
     return Snapshot(oid, seen.tree, head, at, why, seen.left)
-
-
-def _name(room: Room, at: int, oid: Oid) -> str:
-    """The ref of a new snapshot, after all others whatever the clock says; empty if it is the last one."""
-    words = ("for-each-ref", "--format=%(refname)", "--sort=-refname", "--count=1", SNAPSHOTS)
-    number, _, last = ask(room, *words).decode().strip().removeprefix(SNAPSHOTS).partition("-")
-    return "" if last == oid else f"{SNAPSHOTS}{max(at, int(number or 0) + 1):012d}-{oid}"
 
 
 def list_snapshots(client: Client) -> tuple[Snapshot, ...]:
@@ -216,6 +209,11 @@ def find_snapshot(client: Client, oid: str) -> Snapshot:
     about, files = json.loads(rest[:size]), rest[size + 1 :].partition(b" ")[0].decode()
     head = Oid(about["head"]) if about["head"] else None
     return Snapshot(Oid(oid), Oid(files), head, about["at"], about["why"], tuple(about["left"]))
+
+
+def taken_at(ref: str) -> float:
+    """When a snapshot was taken, by its ref: to the microsecond, so that they keep their order."""
+    return int(ref.removeprefix(SNAPSHOTS).partition("-")[0]) / 1_000_000
 
 
 def green_mark(tree: WorkTree) -> str:
