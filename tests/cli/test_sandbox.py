@@ -233,6 +233,20 @@ def test_doctor_says_what_is_in_force(alone: Project) -> None:
     checks = {c["name"]: c["words"] for c in alone.call("doctor", "--json").json["checks"]}
     assert "no network" not in checks["sandbox"]
     assert "processes 99" in checks["sandbox limits"]
+    configure(alone, f"[sandbox]\nwritable = ['{alone.folder}', '/nowhere/at/all']\n")
+    checks = {c["name"]: c["words"] for c in alone.call("doctor", "--json").json["checks"]}
+    assert checks["sandbox places"].startswith(f"writable {alone.folder}, /nowhere/at/all")
+    assert checks["sandbox places"].endswith("not there: /nowhere/at/all")
+
+
+def test_a_failure_that_sounds_like_the_sandbox_says_what_would_help(alone: Project) -> None:
+    alone.plan({"a": {"shell": "touch /etc/holdfast-mark"}})
+    assert (
+        "commands write into the project alone" in alone.call("run").err + alone.call("status").out
+    )
+    alone.plan({"a": {"shell": "echo 'curl: Could not resolve host: x' >&2; exit 6"}})
+    alone.call("run", "--yes")
+    assert "holdfast resume --network" in alone.call("status").out
 
 
 # --- bombs ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
@@ -19,6 +19,9 @@ from holdfast.cli.say import out, out_json
 from holdfast.errors import HoldfastError, IntegrityError, PlanError
 from holdfast.model.digest import Json
 from holdfast.ports import Store
+
+if TYPE_CHECKING:
+    from holdfast.process.terms import Terms
 
 Grade = Literal["ok", "warn", "fix"]
 OLDEST_PYTHON = (3, 11)
@@ -143,6 +146,7 @@ def _sandbox() -> Iterator[Check]:
     else:
         yield Check("sandbox", "warn", f"commands run unconfined: {found.reason}", fix)
         return
+    yield from _grants(terms)
     limits = terms.limits
     trees = {name for tree in cgroup.trees() for name in tree.controllers}
     whole = "all of a command" if "memory" in trees else "each process"
@@ -161,6 +165,18 @@ def _sandbox() -> Iterator[Check]:
         " · ".join(parts) + ("" if counted else "; but nothing bounds the processes of root here"),
         "run as another user than root, or give holdfast a control group of its own",
     )
+
+
+def _grants(terms: Terms) -> Iterator[Check]:
+    """The places that the person grants, and which of them are not there."""
+    granted = {"writable": terms.writable, "readable": terms.readable}
+    words = [f"{name} {', '.join(places)}" for name, places in granted.items() if places]
+    lost = [place for places in granted.values() for place in places if not os.path.exists(place)]
+    if lost:
+        told = f"{' · '.join(words)}; not there: {', '.join(lost)}"
+        yield Check("sandbox places", "warn", told, "mend [sandbox] in your configuration")
+    elif words:
+        yield Check("sandbox places", "ok", " · ".join(words))
 
 
 def _bound(what: str, size: int | None, more: str = "") -> str:

@@ -14,6 +14,14 @@ MOST_STEPS = 10
 MOST_WORDS = 6  # lines of what the last attempt was refused with
 MOST_NAMES = 8
 _INDENT = " " * 12
+_NO_NETWORK = (
+    "name resolution",
+    "could not resolve host",
+    "name or service not known",
+    "network is unreachable",
+    "no matching distribution found",
+)
+_NO_WRITING = ("read-only file system",)
 
 
 def failure_lines(
@@ -63,6 +71,8 @@ def _one(state: State, step_id: StepId, words: str) -> list[str]:
     if len(said) > MOST_WORDS:
         whole = again(f"holdfast logs {quote(step_id)}")
         lines.append(f"  {_INDENT}(the last of {len(said)} lines: {whole})")
+    if hint := _held_back(step, words):
+        lines.append(f"  {'sandbox?':<11} {again(hint)}")
     blocked = [
         s
         for s in sorted(state.graph.below([step_id]), key=state.graph.rank.__getitem__)
@@ -71,6 +81,18 @@ def _one(state: State, step_id: StepId, words: str) -> list[str]:
     if blocked:
         lines.append(f"  {'blocked':<11} {names_of(blocked)}{_kept(state)}")
     return lines
+
+
+def _held_back(step: StepState, words: str) -> str:
+    """What to do if it was the sandbox that stood in the way, as the words of a command sound."""
+    if step.reason is None or step.reason.code not in {"command_failed", "guard_rejected"}:
+        return ""
+    said = words.casefold()
+    if any(words_of in said for words_of in _NO_NETWORK):
+        return "commands reach no network unless you say so: holdfast resume --network"
+    if any(words_of in said for words_of in _NO_WRITING):
+        return "commands write into the project alone; see 'writable' in docs/howto/sandbox.md"
+    return ""
 
 
 def refusal(step: StepState) -> list[str]:
