@@ -1,6 +1,5 @@
 """Commands of plans run in a sandbox: what they cannot do, what a person may grant, what is told."""
 
-import os
 import shutil
 import socket
 import subprocess
@@ -137,20 +136,83 @@ def test_a_scratch_step_cannot_write_the_project(alone: Project) -> None:
     assert not alone.has("leak")
 
 
-def test_git_works_in_a_step_but_its_hooks_and_configuration_stay(alone: Project) -> None:
-    git = "git -c user.name=n -c user.email=e@x"
-    os.system(f"git init -q {alone.root}")
-    before = alone.read(".git/config")
+TRICKS = {
+    "hooks": "echo 'touch /x' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit",
+    "configuration": "git config core.fsmonitor 'touch /x'",
+    "moved": "mv .git .g; cp -r .g .git; git config core.fsmonitor 'touch /x'",
+    "elsewhere": "cp -r .git evil; echo ../evil > .git/commondir",
+    "no hooks yet": "mkdir -p .git/hooks; echo 'touch /x' > .git/hooks/pre-commit",
+}
+
+
+@pytest.mark.req("D24")
+@pytest.mark.parametrize("trick", TRICKS)
+def test_git_reads_in_a_step_and_what_it_runs_stays_as_it_was(alone: Project, trick: str) -> None:
+    git(alone, "init", "-q", ".")
     alone.write("a.txt", "a")
-    script = (
-        f"{git} add a.txt && {git} commit -qm x && git log --oneline | wc -l; "
-        "echo 'touch /x' > .git/hooks/post-commit; git config core.fsmonitor 'touch /x'; exit 0"
-    )
-    alone.plan({"a": {"shell": script}})
+    git(alone, "add", "a.txt")
+    git(alone, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+    if trick == "no hooks yet":
+        shutil.rmtree(Path(alone.root) / ".git/hooks")
+    before = files_of(Path(alone.root) / ".git")
+    alone.plan({"a": {"shell": f"git log --format=%s; {TRICKS[trick]}; exit 0"}})
     assert alone.run().states == {"a": "done"}
-    assert alone.shown("a") == b"1\n"
-    assert alone.read(".git/config") == before
-    assert not alone.has(".git/hooks/post-commit")
+    assert alone.ok("show", "a").out.startswith("one\n")
+    assert files_of(Path(alone.root) / ".git") == before
+
+
+def test_a_step_that_may_write_to_git_commits(alone: Project) -> None:
+    git(alone, "init", "-q", ".")
+    configure(alone, f"[sandbox]\nwritable = ['{alone.root}/.git']\n")
+    commit = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m two"
+    alone.plan({"a": {"shell": commit}})
+    assert alone.run().states == {"a": "done"}
+    assert git(alone, "log", "--format=%s") == "two\n"
+
+
+def test_a_pointer_that_a_step_wrote_opens_no_place(alone: Project) -> None:
+    victim = alone.home / "victim"
+    victim.mkdir(parents=True)
+    (victim / "key").write_text("secret")
+    pointer = f"echo 'gitdir: {alone.root}/fake' > .git"
+    forge = f"mkdir -p fake; {pointer}; echo {victim} > fake/commondir"
+    alone.plan(
+        {
+            "one": {"shell": forge},
+            "two": {
+                "needs": ["one"],
+                "shell": f"echo owned >> {victim}/key; cat {victim}/key; exit 0",
+            },
+        }
+    )
+    assert alone.run().states == {"one": "done", "two": "done"}
+    assert alone.ok("show", "two").out.strip() == ""
+    assert (victim / "key").read_text() == "secret"
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "index"  # git refreshes that
+    }
+
+
+def git(project: Project, *words: str) -> str:
+    return subprocess.run(
+        ["git", *words], cwd=project.root, check=True, capture_output=True, text=True
+    ).stdout
+
+
+@pytest.mark.req("D38")
+def test_a_tool_that_is_asked_for_its_version_is_held_too(alone: Project, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    ask = ["sh", "-c", f"touch {mark} mark; echo 1"]
+    alone.plan({"a": {"run": "true", "tool_versions": {"odd": ask}}})
+    alone.ok("plan")
+    assert alone.run().states == {"a": "done"}
+    assert not mark.exists()
+    assert not alone.has("mark")
 
 
 # --- told -----------------------------------------------------------------------------------------

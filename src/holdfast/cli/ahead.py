@@ -247,7 +247,8 @@ def _ask_tools(where: Place, plan: Plan, survey: Survey) -> None:
 
         from holdfast.engine.tools import tool_versions
 
-        survey.know(asyncio.run(tool_versions(plan, where.root)))
+        terms = wire.terms_for(where.location, wire.Wishes())
+        survey.know(asyncio.run(tool_versions(plan, where.root, terms)))
 
 
 # --- the version to compare with -----------------------------------------------------------------------

@@ -181,7 +181,9 @@ class Engine:
         self._events = asyncio.get_running_loop()
         pulse = asyncio.create_task(self._pulse())
         try:
-            self._survey.know(await tool_versions(self.state.plan, self._world.root))
+            self._survey.know(
+                await tool_versions(self.state.plan, self._world.root, self._world.terms)
+            )
             begun = self.state.plan
             sources = sources_of(self._world, begun)
             while not self._over:
@@ -256,7 +258,7 @@ class Engine:
                 self._scribe.tell(self._replans.look())
             if self._growth.unasked:
                 steps = self._growth.take_unasked()
-                self._survey.know(await versions_for(steps, self._world.root))
+                self._survey.know(await versions_for(steps, self._world.root, self._world.terms))
             following = react(
                 self.state,
                 seen=self._seen,

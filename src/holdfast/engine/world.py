@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # it brings asyncio, which looking at a plan does without
     from holdfast.engine.commit import Writer
     from holdfast.engine.decisions import Policy
     from holdfast.engine.purse import Purse
+    from holdfast.process.terms import Terms
 
 
 @fixed
@@ -55,6 +56,7 @@ class World:
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     inline: Collection[StepId] = frozenset()
+    terms: Terms | None = None  # on which tools are asked for their versions
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     parallel: int = 1  # attempts that work on this machine at once
     one_by_one: bool = False  # no two steps at once, whatever they do

@@ -13,8 +13,8 @@ from holdfast.process.limits import Limits
 from holdfast.process.sandbox import probe_whole
 from holdfast.process.tools import tool_places
 
-# What starts programs outside of any sandbox once it is changed: git runs what these two name.
-_OF_GIT = (".git/hooks", ".git/config")
+# What starts programs outside of any sandbox once it is changed: git runs what its directory names.
+_OF_GIT = (".git",)
 # What a command that nobody wrote by hand never changes, there or not.
 _OF_OTHERS = (
     ".git",
@@ -69,20 +69,18 @@ class Terms:
 
 @functools.lru_cache(maxsize=64)
 def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sandbox:
-    writable = [room]
-    if not is_within(folder, room):
-        writable.append(folder)
-        tops = list(_worktree_of(folder))
-        writable += [place for top in tops for place in _git_of(top)]
-        writable += (
-            [] if folder == root else tops
-        )  # a copy: what is outside of the project is refused later
-    readable = [root, *_repository_of(root), *tool_places(path, root), *terms.readable]
+    writable = [room] if is_within(folder, room) else [room, folder]
+    tops = list(_worktree_of(folder))
+    if folder != root and not is_within(folder, room):
+        writable += tops  # a copy: what is outside of the project is refused later
+    stores = [place for top in tops for place in _git_of(top)]
+    readable = [root, *_repository_of(root), *stores, *tool_places(path, root), *terms.readable]
     names = _OF_GIT if terms.written_here else _OF_OTHERS
+    tops = [folder, *(tops if folder != root else ())]
     protected = [
         place
-        for place in (os.path.join(folder, name) for name in names)
-        if terms.written_here is False or os.path.exists(place)
+        for place in (os.path.join(top, name) for top in tops for name in names)
+        if terms.written_here is False or os.path.lexists(place)
     ]
     given = [place for place in terms.writable if os.path.exists(place)]
     granted = [os.path.realpath(place) for place in given]
@@ -121,11 +119,20 @@ def _repository_of(root: str) -> Iterator[str]:
 
 
 def _git_of(folder: str) -> Iterator[str]:
-    """Where git keeps what belongs to a worktree: outside of it, in the repository that it is of."""
+    """The repository that a worktree is of, to be read, if that names the worktree itself.
+
+    A step may write the file that points there. What it points to must therefore point back, from a place
+    that only the repository has.
+    """
+    pointer = os.path.join(folder, ".git")
     try:
-        with open(os.path.join(folder, ".git"), encoding="utf-8") as file:
-            place = file.read().partition("gitdir:")[2].strip()
-        with open(os.path.join(place, "commondir"), encoding="utf-8") as file:
-            yield os.path.realpath(os.path.join(place, file.read().strip()))
+        with open(pointer, encoding="utf-8") as file:
+            place = os.path.realpath(file.read().partition("gitdir:")[2].strip())
+        whole = os.path.dirname(os.path.dirname(place))
+        with open(os.path.join(place, "gitdir"), encoding="utf-8") as file:
+            back = file.read().strip()
     except (OSError, UnicodeDecodeError, ValueError):
         return
+    is_known = os.path.basename(os.path.dirname(place)) == "worktrees"
+    if is_known and os.path.realpath(back) == os.path.realpath(pointer):
+        yield whole

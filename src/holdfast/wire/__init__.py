@@ -218,9 +218,11 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
         market.market(os.path.abspath(root))  # what is wrong with it is said before anything runs
     parallel = wishes.parallel or plan.limits.parallel or os.cpu_count() or 1
     vault = market.Vault(os.path.abspath(root), lambda: _secret_names(plan, wishes.secrets))
+    terms = terms_for(location, wishes)
     return World(
         store=store,
-        executor=executor_for(plan, wishes.functions, terms_for(location, wishes)),
+        executor=executor_for(plan, wishes.functions, terms),
+        terms=terms,
         root=os.path.abspath(root),
         home=location,
         owner=this_process(),
@@ -325,7 +327,7 @@ def repeat(world: World, plan: Plan, options: Options) -> Repeated | None:
     def tools() -> dict[tuple[str, ...], str | None]:
         if not any(step.tool_versions for step in plan.steps.values()):
             return {}
-        said = asyncio.run(tool_versions(plan, world.root))
+        said = asyncio.run(tool_versions(plan, world.root, world.terms))
         return {
             argv: None if words is None else digest_bytes(words) for argv, words in said.items()
         }
