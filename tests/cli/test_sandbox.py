@@ -215,6 +215,98 @@ def test_a_tool_that_is_asked_for_its_version_is_held_too(alone: Project, tmp_pa
     assert not alone.has("mark")
 
 
+def test_an_environment_that_a_step_wrote_shows_no_hidden_place(alone: Project) -> None:
+    keys = alone.home / "keys"
+    (keys / "bin").mkdir(parents=True)
+    (keys / "key").write_text("secret")
+    forge = f"mkdir -p .venv/bin; echo 'home = {keys}/bin' > .venv/pyvenv.cfg"
+    look = {"needs": ["one"], "shell": f"cat {keys}/key; exit 0"}
+    alone.plan({"one": {"shell": forge}, "two": look})
+    assert alone.run().states == {"one": "done", "two": "done"}
+    assert alone.ok("show", "two").out.strip() == ""
+
+
+TAKING = """
+import glob, os, pathlib
+
+def _folder():
+    return glob.glob(os.environ["HOLDFAST_HANDOFF"].rsplit("/", 1)[0] + "/call-*")[0]
+
+def result(key: str) -> str:
+    os.symlink(key, _folder() + "/result")
+    pathlib.Path.write_bytes = lambda self, content: 0
+    return "x"
+
+def pipe(key: str) -> str:
+    os.mkfifo(_folder() + "/result")
+    pathlib.Path.write_bytes = lambda self, content: 0
+    return "x"
+
+def log(key: str) -> str:
+    os.unlink(_folder() + "/log")
+    os.symlink(key, _folder() + "/log")
+    return "y"
+
+def added(key: str) -> str:
+    os.rmdir(os.environ["HOLDFAST_ADD"])
+    os.symlink(os.path.dirname(key), os.environ["HOLDFAST_ADD"])
+    return "z"
+"""
+
+
+@pytest.mark.parametrize("way", ["result", "pipe", "log", "added"])
+def test_the_engine_follows_no_link_that_a_python_step_lays(alone: Project, way: str) -> None:
+    (alone.home / "keys").mkdir()
+    (alone.home / "keys/key.yaml").write_text("secret: word")
+    alone.write("taking.py", TAKING)
+    key = str(alone.home / "keys/key.yaml")
+    step = {"uses": "python", "run": f"taking:{way}", "with": {"key": key}, "timeout": "30s"}
+    alone.plan({"a": step})
+    alone.run()
+    said = [alone.call(*words).out for words in (("show", "a"), ("logs", "a"), ("status",))]
+    assert not any("secret" in text for text in said)
+
+
+def test_a_python_step_cannot_change_what_judges_it(alone: Project) -> None:
+    alone.write("check.py", "def judge(text: str):\n    return text.startswith('good')\n")
+    alone.write("work.py", "import check\n\ndef make():\n    check.judge = len\n    return 'bad'\n")
+    step = {"uses": "python", "run": "work:make", "guards": [{"python": "check:judge"}]}
+    alone.plan({"a": step})
+    assert alone.run().states == {"a": "failed"}
+
+
+def test_a_thread_that_python_does_not_count_ends_with_its_step(alone: Project) -> None:
+    alone.write(
+        "work.py",
+        "import _thread, os, time\n\ndef make():\n"
+        "    _thread.start_new_thread(time.sleep, (60,))\n    return str(os.getpid())\n\n"
+        "def second():\n    return str(len(os.listdir('/proc/self/task')))\n",
+    )
+    alone.plan(
+        {
+            "one": {"uses": "python", "run": "work:second"},
+            "a": {"uses": "python", "run": "work:make", "needs": ["one"]},
+            "b": {"uses": "python", "run": "work:second", "needs": ["a"]},
+        }
+    )
+    assert alone.run().states == {"one": "done", "a": "done", "b": "done"}
+    assert alone.ok("show", "b").out == alone.ok("show", "one").out
+
+
+@pytest.mark.req("D24")
+def test_comparing_with_a_commit_runs_no_filter(alone: Project) -> None:
+    git(alone, "init", "-q", ".")
+    alone.plan({"a": {"shell": "echo 1"}})
+    alone.write(".gitattributes", "* filter=evil\n")
+    git(alone, "add", "-A")
+    git(alone, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+    mark = alone.folder / "mark"
+    git(alone, "config", "filter.evil.smudge", f"touch {mark}; cat")
+    alone.plan({"a": {"shell": "echo 2"}})
+    assert "~ a: shell" in alone.call("diff", "HEAD").out
+    assert not mark.exists()
+
+
 # --- told -----------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import os
 import random
 import stat
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -245,3 +246,31 @@ def test_a_snapshot_outlives_the_persons_repository(tmp_path: Path) -> None:
         git(tmp_path, "--git-dir", client.store, "show", f"{snapshot.files}:a.txt").encode()
         == b"a\n"
     )
+
+
+@pytest.mark.req("D22", "D24")
+@pytest.mark.parametrize("name", [b"..", b".git", b".GIT"])
+def test_a_tree_with_names_that_lead_out_is_not_laid(tmp_path: Path, name: bytes) -> None:
+    root = repository(tmp_path / "repo", {"a.txt": "a\n"})
+    client = gitrepo.open_client(str(root), str(tmp_path / "home"))
+    blob = git(root, "hash-object", "-w", "a.txt").strip().encode()
+    inner = tree_of(root, b"100644 blob " + blob + b"\tevil")
+    outer = tree_of(root, b"040000 tree " + inner + b"\t" + name)
+    words = ("-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", outer.decode(), "-m", "x")
+    commit = git(root, *words).strip()
+    before = listed(root)
+    with pytest.raises(UsageError, match="path"):
+        gitrepo.rollback(client, commit, dirty="save")
+    assert listed(root) == before
+    assert not list(tmp_path.rglob("evil"))
+
+
+def tree_of(root: Path, row: bytes) -> bytes:
+    """A tree object as git itself would not write it."""
+    mode, _, rest = row.partition(b" ")
+    oid, _, name = rest.partition(b" ")[2].partition(b"\t")
+    raw = mode.lstrip(b"0") + b" " + name + b"\0" + bytes.fromhex(oid.decode())
+    words = ["git", "hash-object", "-t", "tree", "-w", "--stdin", "--literally"]
+    return subprocess.run(
+        words, cwd=root, input=raw, check=True, capture_output=True
+    ).stdout.strip()

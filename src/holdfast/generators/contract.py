@@ -123,15 +123,19 @@ def fragments(room: str) -> tuple[File, ...]:
 
     Whether they are fragments of a plan is for the engine to see. Anything but a file is a rejection.
     """
-    folder = f"{room}/{ADD}"
     try:
-        names = os.listdir(folder)
+        with (
+            tree.opened(tree.open_root(room)) as top,
+            tree.opened(tree.open_directory(top, (ADD,))) as here,
+        ):
+            names = [f"{ADD}/{name}" for name in os.listdir(here)]
         if not names:
             return ()
-        found = tree.read_contents(folder, names, MOST_ADDED)
+        read = tree.read_contents(room, names, MOST_ADDED)
+        found = [item._replace(path=item.path.removeprefix(f"{ADD}/")) for item in read]
     except FileNotFoundError:
         return ()
-    except EditError as error:
+    except (EditError, NotADirectoryError) as error:
         raise AttemptError(f"in HOLDFAST_ADD: {error}", reason="guard_rejected") from error
     return tuple(File(*item) for item in found)
 

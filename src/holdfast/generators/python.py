@@ -8,10 +8,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
-from holdfast.errors import AttemptError, GuardBroken, ProcessError
+from holdfast.edits import tree
+from holdfast.errors import AttemptError, EditError, GuardBroken, ProcessError
 from holdfast.generators import child
 from holdfast.generators.contract import collect, fragments, handoff, lay_out
 from holdfast.generators.identity import python_identity, target_of
@@ -20,7 +22,7 @@ from holdfast.model.artifact import Form
 from holdfast.model.digest import Json
 from holdfast.model.plan import Step
 from holdfast.ports import Candidate, Job
-from holdfast.process.room import file_name
+from holdfast.process.room import MAX_ARTIFACT_BYTES, file_name
 from holdfast.process.run import Child, Sandbox, probe, probe_whole
 from holdfast.process.terms import Terms
 from holdfast.process.tree import MARK
@@ -71,8 +73,9 @@ class Pool:
 
     def __init__(self, terms: Terms | None = None) -> None:
         self._terms = terms
-        # By project root, for modules of two do not mix, and by what they may touch.
-        self._idle: dict[tuple[str, Sandbox | None], list[Child]] = {}
+        # By project root, for modules of two do not mix; by what they may touch; and guards apart, which
+        # must not run where what they judge could have changed them.
+        self._idle: dict[tuple[str, Sandbox | None, bool], list[Child]] = {}
 
     @property
     def confined(self) -> bool:
@@ -94,8 +97,11 @@ class Pool:
             message = f"the process of '{call.target}' ended before it answered"
             return Answer("lost", message=message, log=_log(folder))
         if said["state"] == "done":
-            return Answer("done", _content(f"{folder}/result"), log=_log(folder))
-        return Answer("failed", message=str(said["message"]), log=_log(folder))
+            try:
+                return Answer("done", _content(folder), log=_log(folder))
+            except EditError as error:
+                return Answer("failed", message=f"its answer: {error}", log=_log(folder))
+        return Answer("failed", message=str(said.get("message", "")), log=_log(folder))
 
     async def judge(
         self,
@@ -136,7 +142,7 @@ class Pool:
         if self._terms is not None:
             path = call.env.get("PATH", os.defpath)
             wanted = self._terms.sandbox_for(call.root, call.folder, call.room, path)
-        idle = self._idle.setdefault((call.root, wanted), [])
+        idle = self._idle.setdefault((call.root, wanted, call.subject is not None), [])
         said: Mapping[str, Json] = {}
         while idle and said.get("state") not in _CALLED:
             said = await _exchange(idle.pop(), request, idle)
@@ -262,7 +268,14 @@ async def _exchange(process: Child, request: bytes, idle: list[Child]) -> Mappin
 
 
 def _frame(content: bytes) -> Mapping[str, Json]:
-    return cast("Mapping[str, Json]", json.loads(content))
+    """What a process says; ProcessError if that is nothing of ours: the function may have written it."""
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ProcessError(f"a Python process said what nobody understands: {error}") from error
+    if not isinstance(said, dict) or not isinstance(said.get("state"), str):
+        raise ProcessError("a Python process said what nobody understands")
+    return cast("Mapping[str, Json]", said)
 
 
 def _request(call: Call, folder: str) -> bytes:
@@ -283,16 +296,23 @@ def _request(call: Call, folder: str) -> bytes:
     return json.dumps(request, default=dict).encode()
 
 
-def _content(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+def _content(folder: str) -> bytes:
+    """The answer of a call; EditError if it is no file, or too large: the function may have put it there."""
+    room, name = os.path.split(folder)
+    found = tree.read_contents(room, [f"{name}/result"], MAX_ARTIFACT_BYTES)
+    if not found:
+        raise EditError("there is none")
+    return found[0].content
 
 
 def _log(folder: str) -> bytes:
-    """The end of what was printed."""
-    try:
-        with open(f"{folder}/log", "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
-            return file.read()
-    except FileNotFoundError:
-        return b""
+    """The end of what was printed; nothing, if the function put something else in its place."""
+    room, name = os.path.split(folder)
+    with suppress(EditError, OSError), tree.opened(tree.open_root(room)) as top:
+        with tree.opened(tree.open_directory(top, (name,))) as here:
+            descriptor = tree.open_file(here, "log", "log")
+        if descriptor is not None:
+            with open(descriptor, "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+                return file.read()
+    return b""

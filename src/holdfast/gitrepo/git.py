@@ -63,6 +63,12 @@ def head(repository: Repository) -> str:
     )
 
 
+def resolved(repository: Repository, name: str) -> str:
+    """The commit that a name stands for; ProcessError if there is none."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    return git(repository.root, *words).decode().strip()
+
+
 def files(repository: Repository, commit: str) -> Iterator[Stored]:
     """All files, links and submodules of a commit."""
     listed = git(repository.root, "ls-tree", "-r", "-z", "--full-tree", commit)

@@ -36,7 +36,7 @@ from holdfast.gitrepo.listing import (
     tracked,
     untracked,
 )
-from holdfast.gitrepo.names import Identity, Oid, check_oid, shown
+from holdfast.gitrepo.names import Identity, Oid, check_oid, check_path, shown
 from holdfast.gitrepo.state import status
 from holdfast.gitrepo.trees import WorkTree, client_of, folder_of, head_of, looking
 
@@ -267,7 +267,7 @@ def bring(
         )
     with working(client_of(tree), "restore") as client:
         held = _held(tree, client)
-        goal = {path: file for path, file in target.items() if file.mode != MODULE}
+        goal = {check_path(path): file for path, file in target.items() if file.mode != MODULE}
         seen = _store(held, goal)
         saved = _keep(held, seen, why)
         now = entries_of(client, saved.oid)
