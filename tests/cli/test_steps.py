@@ -19,6 +19,7 @@ ALWAYS = {
     "HOLDFAST_WITH",
     "HOLDFAST_HANDOFF",
     "HOLDFAST_ADD",
+    "HOLDFAST_CONTEXT",
 }
 # By this one the engine finds what an attempt left running; nothing else may depend on it.
 OWN = {"HOLDFAST_MARK"}

@@ -185,6 +185,7 @@ class Scene:
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         kept = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(home)}
+        kept["HOLDFAST_WRITABLE"] = str(self.folder)  # steps note there that they ran
         return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **LIBRARY, **more}
 
     def start(self, *words: str, fault: Fault = NONE, voice: str = "") -> Running:

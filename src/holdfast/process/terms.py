@@ -15,6 +15,11 @@ from holdfast.process.tools import tool_places
 
 # What starts programs outside of any sandbox once it is changed: git runs what its directory names.
 _OF_GIT = (".git",)
+_POINTERS = (
+    "commondir",
+    "gitdir",
+    "config.worktree",
+)  # of a worktree: where the rest of it is read from
 # What a command that nobody wrote by hand never changes, there or not.
 _OF_OTHERS = (
     ".git",
@@ -71,17 +76,18 @@ class Terms:
 def _sandbox(terms: Terms, root: str, folder: str, room: str, path: str) -> Sandbox:
     writable = [room] if is_within(folder, room) else [room, folder]
     tops = list(_worktree_of(folder))
-    if folder != root and not is_within(folder, room):
-        writable += tops  # a copy: what is outside of the project is refused later
-    stores = [place for top in tops for place in _git_of(top)]
-    readable = [root, *_repository_of(root), *stores, *tool_places(path, root), *terms.readable]
+    owned = [place for top in tops for place in _own_of(top)]
+    readable = [root, *_repository_of(root), *tool_places(path, root), *terms.readable]
+    readable += [_whole(place) for place in owned]
     names = _OF_GIT if terms.written_here else _OF_OTHERS
-    tops = [folder, *(tops if folder != root else ())]
-    protected = [
-        place
-        for place in (os.path.join(top, name) for top in tops for name in names)
-        if terms.written_here is False or os.path.lexists(place)
-    ]
+    protected = [os.path.join(folder, name) for name in names]
+    if folder != root and not is_within(folder, room):
+        # A copy: what is outside of the project is refused later, and git may keep track of what is staged.
+        writable += [*tops, *owned, *(os.path.join(_whole(place), "objects") for place in owned)]
+        protected += [os.path.join(top, name) for top in tops for name in names]
+        protected += [os.path.join(place, name) for place in owned for name in _POINTERS]
+    if terms.written_here:
+        protected = [place for place in protected if os.path.lexists(place)]
     given = [place for place in terms.writable if os.path.exists(place)]
     granted = [os.path.realpath(place) for place in given]
     return Sandbox(
@@ -118,8 +124,8 @@ def _repository_of(root: str) -> Iterator[str]:
         yield folder
 
 
-def _git_of(folder: str) -> Iterator[str]:
-    """The repository that a worktree is of, to be read, if that names the worktree itself.
+def _own_of(folder: str) -> Iterator[str]:
+    """What a repository keeps of a worktree alone, if it names that worktree itself.
 
     A step may write the file that points there. What it points to must therefore point back, from a place
     that only the repository has.
@@ -128,11 +134,15 @@ def _git_of(folder: str) -> Iterator[str]:
     try:
         with open(pointer, encoding="utf-8") as file:
             place = os.path.realpath(file.read().partition("gitdir:")[2].strip())
-        whole = os.path.dirname(os.path.dirname(place))
         with open(os.path.join(place, "gitdir"), encoding="utf-8") as file:
             back = file.read().strip()
     except (OSError, UnicodeDecodeError, ValueError):
         return
     is_known = os.path.basename(os.path.dirname(place)) == "worktrees"
     if is_known and os.path.realpath(back) == os.path.realpath(pointer):
-        yield whole
+        yield place
+
+
+def _whole(place: str) -> str:
+    """The repository that keeps this of a worktree."""
+    return os.path.dirname(os.path.dirname(place))
