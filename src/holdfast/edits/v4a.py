@@ -53,6 +53,7 @@ def is_v4a(lines: Sequence[str]) -> bool:
 def read_v4a(lines: Sequence[str]) -> Iterator[Wanted]:
     """Each section as an edit of its own."""
     section: _Section | None = None
+    is_open = False
     for number, line in enumerate(lines, start=1):
         bare = line.rstrip("\r")
         if opened := _SECTION.match(bare):
@@ -60,13 +61,16 @@ def read_v4a(lines: Sequence[str]) -> Iterator[Wanted]:
                 yield _finished(section)
             section = _Section(opened[1], opened[2])
         elif bare.rstrip() == _END:
+            is_open = False
             break
         elif bare.strip() == _BEGIN:
-            continue
+            is_open = True
         elif section is not None:
             _take(section, line, number)
     if section is None:
         raise EditError("the patch names no file", hint="begin with '*** Update File: PATH'")
+    if is_open:
+        raise EditError("the patch is cut off: it has no end", hint=f"end it with '{_END}'")
     yield _finished(section)
 
 
