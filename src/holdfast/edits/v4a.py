@@ -79,15 +79,15 @@ def _take(section: _Section, line: str, number: int) -> None:
     if moved := _MOVE.match(bare):
         section.to = moved[1]
     elif bare.rstrip() == _EOF:
-        section.close(at_end=True)
+        if section.verb == "Update":
+            section.close(at_end=True)
     elif section.verb == "Add":
         if bare and not line.startswith("+"):
             raise EditError(
                 f"line {number} of the patch is not part of the new file '{section.path}'",
                 hint="begin each line of a new file with '+'",
             )
-        if bare:
-            section.rows.append(row_of("+", line[1:]))
+        section.rows.append(row_of("+", line[1:]) if bare else Row("+", "", None))
     elif bare.startswith("@@"):
         section.close()
         anchor = bare[2:].removesuffix("@@").strip()
@@ -113,6 +113,8 @@ def _finished(section: _Section) -> Wanted:
     if section.verb == "Delete":
         return Wanted(section.path, "delete")
     if section.verb == "Add":
+        while section.rows and section.rows[-1].ending is None:
+            section.rows.pop()  # an empty line below the file belongs to nobody
         text = "".join(row.text + (row.ending or "\n") for row in section.rows)
         return Wanted(section.path, "create", content=text.encode("utf-8", "surrogateescape"))
     section.close()
