@@ -55,3 +55,70 @@ def test_an_edit_that_is_cut_off_is_refused(ws: Project, text: str) -> None:
 def test_counts_may_be_wrong_where_nothing_is_missing(ws: Project, text: str) -> None:
     assert edit(ws, text).code == 0
     assert ws.read("f.txt") == "one\nTWO\nthree\n"
+
+
+WHOLE_README = "README.md\n```markdown\n# P\n{0}\nx\n```\n## Use\n\nlong text\n```\n"
+
+
+@pytest.mark.req("R139")
+@pytest.mark.parametrize(
+    "text",
+    [
+        WHOLE_README.format("```"),
+        WHOLE_README.format("```sh"),
+        "README.md\n```\n# P\n```sh\nls\n```\n```\n",
+        "README.md\n```\n# P\n```sh\nls\n```\nmain.py\n```\nx = 1\n```\n",
+        "README.md\n```\n# P\n```\n\n```\nls\n```\n```\n",
+    ],
+)
+def test_a_fence_inside_of_a_file_is_refused_unless_the_outer_is_longer(
+    ws: Project, text: str
+) -> None:
+    ws.write("README.md", "# P\n\nold\n")
+    assert "longer ones" in refused(ws, text, "malformed")
+    whole = "# P\n```\nx\n```\n\n```sh\ny\n```\n"
+    assert edit(ws, f"README.md\n````markdown\n{whole}````\n").code == 0
+    assert ws.read("README.md") == whole
+
+
+@pytest.mark.req("R139")
+@pytest.mark.parametrize(
+    "prose",
+    [
+        *("And run it:", "Run the tests", "Here is the output:", "1. Install", "Output:"),
+        *("## Use", "**Run it:**", "Now see src/b.py:", "`f.txt` and then", "`make test`"),
+    ],
+)
+def test_prose_above_a_fence_or_a_block_is_no_path(ws: Project, prose: str) -> None:
+    fence = f"{prose}\n```\nls\n```\n"
+    refused(ws, fence, "malformed")
+    refused(ws, f"Sure:\n\n`f.txt`\n```\nfour\n```\n{fence}", "malformed")
+    refused(ws, f"`f.txt`\n\n{fence}", "malformed")
+    refused(ws, f"{prose}\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n", "malformed")
+
+
+@pytest.mark.req("R139")
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("a.py", "**a.py**", "### a.py:", "`a.py`:", "**`a.py`**", "src/x", "`Makefile`"),
+        *("`my notes.md`", '"my notes.md"', "there it is", "# there it is:", "word", ".x"),
+    ],
+)
+def test_a_path_is_known_by_its_look_or_by_its_file(ws: Project, line: str) -> None:
+    ws.write("there it is", "old\n")
+    ws.write("word", "old\n")
+    answer = edit(ws, f"Sure:\n\n{line}\n```\nnew\n```\n", "--json")
+    assert answer.code == 0, answer.err
+    [file] = told(answer)["files"]
+    assert file["path"] == line.strip('#*`": ')
+
+
+@pytest.mark.req("R139")
+def test_empty_lines_of_a_new_file_in_v4a_stay(ws: Project) -> None:
+    lines = "+import os\n\n\n+def f():\n+    pass\n"
+    for below in ("", "\n", "*** End of File\n"):
+        text = f"*** Begin Patch\n*** Add File: x.py\n{lines}{below}*** End Patch\n"
+        assert edit(ws, text).code == 0
+        assert ws.read("x.py") == "import os\n\n\ndef f():\n    pass\n"
+        ws.ok("edit", "rollback", "last")

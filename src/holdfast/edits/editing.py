@@ -28,7 +28,7 @@ from holdfast.edits.refused import (
     remember,
     repeated,
 )
-from holdfast.edits.scope import outside
+from holdfast.edits.scope import judge, outside
 from holdfast.edits.wanted import Wanted
 from holdfast.edits.write import (
     Report,
@@ -131,6 +131,13 @@ class _Reading:
         found = self.find(path)
         return found.content if found else None
 
+    def is_there(self, path: str) -> bool:
+        """Whether something lies at a path that an edit may name; what it is, is judged later."""
+        try:
+            return judge(self.workspace.scope, path) is None and self.find(path) is not None
+        except EditError:
+            return True
+
     def look(self, path: str) -> str | None:
         """What would have to change for another answer about a path."""
         try:
@@ -148,7 +155,7 @@ def _worked_out(workspace: Workspace, edit: Edit, reading: _Reading) -> Outcome:
     if not edit.text.strip():
         return _refused([Refusal("", "malformed", "the edit is empty")])
     try:
-        wanted = read_edit(edit.text, edit.form)
+        wanted = read_edit(edit.text, edit.form, reading.is_there)
     except EditError as error:
         return _refused([Refusal("", "malformed", error.message, guidance=error.hint or "")])
     paths = list(dict.fromkeys(path for one in wanted for path in (one.path, one.to) if path))
