@@ -10,6 +10,7 @@ from holdfast.cli.say import out, out_edit, out_json, talk
 from holdfast.edits.journal import Journal, Row
 from holdfast.edits.keeping import Ended, Kept
 from holdfast.edits.outcome import Refusal
+from holdfast.edits.tree import quoted
 from holdfast.edits.write import FileEdit, Report
 from holdfast.model.digest import Json
 
@@ -108,7 +109,9 @@ def _tell_beside(report: Report) -> None:
 
 
 def _place(refusal: Refusal) -> str:
-    parts = [refusal.path] if refusal.path and refusal.path not in refusal.message else []
+    named = (quoted(refusal.path), f"'{refusal.path}'")
+    is_said = any(name in refusal.message for name in named)
+    parts = [refusal.path] if refusal.path and not is_said else []
     parts += [f"hunk {refusal.hunk}"] if refusal.hunk else []
     parts += [f"line {refusal.line}"] if refusal.line else []
     return f"{', '.join(parts)}: " if parts else ""
