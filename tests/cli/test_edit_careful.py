@@ -122,3 +122,29 @@ def test_empty_lines_of_a_new_file_in_v4a_stay(ws: Project) -> None:
         assert edit(ws, text).code == 0
         assert ws.read("x.py") == "import os\n\n\ndef f():\n    pass\n"
         ws.ok("edit", "rollback", "last")
+
+
+@pytest.mark.req("R139")
+def test_a_base_that_guards_nothing_is_refused(ws: Project) -> None:
+    ws.write("other.txt", "there, too\n")
+    whole = "f.txt\n```\nnew\n```\n"
+    for path in ("F.txt", "other.txt", "./f.txt"):
+        told = refused(ws, whole, "malformed", "--if-unchanged", "--base", f"{path}={'0' * 64}")
+        assert (
+            told
+            == f"'{path}' is what the author saw, and the edit does not touch it; it touches: f.txt"
+        )
+    new = json.dumps([{"path": "new.txt", "create": "x\n"}])
+    refused(ws, new, "missing", "--base", f"new.txt={'0' * 64}")
+    ws.write("../seen.json", json.dumps({"other.txt": "0" * 64}))
+    assert edit(ws, whole, "--seen", "../seen.json").code == 0
+    base = f"f.txt={digest('new' + chr(10))}"
+    assert edit(ws, whole.replace("new", "newer"), "--if-unchanged", "--base", base).code == 0
+
+
+@pytest.mark.req("R139")
+def test_a_refusal_always_names_its_file(ws: Project) -> None:
+    ws.write("bin", "\0")
+    said = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n"
+    assert "error[binary]: bin: is binary" in edit(ws, f"bin\n{said}").err
+    assert "error[missing]: file: there is no such file" in edit(ws, f"file\n{said}").err
