@@ -148,3 +148,33 @@ def test_a_refusal_always_names_its_file(ws: Project) -> None:
     said = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n"
     assert "error[binary]: bin: is binary" in edit(ws, f"bin\n{said}").err
     assert "error[missing]: file: there is no such file" in edit(ws, f"file\n{said}").err
+
+
+@pytest.mark.req("R139")
+def test_a_move_counts_and_shows_only_the_lines_that_change(ws: Project) -> None:
+    ws.write("big", "".join(f"{n}\n" for n in range(10_001)))
+    wanted = [
+        {"path": "big", "move": "sub/big 2"},
+        {"path": "f.txt", "move": "g.txt", "hunks": [{"old": "two\n", "new": "2\n"}]},
+    ]
+    body = json.dumps(wanted)
+    before = files(ws)
+    shown = edit(ws, body, "--max-files", "2", action="preview")
+    assert shown.code == 0, shown.err
+    assert shown.out == (
+        "diff --git a/big b/sub/big 2\nrename from big\nrename to sub/big 2\n"
+        "diff --git a/f.txt b/g.txt\nrename from f.txt\nrename to g.txt\n"
+        "--- a/f.txt\n+++ b/g.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
+    )
+    assert "would change 2 files, +1 -1" in shown.err
+    linked = {one["path"]: one for one in told(edit(ws, body, "--json", action="preview"))["files"]}
+    assert linked["big"]["moved_to"] == "sub/big 2"
+    assert linked["sub/big 2"]["moved_from"] == "big"
+    assert [one["added"] + one["removed"] for one in linked.values()] == [0, 0, 0, 2]
+    done = edit(ws, body)
+    assert "  R big -> sub/big 2  +0 -0\n  R f.txt -> g.txt  +1 -1 (exact)\n" in done.out
+    after = files(ws)
+    ws.ok("edit", "rollback", "last")
+    assert files(ws) == before
+    assert edit(ws, shown.out).code == 0, "a preview is an edit"
+    assert files(ws) == after
