@@ -178,3 +178,21 @@ def test_a_move_counts_and_shows_only_the_lines_that_change(ws: Project) -> None
     assert files(ws) == before
     assert edit(ws, shown.out).code == 0, "a preview is an edit"
     assert files(ws) == after
+
+
+@pytest.mark.req("R139")
+def test_a_whole_file_in_a_fence_keeps_a_missing_final_newline(ws: Project) -> None:
+    whole = "n\n```\n{0}\n```\n"
+    for before, lines, after in (
+        ("x\ny", "x\nz", "x\nz"),
+        ("x\ny", "x\ny\nz", "x\ny\nz"),
+        ("x\ny\n", "x\nz", "x\nz\n"),
+        ("", "x", "x\n"),
+        ("x\r\ny", "x\nz\n", "x\r\nz\r\n"),
+    ):
+        ws.write("n", before)
+        assert edit(ws, whole.format(lines)).code == 0
+        assert (ws.root / "n").read_bytes() == after.encode(), (before, lines)
+    ws.write("n", "x\ny")
+    assert edit(ws, json.dumps([{"path": "n", "whole": "x\nz\n"}])).code == 0
+    assert ws.read("n") == "x\nz\n", "JSON says how the file ends"

@@ -147,7 +147,8 @@ def _read_whole(lines: Sequence[str], exists: Exists) -> Iterator[Wanted]:
                 hint=_WHOLE,
             )
         text = "".join(f"{line}\n" for line in lines[at + 1 : end])
-        yield Wanted(path, "whole", content=text.encode("utf-8", "surrogateescape"))
+        content = text.encode("utf-8", "surrogateescape")
+        yield Wanted(path, "whole", content=content, says_end=False)
         at, above = end + 1, ""
 
 
