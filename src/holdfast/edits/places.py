@@ -171,7 +171,7 @@ def _changed(work: _Work, wanted: Wanted, present: bytes) -> tuple[bytes | None,
         return None, ()
     after = present if found is text else encoded(found)
     if isinstance(after, Unreadable):
-        work.refuse(wanted.path, after.why, after.message)
+        work.refuse(wanted.path, after.why, after.message, after.guidance)
         return None, ()
     return after, levels
 
