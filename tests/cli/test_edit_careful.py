@@ -196,3 +196,37 @@ def test_a_whole_file_in_a_fence_keeps_a_missing_final_newline(ws: Project) -> N
     ws.write("n", "x\ny")
     assert edit(ws, json.dumps([{"path": "n", "whole": "x\nz\n"}])).code == 0
     assert ws.read("n") == "x\nz\n", "JSON says how the file ends"
+
+
+@pytest.mark.req("R139")
+def test_what_a_file_of_bytes_cannot_take_is_named_with_what_helps(ws: Project) -> None:
+    (ws.root / "l.txt").write_bytes(b"caf\xe9\nb\n")
+    text = "l.txt\n<<<<<<< SEARCH\nb\n=======\n\u00e9\n>>>>>>> REPLACE\n"
+    said = refused(ws, text, "undecodable")
+    assert "it cannot take '\u00e9'" in said
+    assert '"encoding": "latin-1"' in said
+    hunks = [{"old": "b\n", "new": "\u00e9\n"}]
+    body = json.dumps([{"path": "l.txt", "encoding": "latin-1", "hunks": hunks}])
+    assert edit(ws, body).code == 0
+    assert (ws.root / "l.txt").read_bytes() == b"caf\xe9\n\xe9\n"
+
+
+@pytest.mark.req("R139")
+def test_every_refusal_says_what_would_help(ws: Project) -> None:
+    (ws.root / "link").symlink_to("f.txt")
+    ws.write("h", "h\n")
+    ws.write("i", "i\n")
+    (ws.root / "hard").hardlink_to(ws.root / "i")
+    (ws.root / "bin").write_bytes(b"\0")
+    (ws.root / "wide").write_bytes("x\n".encode("utf-32"))
+    (ws.root / "folder").mkdir()
+    hunks = [{"old": "x\n", "new": "y\n"}]
+    for name in ("link", "hard", "bin", "wide", "folder", "nowhere", "f.txt/x", "f.txt"):
+        answer = edit(ws, json.dumps([{"path": name, "hunks": hunks}]), "--json")
+        assert [one["path"] for one in told(answer)["refusals"] if one["guidance"]] == [name]
+    for text in ("", "[3]", "{", "words", '{"edits": 3}', '[{"path": "x", "create": 3}]'):
+        assert not refused(ws, text, "malformed").endswith("; "), text
+    both = [{"path": "f.txt", "move": "x"}, {"path": "h", "move": "x"}]
+    for body in (both, [{"path": "f.txt", "mode": "644", "header": ""}]):
+        answer = edit(ws, json.dumps(body), "--json")
+        assert all(one["guidance"] for one in told(answer)["refusals"])

@@ -34,7 +34,7 @@ from holdfast.edits.keeping import (
     take_back,
 )
 from holdfast.edits.lock import exclusive
-from holdfast.edits.outcome import Level, Outcome, Planned, Refusal
+from holdfast.edits.outcome import Level, Outcome, Planned, Refusal, helped
 from holdfast.edits.scope import Scope, check_size, judge, outside
 from holdfast.edits.tree import (
     open_directory,
@@ -133,7 +133,7 @@ def write(
             )
         except EditError as error:
             again, _ = _survey(workspace, outcome, known or {})
-            found = again.refusals or (_moved(error),)
+            found = again.refusals or (helped(_moved(error)),)
             return replace(report, refusals=found)
         _check_written(workspace, key)
         keep(workspace.journals, key)
@@ -206,7 +206,8 @@ def _survey(
         refusals.append(Refusal("", "overlapping", error.message))
     lines = sum(file.stat.added + file.stat.removed for file in files)
     refusals += check_size(workspace.scope, count_files(files), lines)
-    report = Report(tuple(files), tuple(refusals), outcome.skipped, outcome.warnings)
+    told = tuple(helped(refusal) for refusal in refusals)
+    report = Report(tuple(files), told, outcome.skipped, outcome.warnings)
     return report, changes
 
 
