@@ -307,7 +307,7 @@ def test_such_a_line_may_be_the_last_of_its_hunk() -> None:
 
 @pytest.mark.parametrize("counts", ["-2,3 +2,3", "-2,9 +2,9", "-2,1 +2,1"])
 def test_two_files_in_a_plain_diff_are_told_apart(counts: str) -> None:
-    text = (DIFF + DIFF.replace("a.txt", "b.txt")).replace("-2,3 +2,3", counts)
+    text = DIFF.replace("-2,3 +2,3", counts) + DIFF.replace("a.txt", "b.txt")
     files = {"a.txt": FILE, "b.txt": FILE}
     assert result(text, files) == {"a.txt": WANTED, "b.txt": WANTED}
 

@@ -8,7 +8,6 @@ import pytest
 from holdfast.edits.formats import read_edit
 from holdfast.edits.outcome import Outcome, Planned
 from holdfast.edits.places import digest, work_out
-from holdfast.edits.repeats import attempt_digest
 from holdfast.errors import EditError
 
 CODE = b"""import os
@@ -578,12 +577,3 @@ def test_what_is_no_file_is_refused() -> None:
 
     (refusal,) = work_out(read_edit(block("x\n", "y\n")), read).refusals
     assert (refusal.why, refusal.message) == ("special", "'a.py' is a symbolic link")
-
-
-def test_the_same_edit_of_the_same_files_is_known_by_its_digest() -> None:
-    wanted, files = read_edit(block("no\n", "yes\n")), {"a.py": CODE}
-    first = attempt_digest(wanted, files.get)
-    assert attempt_digest(read_edit(block("no\n", "yes\n")), files.get) == first
-    assert attempt_digest(read_edit(block("no\n", "yes!\n")), files.get) != first
-    assert attempt_digest(wanted, {"a.py": CODE + b"\n"}.get) != first
-    assert attempt_digest(wanted, lambda _: None) != first

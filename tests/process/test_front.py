@@ -143,6 +143,23 @@ def test_a_trial_changes_nothing_until_it_is_committed(
     assert not (project.parent / "copy").exists()
 
 
+def test_a_commit_keeps_the_modes_of_files(
+    project: Path, require_part: Callable[[str], str]
+) -> None:
+    modes = {"key": 0o600, "shared": 0o664, "tool": 0o700, "swapped": 0o600, "shut": 0o644}
+    for name, mode in modes.items():
+        (project / name).write_text("k\n")
+        (project / name).chmod(mode)
+    script = (
+        f"for f in {' '.join(modes)}; do echo more >> $f; done; chmod 600 shut; chmod +x shared; "
+        "cp swapped new; chmod 644 new; mv -f new swapped; (umask 077; echo s > secret)"
+    )
+    trial = tried(project, script, require_part)
+    commit(trial, journal_dir=str(project.parent / "journal"), key="t1")
+    after = {name: (project / name).stat().st_mode & 0o777 for name in (*modes, "secret")}
+    assert after == modes | {"shared": 0o775, "shut": 0o600, "secret": 0o600}
+
+
 def test_an_aborted_trial_leaves_nothing(project: Path, require_part: Callable[[str], str]) -> None:
     before = files(project)
     trial = tried(project, f"{CHANGE}; mkdir deep; touch deep/x; chmod 0 deep", require_part)

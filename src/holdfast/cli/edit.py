@@ -285,6 +285,7 @@ def _text(file: str) -> str:
 
 def _saw(pairs: tuple[str, ...], file: str | None) -> Saw:
     digests: dict[str, str | None] = {}
+    needed: list[str] = []
     contents: dict[str, bytes] = {}
     for path, value in _seen(file).items():
         if value is None or (isinstance(value, str) and _DIGEST.fullmatch(value)):
@@ -301,7 +302,8 @@ def _saw(pairs: tuple[str, ...], file: str | None) -> Saw:
         if not equals or not path or not _DIGEST.fullmatch(digest):
             raise UsageError(f"'{pair}' is not PATH=DIGEST", hint="DIGEST is a SHA-256 in hex")
         digests[path] = digest
-    return Saw(digests, contents)
+        needed.append(path)
+    return Saw(digests, contents, tuple(needed))
 
 
 def _seen(file: str | None) -> Mapping[str, object]:

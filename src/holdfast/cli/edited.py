@@ -10,7 +10,8 @@ from holdfast.cli.say import out, out_edit, out_json, talk
 from holdfast.edits.journal import Journal, Row
 from holdfast.edits.keeping import Ended, Kept
 from holdfast.edits.outcome import Refusal
-from holdfast.edits.write import FileEdit, Report
+from holdfast.edits.tree import quoted
+from holdfast.edits.write import FileEdit, Report, count_files
 from holdfast.model.digest import Json
 
 _SCHEMA = "holdfast.edit/1"
@@ -22,7 +23,8 @@ def tell_preview(report: Report, *, as_json: bool) -> None:
     if as_json:
         out_json(_report_json(report, "preview"))
     else:
-        for file in report.files if not report.refusals else ():
+        shown = [file for file in report.files if file.diff and not report.refusals]
+        for file in shown:
             for line in file.diff.removesuffix("\n").split("\n"):
                 out_edit(line)
     _tell_beside(report)
@@ -37,7 +39,8 @@ def tell_report(report: Report, where: str, *, as_json: bool) -> None:
     elif report.id:
         out(f"applied {report.id}: {_total(report.files)}")
         for file in report.files:
-            out(_line(file))
+            if file.moved_to is None:
+                out(_line(file))
     elif not report.refusals:
         out("nothing to change")
     _tell_beside(report)
@@ -108,7 +111,9 @@ def _tell_beside(report: Report) -> None:
 
 
 def _place(refusal: Refusal) -> str:
-    parts = [refusal.path] if refusal.path and refusal.path not in refusal.message else []
+    named = (quoted(refusal.path), f"'{refusal.path}'")
+    is_said = any(name in refusal.message for name in named)
+    parts = [refusal.path] if refusal.path and not is_said else []
     parts += [f"hunk {refusal.hunk}"] if refusal.hunk else []
     parts += [f"line {refusal.line}"] if refusal.line else []
     return f"{', '.join(parts)}: " if parts else ""
@@ -117,15 +122,18 @@ def _place(refusal: Refusal) -> str:
 def _total(files: Sequence[FileEdit]) -> str:
     added = sum(file.stat.added for file in files)
     removed = sum(file.stat.removed for file in files)
-    return f"{count(len(files), 'file')}, +{added} -{removed}"
+    return f"{count(count_files(files), 'file')}, +{added} -{removed}"
 
 
 def _line(file: FileEdit) -> str:
     sign = "A" if file.before is None else "D" if file.after is None else "M"
+    name = file.path
+    if file.moved_from is not None:
+        sign, name = "R", f"{file.moved_from} -> {file.path}"
     levels = ", ".join(dict.fromkeys(file.levels))
-    mode = f", mode {file.modes[1]:o}" if sign == "M" and file.modes[0] != file.modes[1] else ""
+    mode = f", mode {file.modes[1]:o}" if sign in "MR" and file.modes[0] != file.modes[1] else ""
     how = f" ({levels}{mode})" if levels else mode
-    return f"  {sign} {file.path}  +{file.stat.added} -{file.stat.removed}{how}"
+    return f"  {sign} {name}  +{file.stat.added} -{file.stat.removed}{how}"
 
 
 def _report_json(report: Report, action: str) -> dict[str, Json]:
@@ -150,6 +158,8 @@ def _file_json(file: FileEdit) -> dict[str, Json]:
         "levels": list(file.levels),
         "added": file.stat.added,
         "removed": file.stat.removed,
+        "moved_from": file.moved_from,
+        "moved_to": file.moved_to,
         "diff": file.diff,
     }
 

@@ -15,7 +15,7 @@ not clear, every way to read the block is kept, and the file decides. Nothing to
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.edits.compare import spans
 from holdfast.edits.wanted import Hunk, Row, Wanted, rows_of
@@ -25,15 +25,19 @@ _BEGIN = re.compile(r"(<{5,})\s*SEARCH>?\s*$")
 _END = re.compile(r"(>{5,})\s*REPLACE\s*$")
 _DIVIDER = re.compile(r"(={5,})\s*$")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*([\w.+-]*)\s*$")
+_QUOTED = re.compile(r"(`+|[\"'])([^`\"']+)\1$")
+_SUFFIX = re.compile(r"[^.]\.\w+$|^\.\w+$")
 _MOST_READINGS = 8
+
+Exists = Callable[[str], bool]
 
 
 def is_blocks(lines: Sequence[str]) -> bool:
     return any(_BEGIN.match(line) for line in lines)
 
 
-def read_blocks(lines: Sequence[str]) -> Iterator[Wanted]:
-    """Each block as an edit of its own; the caller joins those of one file."""
+def read_blocks(lines: Sequence[str], exists: Exists) -> Iterator[Wanted]:
+    """Each block as an edit of its own; the caller joins those of one file. `exists` knows the files."""
     path, number, at = "", 0, 0
     while at < len(lines):
         begin = _BEGIN.match(lines[at])
@@ -41,7 +45,7 @@ def read_blocks(lines: Sequence[str]) -> Iterator[Wanted]:
             at += 1
             continue
         number += 1
-        path = _path_above(lines, at) or path
+        path = _path_above(lines, at, exists) or path
         if not path:
             raise EditError(
                 f"search/replace block {number}, line {at + 1}, names no file",
@@ -71,19 +75,50 @@ def _end_of(lines: Sequence[str], start: int, length: int) -> int | None:
     return loose
 
 
-def _path_above(lines: Sequence[str], at: int) -> str:
-    """The nearest line above that is neither empty nor a fence, within three, if it can be a path."""
+def _path_above(lines: Sequence[str], at: int, exists: Exists) -> str:
+    """The nearest line above that is neither empty nor a fence, within three, if it can be a path.
+
+    One word without a colon is one even if nothing has that name: it is not for the file of the block before.
+    """
     for line in reversed(lines[max(at - 3, 0) : at]):
         if _END.match(line):
             return ""
         if line.strip() and not _FENCE.match(line):
-            return clean_path(line)
+            is_word = len(line.split()) == 1 and not line.rstrip().endswith(":")
+            return path_in(line, exists) or (_bare(line) if is_word else "")
     return ""
 
 
-def clean_path(line: str) -> str:
-    """A path as people write it: quoted, with a colon after it, as a heading. Empty if it cannot be one."""
-    bare = line.strip().lstrip("#").strip().rstrip(":").strip("*`\"' \t")
+def path_in(line: str, exists: Exists) -> str:
+    """The path that a line is, as people write it: quoted, with a colon after it, as a heading.
+
+    Empty if it is prose: a path names a file that is there, or is one word with a directory or a suffix,
+    or quoted. EditError if the line is neither, but speaks of a path.
+    """
+    path = _bare(line)
+    if not path or exists(path):
+        return path
+    words = path.split()
+    is_quoted = _QUOTED.match(line.strip().lstrip("#").strip().rstrip(":").strip("* ")) is not None
+    if len(words) == 1:
+        return path if is_quoted or _is_like_path(path) else ""
+    if is_quoted and _is_like_path(path):
+        return path
+    if any(_is_like_path(word.strip("*`\"'(),:;")) for word in words):
+        raise EditError(
+            f"'{path[:80]}' stands where a path should, and is more than that",
+            hint="write the path alone on its line; in `backquotes` if it has blanks",
+        )
+    return ""
+
+
+def _is_like_path(word: str) -> bool:
+    return "/" in word or _SUFFIX.search(word) is not None
+
+
+def _bare(line: str) -> str:
+    """A line without what people put around a path. Empty if it cannot be one."""
+    bare = line.strip().lstrip("#").strip().rstrip(":").strip("*`\"' \t").rstrip(":")
     return bare if bare and len(bare) < 1024 and not bare.endswith((".", "?", "!")) else ""  # noqa: PLR2004
 
 

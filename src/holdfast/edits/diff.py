@@ -124,21 +124,27 @@ def unified(
     old: bytes | None,
     new: bytes | None,
     modes: tuple[int, int] = (0o644, 0o644),
+    source: str | None = None,
 ) -> str:
-    """The change of one file as git writes it; None is a file that is not there."""
-    head = [f"diff --git a/{path} b/{path}"]
+    """The change of one file as git writes it; None is a file that is not there.
+
+    With a `source`, `old` is what stood there, and the file was moved from there.
+    """
+    came_from = path if source is None else source
+    head = [f"diff --git a/{came_from} b/{path}"]
     if old is None:
         head.append(f"new file mode 100{modes[1]:o}")
     elif new is None:
         head.append(f"deleted file mode 100{modes[0]:o}")
     elif modes[0] != modes[1]:
         head += [f"old mode 100{modes[0]:o}", f"new mode 100{modes[1]:o}"]
+    if source is not None:
+        head += [f"rename from {source}", f"rename to {path}"]
     if old is not None and new is not None and old == new:
         return "\n".join(head) + "\n"
-    tail = "\t" if " " in path else ""
     names = [
-        "/dev/null" if content is None else f"{side}/{path}{tail}"
-        for side, content in (("a", old), ("b", new))
+        "/dev/null" if content is None else f"{side}/{name}" + ("\t" if " " in name else "")
+        for side, name, content in (("a", came_from, old), ("b", path, new))
     ]
     if b"\0" in (old or b"") or b"\0" in (new or b""):
         return "\n".join([*head, f"Binary files {names[0]} and {names[1]} differ"]) + "\n"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -28,7 +28,7 @@ from holdfast.edits.refused import (
     remember,
     repeated,
 )
-from holdfast.edits.scope import outside
+from holdfast.edits.scope import judge, outside
 from holdfast.edits.wanted import Wanted
 from holdfast.edits.write import (
     Report,
@@ -42,6 +42,7 @@ from holdfast.edits.write import (
 from holdfast.errors import EditError
 from holdfast.model.glob import parents
 
+_FEW = 5
 Syntax = Literal["warn", "refuse", "off"]
 CODE = frozenset(
     {
@@ -64,10 +65,14 @@ CODE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Saw:
-    """What the author of an edit saw: digests by path (None: no file), and contents as far as known."""
+    """What the author of an edit saw: digests by path (None: no file), and contents as far as known.
+
+    An edit that does not touch one of the `needed` paths is refused: whoever named it meant another file.
+    """
 
     digests: Mapping[str, str | None] = field(default_factory=dict)
     contents: Mapping[str, bytes] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,13 @@ class _Reading:
         found = self.find(path)
         return found.content if found else None
 
+    def is_there(self, path: str) -> bool:
+        """Whether something lies at a path that an edit may name; what it is, is judged later."""
+        try:
+            return judge(self.workspace.scope, path) is None and self.find(path) is not None
+        except EditError:
+            return True
+
     def look(self, path: str) -> str | None:
         """What would have to change for another answer about a path."""
         try:
@@ -148,11 +160,12 @@ def _worked_out(workspace: Workspace, edit: Edit, reading: _Reading) -> Outcome:
     if not edit.text.strip():
         return _refused([Refusal("", "malformed", "the edit is empty")])
     try:
-        wanted = read_edit(edit.text, edit.form)
+        wanted = read_edit(edit.text, edit.form, reading.is_there)
     except EditError as error:
         return _refused([Refusal("", "malformed", error.message, guidance=error.hint or "")])
     paths = list(dict.fromkeys(path for one in wanted for path in (one.path, one.to) if path))
     refusals = outside(workspace.scope, paths) or tuple(_special(reading, paths))
+    refusals = refusals or tuple(_unneeded(edit.saw, wanted, reading))
     if refusals:
         return _refused(refusals)
     compared = [_compared(workspace, edit.saw, one, reading) for one in wanted]
@@ -182,6 +195,23 @@ def _special(reading: _Reading, paths: Collection[str]) -> list[Refusal]:
             else:
                 found.append(Refusal(path, "special", error.message, guidance=error.hint or ""))
     return found
+
+
+def _unneeded(saw: Saw, wanted: Iterable[Wanted], reading: _Reading) -> Iterator[Refusal]:
+    """Paths of which it was said what the author saw, and that guard nothing."""
+    touched = [one.path for one in wanted]
+    for path in saw.needed:
+        if path not in touched:
+            message = f"'{path}' is what the author saw, and the edit does not touch it"
+            yield Refusal(path, "malformed", message, guidance=f"it touches: {_listed(touched)}")
+        elif reading.find(path) is None:
+            guidance = "leave its base out if the edit makes the file"
+            yield Refusal(path, "missing", "there is no such file any more", guidance=guidance)
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _FEW} more" if len(paths) > _FEW else ""
+    return ", ".join(paths[:_FEW]) + more
 
 
 def _refused(refusals: Iterable[Refusal]) -> Outcome:

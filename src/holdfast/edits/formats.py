@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.edits.blocks import clean_path, is_blocks, read_blocks, replacement
+from holdfast.edits.blocks import Exists, is_blocks, path_in, read_blocks, replacement
 from holdfast.edits.unified import is_unified, read_unified
 from holdfast.edits.v4a import is_v4a, read_v4a
 from holdfast.edits.wanted import Hunk, Operation, Wanted
@@ -26,12 +26,24 @@ from holdfast.errors import EditError
 
 FORMS = ("search-replace", "unified", "v4a", "whole", "json")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*[\w.+-]*\s*$")
+_WHOLE = (
+    "write the path, a fence, the file, a fence; "
+    "around a file that has fences, longer ones than those (````)"
+)
 _KEYS = {"path", "base", "hunks", "create", "mode", "move", "header", "whole", "delete", "encoding"}
 _HUNK_KEYS = {"old", "new", "line"}
 
 
-def read_edit(text: str, form: str | None = None) -> tuple[Wanted, ...]:
+def _nothing_exists(_: str) -> bool:
+    return False
+
+
+def read_edit(
+    text: str, form: str | None = None, exists: Exists = _nothing_exists
+) -> tuple[Wanted, ...]:
     """What an edit wants, one entry for each file; EditError if it cannot be read.
+
+    `exists` says whether there is such a file: it tells a path from prose where the line alone does not.
 
     The text of an edit may come with any line endings: those that all its lines have are the transport's.
     """
@@ -45,10 +57,10 @@ def read_edit(text: str, form: str | None = None) -> tuple[Wanted, ...]:
     if form not in FORMS:
         raise EditError(f"there is no edit format '{form}'", hint=f"one of: {', '.join(FORMS)}")
     readers: dict[str, Callable[[], Iterable[Wanted]]] = {
-        "search-replace": lambda: read_blocks(lines),
+        "search-replace": lambda: read_blocks(lines, exists),
         "unified": lambda: read_unified(lines),
         "v4a": lambda: read_v4a(lines),
-        "whole": lambda: _read_whole(lines),
+        "whole": lambda: _read_whole(lines, exists),
         "json": lambda: _read_json(text),
     }
     wanted = _joined([_tidy(one) for one in readers[form]()])
@@ -110,25 +122,40 @@ def _joined(edits: Sequence[Wanted]) -> tuple[Wanted, ...]:
     return tuple(found.values())
 
 
-def _read_whole(lines: Sequence[str]) -> Iterator[Wanted]:
-    """A path, then the whole file in a fence; a longer fence may hold shorter ones."""
-    at, path = 0, ""
+def _read_whole(lines: Sequence[str], exists: Exists) -> Iterator[Wanted]:
+    """A path, then the whole file in a fence; a longer fence may hold shorter ones.
+
+    Where a fence of the same length stands inside, nobody can tell which one ends the file. Then some fence
+    has no path above it, or a file has a fence that opens and does not close: both are refused.
+    """
+    at, above = 0, ""
     while at < len(lines):
         fence = _FENCE.match(lines[at])
         if fence is None:
-            path = clean_path(lines[at]) or path
+            above = lines[at] if lines[at].strip() else above
             at += 1
             continue
-        ends = [end for end in range(at + 1, len(lines)) if lines[end].strip() == fence[1]]
-        if not path or not ends:
+        path = path_in(above, exists)
+        end = next((n for n in range(at + 1, len(lines)) if lines[n].strip() == fence[1]), None)
+        if not path or end is None:
             what = "has no end" if path else "names no file"
+            raise EditError(f"the fence at line {at + 1} {what}", hint=_WHOLE)
+        inside = [n for n in range(at + 1, end) if _is_fence(lines[n], fence[1])]
+        if inside:
             raise EditError(
-                f"the fence at line {at + 1} {what}",
-                hint="write the path, a fence, the file, a fence",
+                f"the fence at line {inside[0] + 1} is not clear: it may be part of '{path}'",
+                hint=_WHOLE,
             )
-        text = "".join(f"{line}\n" for line in lines[at + 1 : ends[0]])
-        yield Wanted(path, "whole", content=text.encode("utf-8", "surrogateescape"))
-        at, path = ends[0] + 1, ""
+        text = "".join(f"{line}\n" for line in lines[at + 1 : end])
+        content = text.encode("utf-8", "surrogateescape")
+        yield Wanted(path, "whole", content=content, says_end=False)
+        at, above = end + 1, ""
+
+
+def _is_fence(line: str, outer: str) -> bool:
+    """Whether a line is a fence at least as long as the one around it."""
+    found = _FENCE.match(line)
+    return found is not None and found[1].startswith(outer)
 
 
 # JSON.

@@ -43,10 +43,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a file is not taken as text."""
+    """Why a file is not taken as text, and what would help, if that is not the same for all."""
 
     why: Why
     message: str
+    guidance: str = ""
 
 
 def decoded(data: bytes, encoding: str = "") -> Text | Unreadable:
@@ -125,8 +126,21 @@ def encoded(text: Text) -> bytes | Unreadable:
     except UnicodeEncodeError as error:
         if text.encoding == _UTF8 and _may_mix(whole, text):
             return text.mark + whole.encode(_UTF8, "surrogateescape")
+        if text.encoding == _UTF8:
+            return _cannot_mix(whole)
         bad = whole[error.start : error.start + 1]
         return Unreadable("undecodable", f"cannot hold {bad!a} in its encoding '{text.encoding}'")
+
+
+def _cannot_mix(whole: str) -> Unreadable:
+    """What an edit brings to a file of single bytes that nobody says the encoding of."""
+    bad = next((c for c in whole if not _is_of_single_bytes(c)), "")
+    shown = f"'{bad}'" if bad.isprintable() else f"{bad!a}"
+    return Unreadable(
+        "undecodable",
+        f"has bytes that are not UTF-8, and does not say its encoding: it cannot take {shown}",
+        'say the encoding of the file, in the JSON form: "encoding": "latin-1"',
+    )
 
 
 def _may_mix(whole: str, text: Text) -> bool:

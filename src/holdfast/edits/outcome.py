@@ -6,7 +6,8 @@ This is what the first hands to the second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Level = Literal[
@@ -63,6 +64,24 @@ class Refusal:
     hunk: int = 0
     line: int = 0
     guidance: str = ""
+
+
+_USUAL: Mapping[Why, str] = {
+    "missing": "look which files there are; a new file is created, or given whole",
+    "exists": "change the file that is there, or choose another name",
+    "stale": "read the file again, and make the edit for what it is now",
+    "binary": "only text is edited; put the whole file there another way",
+    "undecodable": "say the encoding of the file, in the JSON form; UTF-32 is not edited",
+    "overlapping": "say in one place what shall become of a file",
+    "malformed": "write it as search/replace blocks, unified diff, V4A patch, whole files or JSON",
+    "special": "name a regular file that has one name and is no link; others are left to a person",
+}
+
+
+def helped(refusal: Refusal) -> Refusal:
+    """A refusal with what usually helps, if nothing more exact is known."""
+    usual = _USUAL.get(refusal.why, "")
+    return refusal if refusal.guidance or not usual else replace(refusal, guidance=usual)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ def _changed(work: _Work, wanted: Wanted, present: bytes) -> tuple[bytes | None,
         return None, ()
     after = present if found is text else encoded(found)
     if isinstance(after, Unreadable):
-        work.refuse(wanted.path, after.why, after.message)
+        work.refuse(wanted.path, after.why, after.message, after.guidance)
         return None, ()
     return after, levels
 
@@ -263,6 +263,8 @@ def _replaced(
     if isinstance(new, Unreadable):
         work.refuse(wanted.path, new.why, f"the new content {new.message}")
         return None, ()
+    if not wanted.says_end and new.endings and text.endings[-1:] == [""]:
+        new = replace(new, endings=[*new.endings[:-1], ""])
     if base is not None:
         found = merge_whole(new, text, base)
         if found is not None:

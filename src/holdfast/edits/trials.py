@@ -14,7 +14,8 @@ def commit(trial: Trial, *, journal_dir: str, key: str) -> tuple[Change, ...]:
     """Make the changes of a trial in the directory itself, through the journal; what was changed.
 
     EditError, with nothing changed, if a link or a special file is among them, or if somebody else changed
-    one of the files meanwhile. The copy stays until it is dropped.
+    one of the files meanwhile. Modes are those of the copy, but nobody may read or write a file who could not
+    before. The copy stays until it is dropped.
     """
     if unfit := trial.unfit:
         names = ", ".join(quoted(path) for path in unfit[:8])
@@ -25,7 +26,7 @@ def commit(trial: Trial, *, journal_dir: str, key: str) -> tuple[Change, ...]:
             path=change.path,
             before=change.base,
             after=change.digest,
-            mode=0o755 if change.executable else 0o644,
+            mode=0o644 if change.digest is None else trial.mode(change.path),
         )
         for change in changes
     ]

@@ -1,7 +1,8 @@
 """Reader of unified diffs, as git and diff write them and as people and models do: counts may be wrong.
 
 A hunk ends where a line can no longer be part of it, whatever its header promised. The counts decide only
-where a removed line looks like the header of the next file.
+where a removed line looks like the header of the next file, and whether the end of the text cut a hunk off:
+then lines are missing, and on neither side are there more than promised.
 """
 
 from __future__ import annotations
@@ -200,6 +201,11 @@ def _read_hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
     while rows and rows[-1] == Row(" ", "", None) and (left[0] < 0 or not said):
         rows.pop()  # an empty line before what comes next, not promised by the header
         left = (left[0] + 1, left[1] + 1)
+    if at == len(lines) and min(left) >= 0 and max(left) > 0:
+        raise EditError(
+            f"the diff is cut off: its last hunk, '{header[:60]}', has fewer lines than it says",
+            hint="give the whole hunk, or the counts of its lines",
+        )
     whole = tuple(
         Row(row.kind, row.text, "\n" if row.ending is None else row.ending) for row in rows
     )

@@ -53,6 +53,7 @@ def is_v4a(lines: Sequence[str]) -> bool:
 def read_v4a(lines: Sequence[str]) -> Iterator[Wanted]:
     """Each section as an edit of its own."""
     section: _Section | None = None
+    is_open = False
     for number, line in enumerate(lines, start=1):
         bare = line.rstrip("\r")
         if opened := _SECTION.match(bare):
@@ -60,13 +61,16 @@ def read_v4a(lines: Sequence[str]) -> Iterator[Wanted]:
                 yield _finished(section)
             section = _Section(opened[1], opened[2])
         elif bare.rstrip() == _END:
+            is_open = False
             break
         elif bare.strip() == _BEGIN:
-            continue
+            is_open = True
         elif section is not None:
             _take(section, line, number)
     if section is None:
         raise EditError("the patch names no file", hint="begin with '*** Update File: PATH'")
+    if is_open:
+        raise EditError("the patch is cut off: it has no end", hint=f"end it with '{_END}'")
     yield _finished(section)
 
 
@@ -75,15 +79,15 @@ def _take(section: _Section, line: str, number: int) -> None:
     if moved := _MOVE.match(bare):
         section.to = moved[1]
     elif bare.rstrip() == _EOF:
-        section.close(at_end=True)
+        if section.verb == "Update":
+            section.close(at_end=True)
     elif section.verb == "Add":
         if bare and not line.startswith("+"):
             raise EditError(
                 f"line {number} of the patch is not part of the new file '{section.path}'",
                 hint="begin each line of a new file with '+'",
             )
-        if bare:
-            section.rows.append(row_of("+", line[1:]))
+        section.rows.append(row_of("+", line[1:]) if bare else Row("+", "", None))
     elif bare.startswith("@@"):
         section.close()
         anchor = bare[2:].removesuffix("@@").strip()
@@ -109,6 +113,8 @@ def _finished(section: _Section) -> Wanted:
     if section.verb == "Delete":
         return Wanted(section.path, "delete")
     if section.verb == "Add":
+        while section.rows and section.rows[-1].ending is None:
+            section.rows.pop()  # an empty line below the file belongs to nobody
         text = "".join(row.text + (row.ending or "\n") for row in section.rows)
         return Wanted(section.path, "create", content=text.encode("utf-8", "surrogateescape"))
     section.close()

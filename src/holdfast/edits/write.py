@@ -34,7 +34,7 @@ from holdfast.edits.keeping import (
     take_back,
 )
 from holdfast.edits.lock import exclusive
-from holdfast.edits.outcome import Level, Outcome, Planned, Refusal
+from holdfast.edits.outcome import Level, Outcome, Planned, Refusal, helped
 from holdfast.edits.scope import Scope, check_size, judge, outside
 from holdfast.edits.tree import (
     open_directory,
@@ -74,7 +74,11 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class FileEdit:
-    """One file of an edit: digests, modes and lines before and after; None where there is no file."""
+    """One file of an edit: digests, modes and lines before and after; None where there is no file.
+
+    A file that is moved is two of them, linked by `moved_from` and `moved_to`. The lines that change on the
+    way are counted and shown where it goes, compared with where it was; where it was, nothing is.
+    """
 
     path: str
     before: str | None
@@ -83,6 +87,8 @@ class FileEdit:
     levels: tuple[Level, ...]
     stat: Stat
     diff: str
+    moved_from: str | None = None
+    moved_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,7 @@ def write(
             )
         except EditError as error:
             again, _ = _survey(workspace, outcome, known or {})
-            found = again.refusals or (_moved(error),)
+            found = again.refusals or (helped(_moved(error)),)
             return replace(report, refusals=found)
         _check_written(workspace, key)
         keep(workspace.journals, key)
@@ -186,21 +192,35 @@ def _survey(
     files: list[FileEdit] = []
     changes: list[FileChange] = []
     way = _Way.of(outcome.files)
+    targets = {one.moved_from: one.path for one in outcome.files if one.moved_from is not None}
     for planned in outcome.files:
         found = _examine(workspace, planned, way, known)
         if isinstance(found, Refusal):
             refusals.append(found)
         elif (found.before, found.modes[0]) != (found.after, found.modes[1]):
-            files.append(found)
+            files.append(_left(found, targets.get(found.path)))
             changes.append(FileChange(found.path, found.before, found.after, found.modes[1]))
     try:
         check_disjoint(workspace.root, changes)
     except EditError as error:
         refusals.append(Refusal("", "overlapping", error.message))
     lines = sum(file.stat.added + file.stat.removed for file in files)
-    refusals += check_size(workspace.scope, len(files), lines)
-    report = Report(tuple(files), tuple(refusals), outcome.skipped, outcome.warnings)
+    refusals += check_size(workspace.scope, count_files(files), lines)
+    told = tuple(helped(refusal) for refusal in refusals)
+    report = Report(tuple(files), told, outcome.skipped, outcome.warnings)
     return report, changes
+
+
+def count_files(files: Iterable[FileEdit]) -> int:
+    """How many files an edit changes; one that is moved is one."""
+    return sum(file.moved_to is None for file in files)
+
+
+def _left(file: FileEdit, target: str | None) -> FileEdit:
+    """Where a file was that is moved, no line is lost."""
+    if target is None or file.after is not None:
+        return file
+    return replace(file, stat=Stat(0, 0), diff="", moved_to=target)
 
 
 def _examine(
@@ -213,9 +233,7 @@ def _examine(
         seen = _look(workspace, planned.path, way)
     except EditError as error:
         return Refusal(planned.path, "special", error.message, guidance=error.hint or "")
-    return _unfit(planned, seen, known) or _file_edit(
-        planned, seen, _usual_mode(workspace, planned)
-    )
+    return _unfit(planned, seen, known) or _file_edit(planned, seen, _source(workspace, planned))
 
 
 class _Way(NamedTuple):
@@ -277,19 +295,22 @@ def stale(path: str, known: bytes | None, seen: Seen | None) -> Refusal:
     return Refusal(path, "stale", message, guidance=guidance)
 
 
-def _usual_mode(workspace: Workspace, planned: Planned) -> int:
-    """The mode of a file that was not there: that of the one it was, or what files have."""
+def _source(workspace: Workspace, planned: Planned) -> Seen | None:
+    """The file that is moved to a path."""
     if planned.moved_from is not None and judge(workspace.scope, planned.moved_from) is None:
         with suppress(EditError):
-            source = read_beneath(workspace.root, planned.moved_from)
-            return source.mode & _PLAIN if source else 0o644
-    return 0o644
+            return read_beneath(workspace.root, planned.moved_from)
+    return None
 
 
-def _file_edit(planned: Planned, seen: Seen | None, usual: int) -> FileEdit:
-    old = seen.content if seen else None
+def _file_edit(planned: Planned, seen: Seen | None, source: Seen | None) -> FileEdit:
+    """A file that was not there has the mode of the one it was, or what files have."""
+    usual = source.mode & _PLAIN if source else 0o644
     mode = seen.mode if seen else usual
     modes = (mode, mode if planned.mode is None else planned.mode)
+    came_from = planned.moved_from if source else None
+    compared = source or seen
+    old = compared.content if compared else None
     return FileEdit(
         planned.path,
         seen.digest if seen else None,
@@ -297,7 +318,8 @@ def _file_edit(planned: Planned, seen: Seen | None, usual: int) -> FileEdit:
         modes,
         planned.levels,
         count_lines(old, planned.after),
-        unified(planned.path, old, planned.after, modes),
+        unified(planned.path, old, planned.after, modes, came_from),
+        came_from,
     )
 
 

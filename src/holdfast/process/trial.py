@@ -95,6 +95,12 @@ class Trial:
         with os.fdopen(descriptor, "rb") as file:
             return file.read()
 
+    def mode(self, path: str) -> int:
+        """The rights of a file of the copy; one that was there is not opened to more people than before."""
+        before = self._seen.get(path)
+        granted = before.mode if before is not None else 0o644
+        return stat.S_IMODE(os.lstat(self._inside(path)).st_mode) & (granted | 0o111) & 0o777
+
     def drop(self) -> None:
         """Remove the copy, whatever rights a command took away."""
         for _ in self._walk():
