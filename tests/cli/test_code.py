@@ -1,7 +1,9 @@
 """code: a code base through the command."""
 
+import contextlib
 import json
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -207,6 +209,43 @@ def test_the_index_may_lie_elsewhere(project: Project, root: Path) -> None:
     project.ok("code", "symbols", "Session", "--index", place)
     assert os.path.exists(place)
     assert not (root / ".holdfast").exists()
+
+
+@pytest.mark.parametrize("kind", ["text", "byte", "SQLite", "journal beside", "pipe", "link"])
+@pytest.mark.parametrize("command", [("index",), ("symbols", "x")])
+def test_a_file_that_is_no_index_is_never_overwritten(
+    project: Project, root: Path, kind: str, command: tuple[str, ...]
+) -> None:
+    folder = project.folder / "mine"
+    folder.mkdir()
+    place, kept = folder / "notes", folder / "notes"
+    match kind:
+        case "text":
+            kept.write_bytes(b"precious\n")
+        case "byte":
+            kept.write_bytes(b"x")
+        case "SQLite":
+            with contextlib.closing(sqlite3.connect(kept)) as database:
+                database.execute("CREATE TABLE t (a)")
+                database.commit()
+        case "journal beside":
+            kept = folder / "notes-journal"
+            kept.write_bytes(b"precious\n")
+        case "pipe":
+            os.mkfifo(kept)
+        case _:
+            kept = folder / "real"
+            kept.write_bytes(b"precious\n")
+            place.symlink_to(kept)
+    before = b"" if kind == "pipe" else kept.read_bytes()
+    names = sorted(os.listdir(folder))
+    said = project.refused(74 if kind == "pipe" else 2, "code", *command, "--index", str(place))
+    assert "notes'" in said
+    assert len(said.splitlines()) == (1 if kind == "pipe" else 2)
+    assert sorted(os.listdir(folder)) == names
+    if kind != "pipe":
+        assert "is no index of a code base" in said
+        assert kept.read_bytes() == before
 
 
 def test_check_trace_lists_what_a_command_opens_beyond_its_inputs(project: Project) -> None:

@@ -96,7 +96,7 @@ class Index:
             with self.database.alone():
                 try:
                     return self._update()
-                except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeError):
+                except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError):
                     self.database.renew()
                     return self._update()
         except apsw.Error as error:
