@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -278,3 +279,41 @@ def test_check_trace_lists_what_a_command_opens_beyond_its_inputs(project: Proje
     assert "no step 'nothing'" in project.refused(2, "check", "--trace", "nothing")
     lost = project.call("check", "--trace", "build", env={"PATH": "/nowhere"})
     assert (lost.code, "strace was not found" in lost.err) == (2, True)
+
+
+def test_check_trace_runs_a_command_in_the_sandbox_of_a_run(
+    project: Project, require_part: Callable[[str], str]
+) -> None:
+    require_part("strace")
+    require_part("bubblewrap")
+    write(project.home, "key", "secret\n")
+    write(project.root, "words.txt", "words\n")
+    beside = project.folder / "beside"
+    beside.mkdir()
+    script = f"cat words.txt; cat {project.home}/key; cat {project.home}/key > {beside}/key; true"
+    project.plan({"peek": {"shell": script}})
+    bare = {"HOLDFAST_WRITABLE": ""}
+    said = project.call("check", "--trace", "peek", "--json", env=bare)
+    assert (said.code, said.json["opened"]) == (0, ["words.txt"])
+    assert list(beside.iterdir()) == []
+    said = project.call("check", "--trace", "peek", "--json", "--no-sandbox", env=bare)
+    assert (said.code, said.json["opened"]) == (0, ["words.txt"])
+    assert (beside / "key").read_text() == "secret\n"
+    assert "are for --trace" in project.refused(2, "check", "--network")
+
+
+def test_check_trace_of_a_step_that_fails_says_so_and_ends_with_1(project: Project) -> None:
+    write(project.root, "here.txt", "1\n")
+    steps: dict[str, dict[str, object]] = {"f": {"shell": "cat here.txt; exit 3"}}
+    project.plan(steps)
+    said = project.call("check", "--trace", "f")
+    assert said.code == 1
+    assert (
+        "the step failed, so it may open more than this: 'cat here.txt; exit 3' ended" in said.out
+    )
+    assert "with exit code 3\n" in said.out
+    assert "its inputs name" not in said.out
+    assert project.call("check", "--trace", "f", "--json").code == 1
+    steps["f"]["shell"] = "cat here.txt"
+    project.plan(steps)
+    assert "what its key is made of names them all" in project.ok("check", "--trace", "f").out

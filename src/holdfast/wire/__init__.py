@@ -220,7 +220,7 @@ def world_for(plan: Plan, root: str, location: str, store: Store, wishes: Wishes
     vault = market.Vault(os.path.abspath(root), lambda: _secret_names(plan, wishes.secrets))
     return World(
         store=store,
-        executor=executor_for(plan, wishes.functions, terms_for(location, wishes)),
+        executor=executor_for(plan, wishes.functions, terms=terms_for(location, wishes)),
         root=os.path.abspath(root),
         home=location,
         owner=this_process(),
