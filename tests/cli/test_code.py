@@ -3,13 +3,16 @@
 import contextlib
 import json
 import os
+import shlex
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.project import Project
+from tests.cli.project import LIBRARY, Project
 from tests.cli.test_hostile import harmless
 from tests.codebase.repository import commit, git, repository, write
 
@@ -123,6 +126,11 @@ def test_impact_walks_to_tests_and_importers_each_with_its_reason(
         "tests/test_session.py": 0.4,
         "app/web.py": 0.25,
     }
+    near = project.ok("code", "impact", "app/session.py").out
+    assert project.ok("code", "impact", str(root / "app/session.py")).out == near
+    assert project.ok("code", "impact", str(root / "app/../app/session.py")).out == near
+    assert "in 'app'" in project.ok("code", "impact", f"{root}/app").out
+    assert "no file or symbol" in project.refused(2, "code", "impact", "/etc/passwd")
     text = project.ok("code", "impact", "--text", "cookies of the session").out
     assert "app/web.py" in text
     assert "no file or symbol 'nothing'" in project.refused(2, "code", "impact", "nothing")
@@ -139,6 +147,38 @@ def test_relevant_hears_earlier_commits(project: Project, root: Path) -> None:
     assert "the text is empty" in project.refused(2, "code", "relevant", " ")
     for text in ('" OR * NEAR(', "path : x", "; DROP TABLE file"):
         assert project.call("code", "relevant", text).code in {0, 1}
+
+
+def test_the_example_of_the_help_of_search_works(project: Project, root: Path) -> None:
+    said = project.ok("code", "search", "--help").out
+    lines = [line.strip() for line in said.splitlines()]
+    examples = [line for line in lines if line.startswith("holdfast code search")]
+    assert len(examples) == 3
+    for line in examples:
+        assert project.call(*shlex.split(line)[1:]).code in {0, 1}
+
+
+def test_an_empty_directory_has_no_languages(project: Project) -> None:
+    (project.root / "plan.yaml").unlink(missing_ok=True)
+    said = project.ok("code", "index").out.splitlines()
+    assert said[0] == "0 files, 0 symbols; 0 read now"
+    assert "" not in said
+
+
+def test_the_library_example_of_the_page_works_in_a_fresh_directory(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/howto/code.md").read_text()
+    example = page.partition("```python\nfrom holdfast.codebase")[2].partition("```")[0]
+    write(tmp_path, "app/store.py", "class Store: ...\n")
+    done = subprocess.run(
+        [sys.executable, "-c", "from holdfast.codebase" + example],
+        cwd=tmp_path,
+        env={**os.environ, **LIBRARY},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "app/store.py" in done.stdout
 
 
 @pytest.mark.req("R144")
